@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Sequence
 
 from postprocess.analyses.papers.forms import PAPERS
-from postprocess.analyses.papers.one_paper import FORMATS, build_paper, format_paper
+from postprocess.analyses.papers.one_paper import FORMATS, Asked, build_paper, format_paper
 from postprocess.analyses.papers.page import (
     arrange_summaries,
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
 )
+from postprocess.analyses.papers.timer import read_timers
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -20,14 +21,14 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
 from postprocess.report.trial_selection import read_trials
-from postprocess.results.store import read_sessions
+from postprocess.results.store import SUFFIX, read_sessions
 from postprocess.results.summary import SessionSummary
 from postprocess.results.summary_file import load_summary
 
 HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
-SPREAD = "luecke2003"  #: the paper whose tables need every trial
+SPREAD = ("luecke2001", "luecke2003")  #: papers whose tables need every trial
 
 
 def add_arguments(parser: Parser) -> None:
@@ -36,9 +37,10 @@ def add_arguments(parser: Parser) -> None:
     read = parser.group(READ)
     read.add_argument(
         "--against",
-        metavar="PARTITION[:ENVIRONMENT]",
+        metavar="[SESSION:]PARTITION[:ENVIRONMENT]|MACHINE",
         help="divide the times of the other partitions by those of PARTITION, with the same MPI, or all by "
-        "those of ENVIRONMENT (default: the T3E, else the first)",
+        "those of ENVIRONMENT (default: the T3E, else the first); with --paper also a machine in print, as in "
+        "'NT Cluster', T3E-512, Myrinet:MPICH-GM",
     )
     read.add_argument(
         "--session",
@@ -51,13 +53,13 @@ def add_arguments(parser: Parser) -> None:
     read.add_argument(
         "--paper",
         choices=PAPERS,
-        help="print the tables of one paper, as they are in print and of the sessions, and draw nothing",
+        help="print the tables of one paper, as they are in print and of the sessions",
     )
     read.add_argument(
         "--format",
         choices=FORMATS,
         default="text",
-        help="how --paper prints its tables (default: text)",
+        help="how --paper prints its tables; html has the figures too (default: text)",
     )
     read.add_argument(
         "--processes",
@@ -95,14 +97,24 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         names = [last.name]
     sessions = load_sessions(work, names)
     measured = arrange_summaries(sessions) if sessions else None
-    trials = {}
-    if arguments.paper == SPREAD:
-        trials = {n: read_trials(read_sessions(work.store, [n]), n) for n in names}
-    notes = [f"{each.session}: {note}" for each in sessions for note in each.notes]
-    found = build_paper(
-        arguments.paper, measured, trials, arguments.against, arguments.processes, notes
+    trials, timers = {}, {}
+    if arguments.paper in SPREAD:
+        for name in names:
+            if arguments.paper != SPREAD[-1] and not (work.store / f"{name}{SUFFIX}").exists():
+                continue
+            frame = read_sessions(work.store, [name])
+            trials[name], timers[name] = read_trials(frame, name), read_timers(frame, name)
+    asked = Asked(
+        arguments.paper,
+        arguments.against,
+        arguments.processes,
+        trials,
+        timers,
+        [f"{each.session}: {note}" for each in sessions for note in each.notes],
+        arguments.format == "html",
     )
-    print(format_paper(found, arguments.format), end="")
+    found = build_paper(asked, measured)
+    print(format_paper(found, arguments.format, names), end="")
     return 0
 
 

@@ -16,6 +16,7 @@ from postprocess.report.svg import MUTED, FigureCanvasSVG
 
 WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
 MOST_TICKS = 6
+LINEAR_TICKS = 4  #: of bytes, beside 0
 MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
 LABEL_WIDTH = (0.1, 0.14)  #: of a count and of a size, as a share of the axis
 LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis, so that noise does not fill it
@@ -43,12 +44,17 @@ def draw_panel(
     return figure, axes
 
 
-def set_linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
-    """Make the x axis linear, from the first to the last of several ``values``; return where each lies."""
+def set_linear_x(axes: Axes, values: Sequence[int], kind: str = "") -> dict[int, float]:
+    """Make the x axis linear, from the first to the last of several ``values``; return where each lies.
+
+    ``kind`` is ``bytes`` for labels such as ``10 kB``, at even distances.
+    """
     room = 0.06 * (values[-1] - values[0])
     axes.set_xlim(values[0] - room, values[-1] + room)
     ticks = thin_values(values, MOST_TICKS)
-    set_ticks_x(axes, ticks, list(map(str, ticks)))
+    if kind == "bytes":
+        ticks = [values[-1] * n // LINEAR_TICKS for n in range(LINEAR_TICKS + 1)]
+    set_ticks_x(axes, ticks, [size(tick) if kind == "bytes" else str(tick) for tick in ticks])
     return {value: float(value) for value in values}
 
 

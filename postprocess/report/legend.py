@@ -8,17 +8,18 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from postprocess.report.plots import BAND, KINDS, LEVELS, LOST, RING, choose_line_style
+from postprocess.report.plots import BAND, KINDS, LEVELS, LOST, MODELLED, RING, choose_line_style
 from postprocess.report.svg import apply_style, render_inline_svg
 
 WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
 
 
 @apply_style
-def draw_line_key(style: int) -> str:
-    """Draw the line and marker of an environment, as SVG."""
+def draw_line_key(style: int, modelled: bool = False) -> str:
+    """Draw the line and marker of an environment, or of a model, as SVG."""
     figure, axes = _empty()
-    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **choose_line_style(style))
+    look = choose_line_style(style) | (MODELLED if modelled else {})
+    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **look)
     return render_inline_svg(figure, "")
 
 

@@ -32,6 +32,7 @@ class PanelLine:
     name: str
     style: int
     points: tuple[Point, ...]
+    modelled: bool = False  #: whether a model says so, and nothing was measured
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Panel:
     x: str
     lines: tuple[PanelLine, ...]
     unit: str = SECONDS
+    linear: bool = False  #: whether y begins at 0 and is linear, as x then is too
 
 
 @dataclass(frozen=True)

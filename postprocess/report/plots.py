@@ -48,6 +48,7 @@ LEVELS: dict[str, dict[str, object]] = {
     "median": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
     "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
 }
+MODELLED: dict[str, object] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
 BAND: dict[str, object] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
 LOST: dict[str, object] = {
     "marker": "x",
@@ -77,14 +78,14 @@ def draw_lines(panel: Panel) -> str:
         sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit]
     )
     values = sorted({point.x for line in panel.lines for point in line.points})
-    ranks = panel.x == "peer" and len(values) > 1
+    ranks = (panel.x == "peer" or panel.linear) and len(values) > 1
     places = (
-        small.set_linear_x(axes, values)
+        small.set_linear_x(axes, values, panel.x)
         if ranks
         else small.set_logarithmic_x(axes, values, panel.x)
     )
     drawn = [_scaled(line, formats.SHOWN[panel.unit][0]) for line in panel.lines]
-    _scale_y(axes, [point for line in drawn for point in line.points])
+    _scale_y(axes, [point for line in drawn for point in line.points], panel.linear)
     for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
         aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
         _line(axes, read, [places[point.x] * aside for point in line.points])
@@ -150,7 +151,8 @@ def _line(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
     values = [math.nan if point.value is None else point.value for point in line.points]
     _bands(axes, line, places)
     marked = _marked(values)
-    axes.plot(places, values, clip_on=False, markevery=marked, **choose_line_style(line.style))
+    style = choose_line_style(line.style) | (MODELLED if line.modelled else {})
+    axes.plot(places, values, clip_on=False, markevery=marked, **style)
     rings = [(x, y) for x, y, p in zip(places, values, line.points, strict=True) if p.failed]
     axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
     lost = [x for x, y in rings if math.isnan(y)]
@@ -208,11 +210,14 @@ def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
             )
 
 
-def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
-    """Return a logarithmic axis that holds what has a value."""
+def _scale_y(axes: Axes, points: Sequence[Point], linear: bool) -> None:
+    """Return an axis, logarithmic unless ``linear`` from 0, that holds what has a value."""
     values = [point.value for point in points if point.value is not None]
     if not values:
         axes.set_yticks([])
+        return
+    if linear:
+        small.set_linear_y(axes, 0.0, max(values))
         return
     small.set_logarithmic_y(
         axes, *_range(values, [end for point in points for end in point.band or ()])

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 #: What a model may grow with, by the form in print
 TERMS: dict[str, Callable[[int], float]] = {
@@ -82,6 +83,12 @@ class Growth:
         return Growth(self.text, tuple((factor * by, name) for factor, name in self.terms))
 
 
+class TimeModel(Protocol):
+    """What tells a time in seconds of a size in bytes at a count of processes."""
+
+    def time(self, size: float, processes: int) -> float: ...
+
+
 @dataclass(frozen=True)
 class LinearModel:
     """t0(p) and ti(p) in seconds, tb(p) in seconds per byte."""
@@ -112,7 +119,7 @@ def list_powers_of_two(least: int, most: int) -> list[int]:
 
 
 def find_crossovers(
-    models: Mapping[str, LinearModel], routine: str, processes: int
+    models: Mapping[str, TimeModel], routine: str, processes: int
 ) -> list[tuple[float, str]]:
     """Find where a composition begins to replace an operation, and where it no longer does.
 

@@ -1,68 +1,124 @@
-"""The tables of one paper: as they are in print, and of sessions where these have what it takes."""
+"""The tables and figures of one paper: as they are in print, and of sessions where these have what it takes."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from postprocess.analyses.papers import printed, ratio_tables, ratios, rus, scalability
+from postprocess.analyses.papers import (
+    chained,
+    contention,
+    libraries,
+    predictions,
+    printed,
+    ratio_tables,
+    ratios,
+    rus,
+    rus_sends,
+    scalability,
+    taboada,
+)
 from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import PaperMeasurements
+from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.page import STANDS, PaperView, paper_views_as_text
 from postprocess.analyses.papers.printed import History
 from postprocess.analyses.papers.spread import build_spread_table
+from postprocess.analyses.papers.timer import build_timer_table
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
+from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
-FORMATS = ("text", "markdown", "csv")
-COMPARED = ("luecke2001", "luecke2003")  #: papers that compare machines or MPIs by ratios
+FORMATS = ("text", "markdown", "csv", "html")
 Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
+#: By session and by system, partition and environment: resolution and overhead of the clock in seconds
+Timers = Mapping[str, Mapping[tuple[str, str, str], tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a paper is to be shown, and what there is for it."""
+
+    paper: str
+    against: str | None = None
+    processes: int | None = None
+    trials: Trials = field(default_factory=dict)
+    timers: Timers = field(default_factory=dict)
+    notes: Sequence[str] = ()  #: what sessions say of themselves, as that the machine was busy
+    pictures: bool = False
 
 
 def build_paper(
-    paper: str,
-    measured: PaperMeasurements | None,
-    trials: Trials,
-    against: str | None,
-    processes: int | None,
-    notes: Sequence[str] = (),
+    asked: Asked, measured: PaperMeasurements | None, history: History | None = None
 ) -> list[PaperView]:
     """Build the tables of a paper of ``PAPERS``: those of sessions, if there are any, then those in print.
 
-    ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes. ``notes``: what sessions say
-    of themselves, as that the machine was busy.
+    ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
 
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
-    history = printed.load_history()
-    if against and paper not in COMPARED:
-        raise UsageError(f"--against {against}: {paper} has no ratios; leave it out")
-    in_print = paper == "luecke2001" and against in list_printed_machines(history)
-    if against and not in_print and measured is None:
-        there = ", ".join(list_printed_machines(history))
-        raise UsageError(f"--against {against}: there is no session, and in print are {there}")
-    title = PAPERS[paper].title
-    tables = build_printed_tables(history, paper, against if in_print else None)
+    history = history or printed.load_history()
+    machines = list_machines(history, asked.paper)
+    in_print = asked.against in machines
+    if asked.against and asked.paper not in ("luecke2001", "luecke2003") and not in_print:
+        there = f"leave it out, or choose of {', '.join(machines)}" if machines else "leave it out"
+        raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {there}")
+    if asked.against and not in_print and measured is None:
+        there = ", ".join(machines) or "none"
+        raise UsageError(
+            f"--against {asked.against}: there is no session, and in print are {there}"
+        )
+    title = PAPERS[asked.paper].title
+    divisor = asked.against if in_print and asked.paper == "luecke2001" else None
+    tables = build_printed_tables(history, asked.paper, divisor)
     views = [PaperView(f"{title}: in print", "", tables=tables)]
     if measured is None or not measured.results:
         return views
-    own, remarks = _measured(
-        paper, measured, trials, history, None if in_print else against, processes
-    )
-    if own or remarks:
-        views.insert(0, PaperView(f"{title}: measured", "", tables=own, remarks=[*remarks, *notes]))
+    own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
+    figures = build_figures(asked.paper, measured) if asked.pictures else []
+    if own or remarks or figures:
+        views.insert(
+            0,
+            PaperView(
+                f"{title}: measured",
+                "",
+                tables=own,
+                remarks=[*filter(None, remarks), *asked.notes],
+                figures=figures,
+            ),
+        )
     return views
 
 
-def format_paper(views: Sequence[PaperView], form: str) -> str:
-    """Format the tables as one of ``FORMATS``. CSV has a line for each cell."""
+def list_machines(history: History, paper: str) -> list[str]:
+    """List the machines of a paper that measured ones can be held against."""
+    if paper == "luecke2001":
+        return list_printed_machines(history)
+    if paper == "rus":
+        return list(dict.fromkeys(each.machine for each in history.costs))
+    if paper == "taboada":
+        return list(dict.fromkeys(f"{each.machine}:{each.library}" for each in history.models))
+    return []
+
+
+def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = ()) -> str:
+    """Format the tables as one of ``FORMATS``. CSV has a line for each cell; HTML has the figures too."""
     if form == "text":
         return paper_views_as_text(views)
     if form == "csv":
         return _csv([(view.title, table) for view in views for table in view.tables])
+    if form == "html":
+        title = views[-1].title.rpartition(":")[0]
+        return templating.render_html_template(
+            "paper.html.j2",
+            {"views": views, "title": title, "sessions": sessions},
+            panel=plots.draw_lines,
+            line_key=legend.draw_line_key,
+        )
     blocks = []
     for view in views:
         blocks += [f"## {view.title}\n", *(f"- {remark}\n" for remark in view.remarks)]
@@ -70,34 +126,81 @@ def format_paper(views: Sequence[PaperView], form: str) -> str:
     return "\n".join(blocks)
 
 
-def _measured(
-    paper: str,
-    measured: PaperMeasurements,
-    trials: Trials,
-    history: History,
-    against: str | None,
-    processes: int | None,
-) -> tuple[list[TextTable], list[str]]:
-    """Build the tables of sessions, and say what these lack."""
-    if paper == "rus":
-        missing = rus.describe_missing_sizes(measured)
-        return rus.build_cost_tables(measured), [missing] if missing else []
-    if paper not in COMPARED:
-        return [], []
-    tables = []
-    if paper == "luecke2001":
-        tables = scalability.build_growth_tables(measured)
-        cold = build_cold_table(measured, history)
-        tables += [cold] if cold else []
-    if paper == "luecke2003":
-        tables.append(build_spread_table(measured, trials, history))
-    basis = ratios.choose_basis(measured, history, against, processes)
-    if basis:
-        found = ratios.build_paper_tables(measured, history, basis)
-        tables += [ratio_tables.format_ratio_table(measured, each) for each in found]
+_Found = tuple[list[TextTable], list[str]]
+
+
+def _luecke2001(
+    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
+) -> _Found:
+    """Build growth, predictions, cold caches, the filter, and ratios to a machine measured or in print."""
+    tables = [*scalability.build_growth_tables(measured)]
+    tables += predictions.build_prediction_tables(measured)
+    tables += filter(None, [build_cold_table(measured, history)])
+    tables += [build_spread_table(measured, asked.trials, history)] if asked.trials else []
+    if in_print:
+        found, missing = chained.build_chained_tables(measured, history, str(asked.against))
+        return [*tables, *found], [missing, *_remarks(measured, history)]
+    return [*tables, *_ratios(asked, measured, history)], _remarks(measured, history)
+
+
+def _luecke2003(
+    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
+) -> _Found:
+    """Build the spread, the clock, and library against library."""
+    tables = [build_spread_table(measured, asked.trials, history)]
+    tables += filter(None, [build_timer_table(measured, asked.timers, history)])
+    _, basis = ratios.find_against(measured, asked.against)
+    tables += libraries.build_library_tables(measured, basis)
+    if asked.against or len(measured.machines) > 1:
+        tables += _ratios(asked, measured, history)
+    return tables, _remarks(measured, history)
+
+
+def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
+    """Build costs, the send model, and operations over the sends that they could be made of."""
+    tables = rus.build_cost_tables(measured)
+    tables += filter(
+        None, [rus_sends.build_send_table(measured), rus_sends.build_tree_table(measured)]
+    )
+    if in_print:
+        tables.append(rus.build_against_table(measured, history))
+    return tables, [rus.describe_missing_sizes(measured)]
+
+
+def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
+    tables = taboada.build_model_tables(measured)
+    if in_print:
+        tables.append(taboada.build_against_table(measured, history, str(asked.against)))
+    return tables, [taboada.describe_missing(measured)]
+
+
+def _commtest(
+    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
+) -> _Found:
+    tables = contention.build_contention_tables(measured)
+    return tables, [contention.describe_missing_swaps(measured)]
+
+
+def _ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list[TextTable]:
+    basis = ratios.choose_basis(measured, history, asked.against, asked.processes)
+    found = ratios.build_paper_tables(measured, history, basis) if basis else []
+    return [ratio_tables.format_ratio_table(measured, each) for each in found]
+
+
+def _remarks(measured: PaperMeasurements, history: History) -> list[str]:
+    """Say what simulated machines are, where there are some."""
     if not ratios.find_stand_ins(measured, history):
-        return tables, []
-    return tables, [STANDS, *ratio_tables.describe_stand_ins(measured, history)]
+        return []
+    return [STANDS, *ratio_tables.describe_stand_ins(measured, history)]
+
+
+_MEASURED = {
+    "luecke2001": _luecke2001,
+    "luecke2003": _luecke2003,
+    "rus": _rus,
+    "taboada": _taboada,
+    "commtest": _commtest,
+}
 
 
 def _csv(tables: Sequence[tuple[str, TextTable]]) -> str:

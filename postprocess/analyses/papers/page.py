@@ -9,6 +9,7 @@ from pathlib import Path
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, scalability
 from postprocess.analyses.papers.data import PaperMeasurements, arrange_sessions
+from postprocess.analyses.papers.figures import PaperFigure
 from postprocess.analyses.papers.plot import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import History
 from postprocess.base.errors import UsageError
@@ -62,6 +63,7 @@ class PaperView:
     remarks: Sequence[str] = ()
     machines: Sequence[str] = ()  #: in the order of their signs in ``agreements``
     agreements: Sequence[Agreement] = ()  #: with printed ratios, by MPI
+    figures: Sequence[PaperFigure] = ()
 
 
 def build_paper_views(

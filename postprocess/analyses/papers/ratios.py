@@ -89,7 +89,7 @@ def choose_basis(
 
     :raises UsageError: if what was asked for is not there.
     """
-    machine, environment = _find_against(measured, against)
+    machine, environment = find_against(measured, against)
     if len(measured.machines) < 2 and environment is None:
         if against is None and processes is None:
             return None
@@ -112,20 +112,37 @@ def choose_basis(
     return RatioBasis(reference, count, environment)
 
 
-def _find_against(
-    measured: PaperMeasurements, against: str | None
-) -> tuple[str | None, str | None]:
-    """Find the machine and the MPI that ``MACHINE[:ENVIRONMENT]`` names."""
-    if against is None or against in measured.machines:
-        return against, None
-    machine, _, environment = against.rpartition(":")
-    if machine not in measured.machines:
+def find_against(measured: PaperMeasurements, against: str | None) -> tuple[str | None, str | None]:
+    """Find the machine and the MPI that ``[SESSION:][SYSTEM:]PARTITION[:ENVIRONMENT]`` names."""
+    if against is None:
+        return None, None
+    if found := _find_machine(measured, against):
+        return found, None
+    name, _, environment = against.rpartition(":")
+    machine = _find_machine(measured, name)
+    if machine is None:
         there = ", ".join(measured.machines)
         raise UsageError(f"--against {against}: not a partition of the session; it has {there}")
     if environment not in measured.environments_on(machine):
         there = ", ".join(measured.environments_on(machine))
         raise UsageError(f"--against {against}: no MPI of {machine}; it has {there}")
     return machine, environment
+
+
+def _find_machine(measured: PaperMeasurements, name: str) -> str | None:
+    """Find the one machine of this name, be it longer than what tells the machines apart."""
+    found = []
+    for machine, (system, partition) in measured.systems.items():
+        session = measured.sessions[machine]
+        longer = {partition, f"{system}:{partition}"}
+        longer |= {f"{session}:{each}" for each in longer}
+        if name == machine:
+            return machine
+        if name in longer:
+            found.append(machine)
+    if len(found) > 1:
+        raise UsageError(f"--against {name}: is several machines; choose of {', '.join(found)}")
+    return found[0] if found else None
 
 
 def build_paper_tables(

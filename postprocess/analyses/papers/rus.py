@@ -8,6 +8,7 @@ overlap: they are no times of single calls. Seconds and bytes.
 from __future__ import annotations
 
 from postprocess.analyses.papers.data import Operation, PaperMeasurements
+from postprocess.analyses.papers.printed import History
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 
@@ -15,6 +16,7 @@ from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}
 #: Of its tables, in their order
 ROUTINES = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")
+IN_ALL = ("gather", "scatter", "alltoall")  #: whose buffer is p blocks
 SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
 
 
@@ -52,6 +54,43 @@ def describe_missing_sizes(measured: PaperMeasurements) -> str:
     words = ["./plumbline run --program mpicost", f"--routine {','.join(ROUTINES)}"]
     words += [f"--bytes {','.join(map(str, SIZES))}", f"--processes {','.join(map(str, COUNTS))}"]
     return f"Not measured: {', '.join(lacking)}; {' '.join(words)}"
+
+
+def build_against_table(measured: PaperMeasurements, history: History) -> TextTable:
+    """Build the measured times over those in print, where routine, processes and buffer are the same."""
+    printed = {(c.routine, c.bytes, c.processes): c.microseconds * 1e-6 for c in history.costs}
+    rows = []
+    for cell in sorted(measured.results):
+        operation, time = cell.operation, measured.times[cell]
+        buffer = find_buffer(operation.routine, operation.bytes, cell.processes)
+        known = printed.get((operation.routine, buffer, cell.processes))
+        if known is not None and time is not None and _is_same_buffer(operation.routine, buffer):
+            about = (operation.routine, format_size(buffer), str(cell.processes))
+            rows.append(
+                (
+                    *(cell.machine, cell.environment, *measured.conditions(operation), *about),
+                    *(f"{time * 1e6:.4g}", f"{known * 1e6:.4g}", f"{time / known:.3g}"),
+                )
+            )
+    return TextTable(
+        f"Time over that in print of the {history.costs[0].machine}",
+        ("machine", "MPI", *measured.varying, "routine", "buffer", "processes"),
+        ("time (us)", "in print (us)", "ratio"),
+        tuple(rows),
+        (
+            "in print: means of calls that overlap; ours are of single calls unless their sync is loop",
+            "8 B of gather, scatter and alltoall are left out: what was sent then is unknown",
+        ),
+    )
+
+
+def find_buffer(routine: str, size: int, processes: int) -> int:
+    """Find the report's buffer of a size of mpicost, in bytes."""
+    return size * (processes if routine in IN_ALL else 1)
+
+
+def _is_same_buffer(routine: str, buffer: int) -> bool:
+    return routine not in IN_ALL or buffer > SIZES[0]
 
 
 def _cost_table(

@@ -14,7 +14,7 @@ import pytest
 from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
-from postprocess.analyses.papers.one_paper import build_paper, format_paper
+from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
 from postprocess.analyses.papers.printed import load_history
 from postprocess.analyses.papers.spread import build_spread_table, compute_spread
 from postprocess.base.errors import UsageError
@@ -139,7 +139,7 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
     planned = samples.cases(["torus"], ["simgrid-mpich"], [32], ["bcast", "gather", "alltoall"])
     lost = next(c for c in planned if c.routine == "gather" and c.bytes == 10_000)
     night = samples.session(planned, lambda case: None if case == lost else 1e-3)
-    (measured, printed) = build_paper("rus", arrange_results(night.results), {}, None, None)
+    (measured, printed) = build_paper(Asked("rus"), arrange_results(night.results))
     table = next(t for t in measured.tables if "10 kB" in t.title)
     assert table.rows == (
         ("bcast", "1000 (320)"),
@@ -153,7 +153,7 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
 
 
 def test_csv_has_a_line_for_each_cell():
-    views = build_paper("taboada", None, {}, None, None)
+    views = build_paper(Asked("taboada"), None)
     rows = list(csv.reader(io.StringIO(format_paper(views, "csv"))))
     cells = [t for view in views for t in view.tables]
     assert len(rows) == 1 + sum(len(t.rows) * len(t.columns) for t in cells)
@@ -161,7 +161,7 @@ def test_csv_has_a_line_for_each_cell():
 
 
 def test_markdown_has_each_table():
-    text = format_paper(build_paper("luecke2001", None, {}, None, None), "markdown")
+    text = format_paper(build_paper(Asked("luecke2001"), None), "markdown")
     assert sum(line.startswith("**") for line in text.splitlines()) == 9 + 1
     assert "| Ethernet Linux Cluster | 10 | 25.6 |" in text
 
@@ -169,13 +169,18 @@ def test_markdown_has_each_table():
 @pytest.mark.parametrize(
     ("paper", "against", "said"),
     [
-        ("rus", "NT Cluster", "--against NT Cluster: rus has no ratios"),
+        (
+            "rus",
+            "NT Cluster",
+            "--against NT Cluster: rus has no such machine; leave it out, or choose of T3E-512",
+        ),
+        ("commtest", "venus", "--against venus: commtest has no such machine; leave it out"),
         ("luecke2001", "venus", "--against venus: there is no session, and in print are T3E-600"),
     ],
 )
 def test_what_a_paper_lacks_is_refused(paper, against, said):
     with pytest.raises(UsageError, match=re.escape(said)):
-        build_paper(paper, None, {}, against, None)
+        build_paper(Asked(paper, against), None)
 
 
 # The command.

@@ -1,0 +1,225 @@
+"""Operations over the messages that they could be made of: RUS, Luecke's predictions, COMMTEST's contention."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from postprocess.analyses.papers import chained, contention, libraries, predictions, rus, rus_sends
+from postprocess.analyses.papers.figures import build_figures
+from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
+from postprocess.analyses.papers.printed import load_history
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+from postprocess.model.verdict import CaseResult, Verdict
+from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
+
+HISTORY = load_history()
+ALPHA, BETA = 4e-6, 1 / 350e6
+
+
+def result(routine, size, processes, seconds, machine="torus", mpi="simgrid-mpich"):
+    peer = int(routine == "pingpong")
+    place = ("simulated", machine, mpi, "mpicost", routine, peer, "warm", "dissemination")
+    return CaseResult(Case(*place, processes, 1, size), Verdict.PASS, value=seconds)
+
+
+def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
+    """Times by alpha and beta of messages, each routine as the paper's model has it."""
+    model = predictions.AlphaBeta(ALPHA, BETA, 2, 0.0, 2)
+    found = [result("pingpong", s, 2, ALPHA + s * BETA) for s in sizes if "pingpong" in routines]
+    for routine in routines:
+        if routine != "pingpong":
+            found += [
+                result(routine, s, p, model.predict(routine, s, p)) for s in sizes for p in counts
+            ]
+    return found
+
+
+def rows(table):
+    return {row[2:5]: row for row in table.rows}
+
+
+# Luecke et al.
+
+
+def test_alpha_and_beta_come_out_of_ping_pong_and_predict_the_rest():
+    measured = arrange_results(night(("pingpong", *predictions.ROUTINES)))
+    fit = predictions.fit_alpha_beta(measured, "torus", "simgrid-mpich", "warm", "dissemination")
+    assert fit.alpha == pytest.approx(ALPHA, rel=1e-6)
+    assert fit.beta == pytest.approx(BETA, rel=1e-6)
+    for each in predictions.predict_times(measured):
+        assert each.error == pytest.approx(0, abs=1e-9)
+    parameters, predicted = predictions.build_prediction_tables(measured)
+    assert parameters.rows[0][4:7] == ("4.00", "2.857", "350")
+    assert {row[-1] for row in predicted.rows} == {"0.0%"}
+
+
+def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
+    results = night(("pingpong",)) + [
+        result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)
+    ]
+    measured = arrange_results(results)
+    row = predictions.build_prediction_tables(measured)[1].rows[0]
+    assert row[-2] == "9.94"
+    assert row[-1].endswith(", not drawn")
+    lines = [line for f in build_figures("luecke2001", measured) for line in f.lines]
+    assert not any(line.modelled for line in lines)
+    good = arrange_results(night(("pingpong", "bcast")))
+    lines = [line for f in build_figures("luecke2001", good) for line in f.lines]
+    assert any(line.modelled for line in lines)
+
+
+def test_without_ping_pong_nothing_is_predicted():
+    assert predictions.build_prediction_tables(arrange_results(night(("bcast",)))) == []
+
+
+# RUS.
+
+
+def test_a_broadcast_is_held_against_a_tree_of_sends():
+    results = night(("pingpong",)) + [result("bcast", 4096, p, 100e-6) for p in (32, 256)]
+    table = rus_sends.build_tree_table(arrange_results(results))
+    send = ALPHA + 4096 * BETA
+    shown = {row[4]: (row[6], float(row[8])) for row in table.rows}
+    assert shown["32"] == ("5", pytest.approx(100e-6 / (5 * send), abs=0.005))
+    assert shown["256"] == ("8", pytest.approx(100e-6 / (8 * send), abs=0.005))
+
+
+def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
+    measured = [result("gather", 1024, 8, 6e-5), result("gather_as_sends", 1024, 8, 4e-5)]
+    results = [*night(("pingpong",)), *measured]
+    (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
+    assert row[6] == "7"
+    assert row[9] == "1.50"
+
+
+def test_the_send_model_has_two_formulas_where_the_protocol_changes():
+    sizes = [2**k for k in range(3, 21)]
+    slow = [
+        result("pingpong", s, 2, 15e-6 + (0.0032e-6 * s if s < 4096 else 9e-6 + 0.003e-6 * s))
+        for s in sizes
+    ]
+    (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
+    assert row[4:6] == ("2 KiB", "4 KiB")
+    assert row[3].startswith("15 + 0.0032")
+    assert row[6].startswith("24 + 0.003")
+    (row,) = rus_sends.build_send_table(arrange_results(night(("pingpong",)))).rows
+    assert row[4:7] == ("all", "-", "-")
+
+
+def test_costs_are_held_against_those_in_print():
+    results = [
+        result("gather", 32, 32, 26e-6),
+        result("bcast", 8, 32, 63.2e-6),
+        result("gather", 8, 32, 1e-6),
+    ]
+    table = rus.build_against_table(arrange_results(results), HISTORY)
+    assert [row[2:] for row in table.rows] == [
+        ("bcast", "8 B", "32", "63.2", "31.6", "2"),
+        ("gather", "1 KiB", "32", "26", "52", "0.5"),
+    ]
+
+
+# COMMTEST.
+
+
+def shifts(share: float):
+    """Alone a swap has the whole link; of a ring, above 32 KiB, only a share of it."""
+    sizes = [2**k for k in range(3, 22)]
+    alone = [result("rightshift", s, 2, ALPHA + s * BETA) for s in sizes]
+    ring = [
+        result("rightshift", s, 8, ALPHA + s * BETA / (share if s > 32768 else 1)) for s in sizes
+    ]
+    return arrange_results([*alone, *ring])
+
+
+def test_contention_has_the_link_s_share_as_its_factor_and_a_size_where_it_begins():
+    table, peaks = contention.build_contention_tables(shifts(0.25))
+    (row,) = table.rows
+    assert row[3:5] == ("ring", "8")
+    assert row[7] == "0.25"
+    assert row[9] == "64 KiB"
+    assert contention.find_onset({8: 1.0, 16: 0.95}) is None
+    assert contention.find_onset({8: 0.5, 16: 1.0, 32: 0.8}) == 32
+    breaks = {row[3]: row[-1] for row in peaks.rows}
+    assert breaks == {"0 with 1": "none", "ring": "32 KiB to 64 KiB"}
+
+
+def test_without_contention_none_is_found():
+    (row,) = contention.build_contention_tables(shifts(1.0))[0].rows
+    assert row[-1] == "none"
+
+
+def test_swaps_are_drawn_logarithmic_and_linear():
+    (figure,) = build_figures("commtest", shifts(0.25))
+    assert [panel.linear for panel in figure.panels] == [False, True, True, True]
+    assert [line.name for line in figure.lines] == ["0 with 1", "ring, 8 processes"]
+
+
+# Luecke, Kraeva and Ju: library against library.
+
+
+def test_a_library_over_another_has_a_factor_for_each_test_and_size():
+    planned = samples.cases(["torus"], counts=(8, 32), routines=["bcast"])
+    measured = arrange_results(samples.session(planned).results)
+    (table,) = libraries.build_library_tables(measured)
+    assert table.title == "torus: time over that with simgrid-mpich"
+    assert {row[3] for row in table.rows} == {"1.20 (1.20 to 1.20)"}
+    (table,) = libraries.build_library_tables(measured, "simgrid-ompi")
+    assert {row[3] for row in table.rows} == {"0.83 (0.83 to 0.83)"}
+
+
+# Against machines in print.
+
+
+def test_a_machine_in_print_is_reached_by_way_of_one_that_stands_for_another():
+    planned = samples.cases(["torus", "fattree"], ["simgrid-mpich"], [128], ["bcast"])
+    measured = arrange_results(samples.session(planned).results)
+    tables, missing = chained.build_chained_tables(measured, HISTORY, "NT Cluster")
+    assert missing == ""
+    (table,) = tables
+    torus = next(row for row in table.rows if row[0] == "torus")
+    # T3E over NT: 1 / 0.6 and 1 / 3.8, measured and in print alike
+    assert torus[3:] == ("1.67", "1.67", "0.26", "0.26")
+    fat = next(row for row in table.rows if row[0] == "fattree")
+    times = {c.partition: samples.modelled(c) for c in planned if c.bytes == 8}
+    assert float(fat[3]) == pytest.approx(times["fattree"] / times["torus"] / 0.6, abs=0.01)
+    assert fat[4] == "-"
+
+
+def test_without_such_a_machine_the_command_is_told():
+    planned = samples.cases(["fattree"], counts=[128])
+    measured = arrange_results(samples.session(planned).results)
+    view, *_ = build_paper(Asked("luecke2001", "NT Cluster"), measured)
+    assert any("--site simulated --partition torus" in remark for remark in view.remarks)
+
+
+def test_a_machine_may_be_named_by_its_session_and_site():
+    planned = samples.cases(["torus", "myrinet"], ["simgrid-mpich"], [128], ["bcast"])
+    measured = arrange_results(samples.session(planned).results)
+    view, *_ = build_paper(Asked("luecke2001", "simulated:myrinet"), measured)
+    assert any("time over that of myrinet" in table.title for table in view.tables)
+    with pytest.raises(UsageError, match="not a partition"):
+        build_paper(Asked("luecke2001", "elsewhere:myrinet"), measured)
+
+
+# Pages.
+
+
+@pytest.mark.parametrize("paper", ["luecke2001", "luecke2003", "rus", "taboada", "commtest"])
+def test_a_page_has_every_table_and_figure_and_needs_nothing_else(paper):
+    routines = ["pingpong", "bcast"] if paper.startswith("luecke") else ["bcast"]
+    planned = samples.cases(["torus"], ["simgrid-mpich"], (8, 32), routines)
+    more = night(("pingpong", "gather"), (32,), [2**k for k in range(3, 10)])
+    shift = [result("rightshift", 8 << k, p, 1e-6) for k in range(3) for p in (2, 8)]
+    measured = arrange_results([*samples.session(planned).results, *more, *shift])
+    views = build_paper(Asked(paper, pictures=True), measured)
+    page = format_paper(views, "html", ["one"])
+    figures = [figure for view in views for figure in view.figures]
+    assert figures
+    assert page.count("<figure>") == sum(len(figure.panels) for figure in figures)
+    assert page.count("<table>") == sum(len(view.tables) for view in views)
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
