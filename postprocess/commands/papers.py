@@ -28,7 +28,7 @@ from postprocess.results.summary_file import load_summary
 HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
-SPREAD = ("luecke2001", "luecke2003")  #: papers whose tables need every trial
+SPREAD = ("luecke2001", "rus", "luecke2003")  #: papers whose tables need every trial
 
 
 def add_arguments(parser: Parser) -> None:

@@ -31,6 +31,7 @@ IN_ALL = frozenset({"scatter", "gather", "allgather", "alltoall", "reduce_scatte
 LEAST_SIZES = 4  #: beside the empty message, to which a model is fitted
 LEAST_COUNTS = 3  #: of processes, to which a growth is fitted
 GOOD = 0.25  #: average relative error beyond which nothing is drawn or derived
+SKIPPED = 0.5  #: of the time of the next size: an empty message that takes less was not sent at all
 FLAT = 0.05  #: relative: what differs less over the processes does not grow with them
 ERRORS = ("model", "in segments", "Hockney")
 
@@ -87,6 +88,8 @@ def fit_model(times: Mapping[int, float]) -> FittedModel | None:
     """Fit the model to times by size; None for too few sizes that are 0 or powers of two."""
     fitted = {size: times[size] for size in sorted(times) if size & (size - 1) == 0}
     sizes = [size for size in fitted if size]
+    if 0 in fitted and sizes and fitted[0] < SKIPPED * fitted[sizes[0]]:
+        del fitted[0]
     if len(sizes) < LEAST_SIZES:
         return None
     smallest = min(fitted)
@@ -94,7 +97,7 @@ def fit_model(times: Mapping[int, float]) -> FittedModel | None:
     segments = _refine(t0, fitted)
     whole = _fit_form(t0, fit_line(list(fitted), list(fitted.values())), list(fitted.items()))
     ti, tb = whole.start - t0, whole.slope
-    held_out = [size for size in times if size not in fitted]
+    held_out = [size for size in times if size and size not in fitted]
     judged = held_out or sizes
     model = FittedModel(t0, ti, tb, smallest, segments, {}, len(held_out))
     predicted = {

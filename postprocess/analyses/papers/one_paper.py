@@ -162,6 +162,7 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
     tables += filter(
         None, [rus_sends.build_send_table(measured), rus_sends.build_tree_table(measured)]
     )
+    tables += filter(None, [build_timer_table(measured, asked.timers, history)])
     if in_print:
         tables.append(rus.build_against_table(measured, history))
     return tables, [rus.describe_missing_sizes(measured)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, scalability
 from postprocess.analyses.papers.data import PaperMeasurements, arrange_sessions
-from postprocess.analyses.papers.figures import PaperFigure
+from postprocess.analyses.papers.paper_figure import PaperFigure
 from postprocess.analyses.papers.plot import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import History
 from postprocess.base.errors import UsageError
@@ -20,6 +20,7 @@ from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
 
 TEXT_WIDTH = 100
+WHOLE = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
 
 SCALES = (
     "Time divided by what a simple model of messages expects of it (Luecke et al. 2001): log2 p for "
@@ -141,7 +142,7 @@ def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
 
 
 def _folded(words: str) -> str:
-    return f"{textwrap.fill(sanitize_line(words), TEXT_WIDTH)}\n"
+    return f"{textwrap.fill(sanitize_line(words), TEXT_WIDTH, **WHOLE)}\n"
 
 
 def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> PaperView | None:

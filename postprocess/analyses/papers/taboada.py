@@ -152,7 +152,8 @@ def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
         (
             "of the least of all trials; over three counts and more c0 + c1 f(p), else that of each count",
             "f(p): with what t0 grows; error: the model's largest average relative one at any count",
-            f"no peak where the model is {BEYOND}",
+            "t0: of the empty message, or of the smallest one where an MPI returns from an empty one at once",
+            f"no peak where the model is {BEYOND}; log2 p would do: on links that are all alike",
         ),
     )
 
@@ -220,15 +221,17 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
                     *(place.machine, place.environment, place.routine, str(count)),
                     *(format_percent(fit.errors[name]) for name in ERRORS),
                     judged,
+                    _bytes(fit.t0 / fit.tb) if fit.tb else NOT_PRINTED,
                     breaks or "none",
                 )
             )
     return TextTable(
         "Average absolute relative error of the models",
         ("machine", "MPI", "routine", "processes"),
-        (*ERRORS, "judged by", "protocol changes"),
+        (*ERRORS, "judged by", "t0 / tb", "protocol changes"),
         tuple(rows),
         (
+            "t0 / tb: where the model and Hockney's differ most, by ti / (4 t0)",
             "model: one t0, ti and tb for all sizes, as in the paper; in segments: a ti and a tb "
             "for each protocol",
             "in print: 7% for send and less for collectives, where Hockney's has 18% and 28%",
@@ -270,7 +273,8 @@ def _substitutions(
 def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> str:
     if not all(fit.is_good for fit in fits.values()):
         return f"a model is {BEYOND}"
-    found = find_crossovers(fits, routine, count)
+    largest = min(fit.segments[-1].last for fit in fits.values())
+    found = [each for each in find_crossovers(fits, routine, count) if each[0] <= largest]
     if found:
         return ", ".join(f"{side} {_bytes(size)}" for size, side in found)
     gain = fits[routine].time(1) - sum(fits[step].time(1) for step in COMPOSITIONS[routine])

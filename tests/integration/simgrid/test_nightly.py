@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.analyses.papers.contention import build_contention_tables
+from postprocess.analyses.papers.data import arrange_sessions
+from postprocess.analyses.papers.measured_models import fit_measured
+from postprocess.results.summary_file import load_summary
 from tests.support.plumbline_runner import ROOT, Workshop
 from tests.support.simgrid import NO_SIMGRID
 
@@ -53,3 +57,31 @@ def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(
     assert ended.status == 0, ended.output + ended.errors
     assert "calibrating with 1 launch. Simulated time repeats exactly" in ended.output
     assert [case["verdict"] for case in ended.summary["cases"]] == ["pass"]
+
+
+#: Of site_configs/platforms/fattree.xml: a link between two nodes under one leaf, and between ranks of a node
+LATENCY, RATE = 0.25e-6, 12.5e9
+SIZES = "0,1,16,256,4096,65536,1048576,216,9776,236104"
+
+
+def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop: Workshop):
+    """A message takes the latencies of its links and n over their rate."""
+    few = ("--site", "simulated", "--partition", "fattree", "--environment", "simgrid-mpich")
+    routines = ("--routine", "pingpong,rightshift", "--peers", "1", "--bytes", SIZES)
+    ended = workshop.measure(*few, *routines, "--processes", "2,4", "--per-node", "1,4")
+    sessions = workshop.home / "sessions"
+    newest = max(sessions.iterdir(), key=lambda each: each.name)
+    measured = arrange_sessions({"": load_summary(newest / "summary.json").results})
+    assert ended.summary["cases"]
+    (send,) = [each for each in fit_measured(measured) if each.place.routine == "send"]
+    (fit,) = send.fits.values()
+    links = round(fit.t0 / LATENCY)
+    assert fit.t0 == pytest.approx(links * LATENCY, rel=0.02)
+    assert fit.tb == pytest.approx(1 / RATE, rel=1e-3)
+    assert abs(fit.ti) < 0.01 * fit.t0
+    assert len(fit.segments) == 1
+    assert fit.held_out == 3
+    assert max(fit.errors.values()) < 0.01
+    (row,) = build_contention_tables(measured)[0].rows
+    assert row[3:5] == ("ring", "4")
+    assert row[7] == "1.00"  # flows inside a node share nothing in this model

@@ -148,6 +148,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
     assert entry["extras"] == {
         "accept": {},
         "layouts": [[2, 1], [2, 2], [4, 4], [5, 5], [8, 4], [8, 8], [9, 8], [16, 8]],
+        "boundaries": [2, 4, 5, 8, 9, 16],
         "most_processes": 16,
         "cores_per_node": 8,
         "nodes": 2,

@@ -210,3 +210,25 @@ def test_what_is_missing_is_said_with_the_command_that_measures_it():
     assert "--routine pingpong,barrier,bcast," in told
     assert "--bytes 0,1,4,16," in told
     assert "--trials 151" in told
+
+
+def test_an_empty_message_that_is_not_sent_is_no_startup():
+    """Many MPIs return from a reduction of nothing at once."""
+    fit = fit_model({size: 3e-6 + size / 350e6 if size else 1e-8 for size in ALL_SIZES})
+    assert (fit.smallest, fit.held_out) == (1, 20)
+    assert fit.t0 == pytest.approx(3e-6, rel=0.01)
+    assert max(fit.errors.values()) < 0.01
+
+
+def test_a_crossover_beyond_what_was_measured_is_none():
+    def seconds(name: str, n: int, p: int) -> float:
+        return {
+            "bcast": 1e-6 + 2e-9 * n,
+            "scatter": 9e-3 + 0.5e-9 * n,
+            "allgather": 1e-6 + 0.5e-9 * n,
+        }[name]
+
+    table = build_model_tables(measure(seconds, (4,), routine=("bcast", "scatter", "allgather")))[
+        -1
+    ]
+    assert table.rows[0][4] == "never"
