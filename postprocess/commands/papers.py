@@ -37,9 +37,9 @@ def add_arguments(parser: Parser) -> None:
     read = parser.group(READ)
     read.add_argument(
         "--against",
-        metavar="[SESSION:]PARTITION[:ENVIRONMENT]|MACHINE",
+        metavar="[SESSION:]PARTITION[:ENVIRONMENT]",
         help="divide the times of the other partitions by those of PARTITION, with the same MPI, or all by "
-        "those of ENVIRONMENT (default: the T3E, else the first); with --paper also a machine in print, as in "
+        "those of ENVIRONMENT (default: the T3E, else the first); with --paper also a MACHINE in print, as in "
         "'NT Cluster', T3E-512, Myrinet:MPICH-GM",
     )
     read.add_argument(

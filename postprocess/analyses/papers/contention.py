@@ -18,13 +18,15 @@ from postprocess.stats.segments import fit_segments
 
 ALONE = "0 with 1"
 RING = "ring"
-#: The routines of each experiment; of several, which are protocols, the fastest counts: the paper's peak
-EXPERIMENTS: dict[str, tuple[str, ...]] = {
-    ALONE: ("rightshift",),  # at two processes it is a swap
-    RING: ("rightshift",),
+#: How the routines of each experiment begin; of its protocols the fastest counts: the paper's peak
+EXPERIMENTS = {
+    "swap_first_": ALONE,
+    "swap_next_": "i with i+1",
+    "swap_half_": "i with i+P/2",
+    "swap_ring_": RING,
 }
+SHIFT = "rightshift"  #: a ring too, and of two processes a swap
 LOST = 0.1  #: a share of the bandwidth that contention must take at least
-SIZES = tuple(2**k for k in range(3, 22))  #: to 2 MiB
 Times = Mapping[int, float]
 
 
@@ -37,11 +39,10 @@ class Swaps:
     conditions: str
     times: Mapping[str, Mapping[int, Times]]
 
-    @property
-    def alone(self) -> Times:
-        """The times of one pair, of the fewest processes."""
-        found = self.times.get(ALONE, {})
-        return found[min(found)] if found else {}
+    def alone_at(self, processes: int) -> Times:
+        """Return the times of one pair: beside others that sleep, else of the fewest processes."""
+        found = self.times[ALONE]
+        return found.get(processes, found[min(found)])
 
 
 def compute_bandwidth(size: int, time: float) -> float:
@@ -80,10 +81,9 @@ def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
 
 
 def _experiments(routine: str, processes: int) -> list[str]:
-    names = [name for name, routines in EXPERIMENTS.items() if routine in routines]
-    if routine == "rightshift":
-        return [ALONE] if processes == 2 else [RING] if processes > 2 else []
-    return names
+    if routine == SHIFT and processes > 1:
+        return [ALONE] if processes == 2 else [RING]
+    return [name for start, name in EXPERIMENTS.items() if routine.startswith(start)]
 
 
 def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
@@ -100,7 +100,8 @@ def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
             tuple(rows),
             (
                 f"contention from: the size from which on {LOST:.0%} and more is lost at every size",
-                "0 with 1: two processes, without any others; a ring also waits for all its members",
+                "0 with 1: beside others that sleep, or without any; of several protocols the fastest at each "
+                "size; a ring also waits for all its members",
                 "in print: contention above 32 KB on a NEC SX-6/8 with four pairs",
             ),
         )
@@ -112,7 +113,7 @@ def _rows(swaps: Swaps) -> list[tuple[str, ...]]:
     rows = []
     for name, counts in swaps.times.items():
         for count, times in sorted(counts.items()) if name != ALONE else ():
-            factors = compute_factors(swaps.alone, times)
+            factors = compute_factors(swaps.alone_at(count), times)
             if factors:
                 onset = find_onset(factors)
                 rows.append(
@@ -168,14 +169,9 @@ def _breaks(times: Times) -> str:
 
 def describe_missing_swaps(measured: PaperMeasurements) -> str:
     """Describe which command measures what no session has of the experiments."""
-    swaps = collect_swaps(measured)
-    enough = [each for each in swaps if len(each.times) == len(EXPERIMENTS) and len(each.alone) > 6]
-    if enough:
+    there = {name for each in collect_swaps(measured) for name in each.times}
+    lacking = [name for name in EXPERIMENTS.values() if name not in there]
+    if not lacking:
         return ""
-    routines = ",".join(dict.fromkeys(name for each in EXPERIMENTS.values() for name in each))
-    sizes = ",".join(map(str, SIZES))
-    return (
-        f"Not measured: swaps of 0 with 1 and beside others; ./plumbline run --program mpicost "
-        f"--routine {routines} "
-        f"--bytes {sizes} --cache warm"
-    )
+    command = "./plumbline run --program mpicost --family swaps --cache warm"
+    return f"Not measured: {', '.join(lacking)}; {command}"

@@ -27,7 +27,7 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
         names = list(curves)[:MOST_LINES]
         kept = {name: curves[name] for name in names}
         figures.append(_swap_figure(f"{each.machine}, {each.environment}, {each.conditions}", kept))
-    platforms = {f"{each.machine}, {each.environment}": _bandwidths(each.alone) for each in swaps}
+    platforms = {f"{each.machine}, {each.environment}": _bandwidths(_first(each)) for each in swaps}
     if len(platforms) > 1:
         kept = {name: platforms[name] for name in list(platforms)[:MOST_LINES]}
         figures.append(_swap_figure(f"Platforms, {contention.ALONE}", kept))
@@ -36,12 +36,17 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
 
 def _swap_curves(swaps: contention.Swaps) -> dict[str, Curve]:
     """Return the bandwidth of each experiment: alone, and at the most processes beside others."""
-    curves = {contention.ALONE: _bandwidths(swaps.alone)}
+    curves = {contention.ALONE: _bandwidths(_first(swaps))}
     for name, counts in swaps.times.items():
         if name != contention.ALONE:
             for count in thin_values(sorted(counts), 2):
                 curves[f"{name}, {count} processes"] = _bandwidths(counts[count])
     return curves
+
+
+def _first(swaps: contention.Swaps) -> contention.Times:
+    """Return the times of one pair at the fewest processes."""
+    return swaps.alone_at(0)
 
 
 def _bandwidths(times: contention.Times) -> Curve:

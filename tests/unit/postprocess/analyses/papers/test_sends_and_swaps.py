@@ -148,6 +148,26 @@ def test_contention_has_the_link_s_share_as_its_factor_and_a_size_where_it_begin
     assert breaks == {"0 with 1": "none", "ring": "32 KiB to 64 KiB"}
 
 
+def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
+    sizes = [2**k for k in range(6, 22)]
+    found = []
+    for s in sizes:
+        alone = ALPHA + s * BETA
+        found += [
+            result("swap_first_sendrecv", s, 8, 2 * alone),
+            result("swap_first_ordered", s, 8, alone),
+        ]
+        found += [result("swap_half_sendrecv", s, 8, ALPHA + 4 * s * BETA)]
+        found += [
+            result("rightshift", s, 2, 9 * alone)
+        ]  # of fewer processes: not what 8 are held against
+    (row,) = contention.build_contention_tables(arrange_results(found))[0].rows
+    assert row[3:5] == ("i with i+P/2", "8")
+    assert row[7] == "0.25"
+    missing = contention.describe_missing_swaps(arrange_results(found))
+    assert missing.startswith("Not measured: i with i+1, ring; ./plumbline run ")
+
+
 def test_without_contention_none_is_found():
     (row,) = contention.build_contention_tables(shifts(1.0))[0].rows
     assert row[-1] == "none"
