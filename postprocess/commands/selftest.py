@@ -1,4 +1,4 @@
-"""The command ``selftest``: inject slowdowns into nights, and report what they catch."""
+"""The command ``selftest``: inject slowdowns into nights or comparisons, and report what they catch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 
+from postprocess.analyses.selftest import dossiers
+from postprocess.analyses.selftest.dossiers import USUAL_PLANTS
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -27,9 +29,16 @@ from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.mpicost import CACHE, CACHES
 from postprocess.session.selftest import QUICK, conclude_selftest, run_selftest
+from postprocess.session.selftest_compare import (
+    DossierDemand,
+    conclude_compare_selftest,
+    run_compare_selftest,
+)
 from postprocess.session.selftest_references import SelftestDemand
 
-HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
+HELP = (
+    "Inject slowdowns into nightly runs, or comparisons; report detection rates and false alarms."
+)
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
 FAILS = "a plant was missed too often, or there were too many false alarms"
 
@@ -38,25 +47,30 @@ def add_arguments(parser: Parser) -> None:
     """Add the options that say what is planted, how often, and what is measured."""
     what = parser.group(WHAT)
     what.add_argument(
+        "--compare",
+        action="store_true",
+        help="plant into comparisons of each MPI with itself, dossiers of compare, instead of nights",
+    )
+    what.add_argument(
         "--plants",
         type=plants,
-        default=list(INJECTION_KINDS),
         metavar="NAME,...",
-        help=f"only these plants (default: all {len(INJECTION_KINDS)}: {', '.join(INJECTION_KINDS)})",
+        help=f"only these plants (default: all {len(INJECTION_KINDS)}: {', '.join(INJECTION_KINDS)}; "
+        f"with --compare {', '.join(USUAL_PLANTS)})",
     )
     what.add_argument(
         "--nights",
         type=parse_count,
         default=10,
         metavar="N",
-        help="nights with each plant (default: %(default)s)",
+        help="nights, or dossiers, with each plant (default: %(default)s)",
     )
     what.add_argument(
         "--unchanged",
         type=whole,
         default=10,
         metavar="N",
-        help="nights with nothing planted (default: %(default)s)",
+        help="nights, or dossiers, with nothing planted (default: %(default)s)",
     )
     what.add_argument(
         "--routine",
@@ -66,7 +80,7 @@ def add_arguments(parser: Parser) -> None:
         help=f"only these routines (default: {','.join(QUICK)})",
     )
     what.add_argument(
-        "--again", type=Path, metavar="DIR", help="score the nights in DIR again; run nothing"
+        "--again", type=Path, metavar="DIR", help="score what is in DIR again; run nothing"
     )
     add_site(parser)
     add_partition(parser)
@@ -91,6 +105,12 @@ def add_method(parser: Parser) -> None:
         choices=CACHES,
         help=f"what mpicost does to the caches before each trial (default: {CACHE}); "
         "flush takes long on large caches",
+    )
+    how.add_argument(
+        "--seconds",
+        type=parse_count,
+        metavar="SECONDS",
+        help="with --compare: time for each dossier (default: what 16 pairs take)",
     )
     how.add_argument(
         "--launches",
@@ -142,15 +162,22 @@ def whole(text: str) -> int:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Plant, measure, judge, score."""
     if arguments.again:
-        return conclude_selftest(arguments.again, Progress(), arguments.json)
+        of_compare = (arguments.again / dossiers.FILE).exists()
+        conclude = conclude_compare_selftest if of_compare else conclude_selftest
+        return conclude(arguments.again, Progress(), arguments.json)
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    directory = (arguments.directory or work.root / "selftest" / stamp).absolute()
+    if arguments.compare:
+        return plant_into_dossiers(work, arguments, directory)
+    if arguments.seconds:
+        raise UsageError("--seconds: is for --compare; --seconds-per-layout bounds a night")
     if arguments.sessions > arguments.launches:
         raise UsageError(
             f"--sessions {arguments.sessions}: each has a launch at least; raise --launches"
         )
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     demand = SelftestDemand(
-        directory=(arguments.directory or work.root / "selftest" / stamp).absolute(),
-        plants=arguments.plants,
+        directory=directory,
+        plants=arguments.plants or list(INJECTION_KINDS),
         times=arguments.nights,
         unchanged=arguments.unchanged,
         launches=arguments.launches,
@@ -159,3 +186,27 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         spread=arguments.spread,
     )
     return run_selftest(work, build_request(work, arguments), demand, Progress())
+
+
+def plant_into_dossiers(work: WorkDirectory, arguments: argparse.Namespace, directory: Path) -> int:
+    """Plant into comparisons.
+
+    :raises UsageError: for an option that only nights have
+    """
+    of_nights = {
+        "--references": arguments.references,
+        "--spread": arguments.spread,
+        "--sessions": arguments.sessions > 1,
+        "--seconds-per-layout": arguments.seconds_per_layout,
+    }
+    if given := [name for name, value in of_nights.items() if value]:
+        raise UsageError(f"{given[0]}: is for nights; leave it out, or --compare")
+    demand = DossierDemand(
+        directory=directory,
+        plants=arguments.plants or list(USUAL_PLANTS),
+        times=arguments.nights,
+        unchanged=arguments.unchanged,
+        seconds=arguments.seconds,
+        seed=arguments.seed,
+    )
+    return run_compare_selftest(work, build_request(work, arguments), demand, Progress())

@@ -27,6 +27,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
+from site_configs.schedulers.job_end import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 
@@ -203,7 +204,8 @@ def determine_outcome(
         return stopped
     assessed = assess_launch(launch, session)
     if assessed.verdict == Verdict.CRASHED:
-        return fail_launch(Verdict.CRASHED, assessed.reason + entry.cause)
+        job_end = Ending.TAKEN_AWAY if entry.taken_away else None
+        return fail_launch(Verdict.CRASHED, assessed.reason + entry.cause, job_end)
     if assessed.records is None:
         return assessed
     if not entry.sane:
@@ -261,7 +263,7 @@ def classify_not_run(
     if entry.timed_out and (unended := check_timed_out_start(launch, session)):
         return unended
     if entry.never_started:
-        return fail_launch(Verdict.INCOMPLETE, entry.never_started)
+        return fail_launch(Verdict.INCOMPLETE, entry.never_started, Ending.NEVER_STARTED)
     if launch.benchmarks and blocked and blocked.without_source:
         return fail_launch(Verdict.SKIPPED, f"no source of {launch.program}; {blocked.reason}")
     if blocked:

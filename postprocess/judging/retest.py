@@ -26,6 +26,7 @@ class RetestTarget:
     layout: str  #: processes and processes per node, as ``4x2``
     routine: str
     avoided: tuple[str, ...] = ()  #: hosts that it was slow on
+    wanted: tuple[str, ...] = ()  #: hosts that it must run on; empty for any
 
 
 def select_launches_of_value(
@@ -44,11 +45,14 @@ def select_launches_of_value(
 
 
 def build_retest_choice(
-    cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]
+    cases: Iterable[Case],
+    hosts: Mapping[Case, Sequence[str]],
+    wanted: Mapping[Case, Sequence[str]] | None = None,
 ) -> list[dict[str, Any]]:
     """Build the choice that makes checks measure just these cases again.
 
     :param hosts: that each case ran on in the first look
+    :param wanted: hosts that each case must run on
     """
     found = {
         RetestTarget(
@@ -58,6 +62,7 @@ def build_retest_choice(
             case.layout,
             case.routine,
             tuple(sorted(hosts.get(case, ()))),
+            tuple(sorted((wanted or {}).get(case, ()))),
         )
         for case in cases
     }
@@ -81,6 +86,11 @@ def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -
     """
     avoided = {host.split(".")[0] for look in looks for host in look.avoided}
     return sorted(avoided) if nodes - len(avoided) >= needed else []
+
+
+def list_wanted_nodes(looks: Iterable[RetestTarget]) -> list[str]:
+    """List the nodes that a job must run on, as a scheduler knows them: without their domain."""
+    return sorted({host.split(".")[0] for look in looks for host in look.wanted})
 
 
 def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:

@@ -12,6 +12,7 @@ from postprocess.model.conditions import LaunchConditions, conditions_of
 from postprocess.model.measurement import CaseRecord, Measurement
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
+from site_configs.schedulers.job_end import Ending
 from spack_envs.programs import BuiltBinary
 
 
@@ -89,8 +90,10 @@ class LaunchOutcome:
     records: Records | None
     verdict: Verdict | None = None
     reason: str = ""
+    #: How its job ended, where no program has a part in that; None elsewhere
+    job_end: Ending | None = None
 
 
-def fail_launch(verdict: Verdict, reason: str) -> LaunchOutcome:
+def fail_launch(verdict: Verdict, reason: str, job_end: Ending | None = None) -> LaunchOutcome:
     """Return the outcome of a failed launch, without values."""
-    return LaunchOutcome(None, verdict, reason)
+    return LaunchOutcome(None, verdict, reason, job_end)

@@ -60,6 +60,11 @@ class ReportedTest:
         ended = self.gave_up(Ending.NEVER_STARTED)
         return sanitize_line(ended.reason) if ended else ""
 
+    @property
+    def taken_away(self) -> bool:
+        """Whether the nodes of its job went away while it ran."""
+        return self.result == "fail" and self.gave_up(Ending.TAKEN_AWAY) is not None
+
     def gave_up(self, how: Ending) -> Ended | None:
         """Return the reason of the scheduler's backend, if it ended the job in this way."""
         ended = read_ended(Path(self.directory))

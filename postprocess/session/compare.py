@@ -51,19 +51,35 @@ def run_comparison(
         context = open_session_context(work, request, progress)
         asked = describe_comparison(context, demand)
         report_differences(asked, progress)
-        path, stored = find_or_begin(work, demand.directory, asked, progress)
-        bench = ComparisonBench(context, stored.header, path)
-        try:
-            bench.run_trials()
-            bench.require_common_cases()
-            bench.plan_looks()
+        path = measure_comparison(context, demand, asked)
+    return conclude_comparison(path.parent, progress, request.json_file)
+
+
+def measure_comparison(
+    context: SessionContext,
+    demand: ComparisonDemand,
+    asked: ComparisonHeader,
+    with_facts: bool = True,
+) -> Path:
+    """Measure a comparison to its end, or go on with it; return the path of its passes.
+
+    :param with_facts: whether the MPI of each side tells of itself, and is fingerprinted
+    :raises UsageError: if the sides cannot be compared, or not in the time
+    """
+    path, stored = find_or_begin(context.work, demand.directory, asked, context.progress)
+    bench = ComparisonBench(context, stored.header, path)
+    try:
+        bench.run_trials()
+        bench.require_common_cases()
+        bench.plan_looks()
+        if with_facts:
             bench.tell_facts()
             take_fingerprints(bench)
-        except UsageError:
-            discard_unplanned(path)
-            raise
-        bench.run_blocks()
-    return conclude_comparison(path.parent, progress, request.json_file)
+    except UsageError:
+        discard_unplanned(path)
+        raise
+    bench.run_blocks()
+    return path
 
 
 def describe_comparison(context: SessionContext, demand: ComparisonDemand) -> ComparisonHeader:
@@ -82,7 +98,7 @@ def describe_comparison(context: SessionContext, demand: ComparisonDemand) -> Co
         site=context.request.site,
         old=sides.old,
         new=sides.new,
-        choice=choose_with_controls(selection.choice),
+        choice=choose_with_controls(selection.choice) if sides.has_controls else selection.choice,
         margins=demand.margins,
         seconds=demand.seconds,
         control=demand.control,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from postprocess.analyses.compare import data
-from postprocess.analyses.compare.cases import Comparison
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
@@ -38,13 +37,24 @@ from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
 from postprocess.session.compare_facts import choose_case, take_facts
 from postprocess.session.compare_sides import select_side
+from postprocess.session.compare_state import (
+    LaunchKind,
+    is_exact,
+    is_timed,
+    kind_of,
+    list_block_nodes,
+    list_open_cases,
+)
 from postprocess.session.compare_values import collect_values, find_own_case
 from postprocess.session.context import SessionContext, report_plan
 from postprocess.session.finish import store_trials
-from postprocess.stats.paired_verdicts import LADDERS, USUAL, choose_looks
+from postprocess.stats.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
+from site_configs.schedulers.job_end import Ending
 
 MODE = "compare"
 FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
+#: Ends of a job that no program has a part in.
+LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
 
 
 @dataclass
@@ -97,21 +107,9 @@ class ComparisonBench:
                 f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
                 f"one pass takes {duration(spent)}"
             )
-            self.keep(0, position, name, session, spent, record.finished)
-
-    def keep(
-        self,
-        block: int,
-        position: int,
-        name: str,
-        session: Session,
-        seconds: float,
-        finished: Sequence[FinishedLaunch],
-    ) -> None:
-        """Store every trial of a pass, and write down what it says."""
-        launches = tuple(self.collect(self.side(name), session, finished))
-        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), launches)
-        data.append_pass(self.path, done)
+            values = self.collect(side, session, record.finished)
+            values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
+            self.keep(0, position, name, session, spent, values)
 
     def collect(
         self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
@@ -127,6 +125,37 @@ class ComparisonBench:
         results = evaluate_launches(finished, catalog, context.request.site, options)
         store_trials(context.work, session, finished, results)
         return collect_values(finished, results)
+
+    def launch_lost(
+        self,
+        side: ComparedSide,
+        finished: Sequence[FinishedLaunch],
+        values: Sequence[LaunchValues],
+        ends: Collection[Ending],
+    ) -> list[LaunchValues]:
+        """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
+        lost = [each.outcome.job_end in ends for each in finished]
+        if not any(lost):
+            return list(values)
+        gone = [each for each, is_lost in zip(finished, lost, strict=True) if is_lost]
+        self.context.progress.note(f"launched again, on any nodes: {gone[0].outcome.reason}")
+        cases = [SharedCase.of(case) for each in gone for case in each.launch.cases]
+        session, fresh = self.launch(side, cases, {})
+        kept = [each for each, is_lost in zip(values, lost, strict=True) if not is_lost]
+        return kept + self.collect(side, session, fresh)
+
+    def keep(
+        self,
+        block: int,
+        position: int,
+        name: str,
+        session: Session,
+        seconds: float,
+        values: Sequence[LaunchValues],
+    ) -> None:
+        """Write down what a pass says."""
+        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
+        data.append_pass(self.path, done)
 
     def require_common_cases(self) -> None:
         """Require that both sides measure something alike.
@@ -172,15 +201,16 @@ class ComparisonBench:
         if stored.looks:
             return
         once = sum(each.seconds for each in stored.passes if each.block == 0)
-        looks = choose_looks(USUAL[-1])
+        ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if is_exact(stored) else (LADDERS, USUAL)
+        looks = choose_looks(usual[-1], ladders)
         if (seconds := self.header.seconds) is not None:
             counts = [
                 int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)
             ]
-            looks = choose_looks(counts[0]) or choose_looks(counts[1])
+            looks = choose_looks(counts[0], ladders) or choose_looks(counts[1], ladders)
         about = f"a pair of launches of everything takes about {duration(once)}"
         if not looks:
-            least = duration(once * (LADDERS[0][0] + 1))
+            least = duration(once * (ladders[0][0] + 1))
             fix = f"give {least} or more, or choose less to measure"
             raise UsageError(f"--seconds {self.header.seconds}: {about}; {fix}")
         progress = self.context.progress
@@ -225,33 +255,30 @@ class ComparisonBench:
         """Launch one side once, with what is still open."""
         progress = self.context.progress
         side = self.side(name)
-        cases = [find_own_case(each, side.environment) for each in wanted]
-        chosen = select_side(self.context, self.selection, side)
-        choice = chosen.choice | {AGAIN: build_retest_choice(cases, {})}
-        session, reframe = self.context.open_session(MODE)
+        nodes = list_block_nodes(self.stored, block)
+        begin = time.monotonic()
         with progress.phase("running"):
-            begin = time.monotonic()
             progress.now(f"block {block}, {name} side: {side.label}")
-            _, record = run_again(
-                reframe, replace(chosen, choice=choice), Progress(Console(quiet=True))
+            session, finished = self.launch(side, wanted, nodes)
+            values = self.collect(side, session, finished)
+            values = self.launch_lost(
+                side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY}
             )
-            spent = time.monotonic() - begin
-        self.keep(block, position, name, session, spent, record.finished)
+        self.keep(block, position, name, session, time.monotonic() - begin, values)
 
-
-def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
-    """List the cases that still need pairs, and the controls; none if all are decided."""
-    judged = judge_comparison(stored)
-    still = [each.case for each in judged.cases if each.verdict == Comparison.UNDECIDED]
-    return [*still, *(each.case for each in judged.controls)] if still else []
-
-
-def is_exact(stored: StoredComparison) -> bool:
-    """Return whether time is simulated, where no MPI library tells anything."""
-    launches = (launch for each in stored.passes for launch in each.launches)
-    return any(said.exact for launch in launches for said in launch.cases.values())
-
-
-def is_timed(key: str) -> bool:
-    """Return whether the case of a key times MPI calls, as the controls do not."""
-    return not SharedCase.from_key(key).is_control
+    def launch(
+        self,
+        side: ComparedSide,
+        wanted: Sequence[SharedCase],
+        nodes: Mapping[LaunchKind, Sequence[str]],
+    ) -> tuple[Session, list[FinishedLaunch]]:
+        """Launch cases of one side, on these nodes where the scheduler can be asked for them."""
+        cases = {
+            find_own_case(each, side.environment): nodes.get(kind_of(each), ()) for each in wanted
+        }
+        chosen = select_side(self.context, self.selection, side)
+        choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
+        asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))
+        session, reframe = self.context.open_session(MODE)
+        _, record = run_again(reframe, asked, Progress(Console(quiet=True)))
+        return session, record.finished

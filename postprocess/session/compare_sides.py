@@ -9,14 +9,15 @@ from typing import Any
 from postprocess.analyses.compare.data import ComparedSide
 from postprocess.analyses.selftest.injections import Injection
 from postprocess.base.errors import UsageError
-from postprocess.model.options import PLANTED
+from postprocess.model.options import PARTITION, PLANTED
 from postprocess.model.session import Selection
 from postprocess.session.context import SessionContext
 from postprocess.session.selftest_night import find_mpicost_prefix
 from site_configs.mpi.family import environment_name, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.rules import list_entries, select_sound
+from site_configs.validation.reader import SiteReading
+from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
 #: What is told of an environment, in the order of telling: words for people, and keys of its declaration.
 FACTS = (
@@ -36,6 +37,7 @@ class DeclaredSides:
     old: ComparedSide
     new: ComparedSide
     differences: tuple[tuple[str, str, str], ...]  #: what, on the old side, on the new one
+    has_controls: bool = True  #: whether a partition times what no MPI has a part in
 
 
 def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) -> DeclaredSides:
@@ -44,25 +46,50 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
     :param old: with the label that the user gave; so ``new``
     :raises UsageError: if an environment is not there
     """
-    declared = read_environments(context)
+    reading = read_declared_site(context)
+    declared = index_environments(reading)
     sides = [
         ComparedSide(
             each.label, find_environment(context, declared, each.label), each.set_env, each.plant
         )
         for each in (old, new)
     ]
-    return DeclaredSides(*sides, tuple(list_differences(declared, *sides)))
+    differences = tuple(list_differences(declared, *sides))
+    chosen = PARTITION.wanted(context.request.selection.choice)
+    real = [
+        each
+        for each in select_entries(reading, "partition")
+        if (not chosen or each.name in chosen) and not each.extras["exact"]
+    ]
+    return DeclaredSides(*sides, differences, bool(real))
 
 
 def read_environments(context: SessionContext) -> dict[str, Mapping[str, Any]]:
     """Read the environments that the site declares, by name."""
+    return index_environments(read_declared_site(context))
+
+
+def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
+    """Index the sound environments of a site by name."""
+    return {each.name: each.data for each in select_entries(reading, "environment")}
+
+
+def read_declared_site(context: SessionContext) -> SiteReading:
+    """Read what the site declares.
+
+    :raises UsageError: if it cannot be read
+    """
     reading = read_site(context.work, context.request.selection.site)
     if reading.configuration is None:
         raise UsageError(
             f"{context.request.selection.site}: cannot be read; ./plumbline site check"
         )
-    found = select_sound(reading, list_entries(reading, "environment"))
-    return {each.name: each.data for each in found}
+    return reading
+
+
+def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
+    """Select the sound environments, or partitions, of a site."""
+    return select_sound(reading, list_entries(reading, kind))
 
 
 def find_environment(

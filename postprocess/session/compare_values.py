@@ -42,7 +42,7 @@ def collect_values(
             each.launch.name,
             describe_place(each),
             {
-                SharedCase.of(case).key: read_value(by_case[case], each.launch.exact)
+                SharedCase.of(case).key: read_value(by_case[case], each)
                 for case in each.launch.all_cases
                 if case in by_case
             },
@@ -51,12 +51,13 @@ def collect_values(
     ]
 
 
-def read_value(result: CaseResult, exact: bool) -> CaseValue:
+def read_value(result: CaseResult, launch: FinishedLaunch) -> CaseValue:
     """Read what a result says of the launch: its value, or why there is none. Its speed is not judged here."""
     if result.verdict in (*FAILED_LAUNCH, Verdict.SKIPPED) or not result.value:
         verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
-        return CaseValue(None, result.unit, str(verdict), result.reason, result.rerun)
-    return CaseValue(result.value, result.unit, rerun=result.rerun, exact=exact)
+        lost = launch.outcome.job_end is not None
+        return CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)
+    return CaseValue(result.value, result.unit, rerun=result.rerun, exact=launch.launch.exact)
 
 
 def describe_place(launch: FinishedLaunch) -> dict[str, str]:

@@ -28,7 +28,7 @@ from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.mpicost import ROUTINES
 from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
-from postprocess.model.session import Request
+from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import SessionContext, open_session_context
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
@@ -70,17 +70,8 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
     """
     progress = context.progress
     with progress.phase("set-up"):
-        _, reframe = context.open_session(MODE)
-        everything = preview_plan(reframe, context.request.selection)
-        layouts = {(each.processes, -each.per_node) for each in everything}
-        processes, densest = min(
-            (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
-        )
-        if not processes:
-            raise UsageError("nothing is measured at two processes or more: ./plumbline list")
-        selection = context.request.selection
-        choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
-        bench = SelftestBench(context, replace(selection, choice=choice, launches=1))
+        selection, _ = preview_smallest_layout(context)
+        bench = SelftestBench(context, selection)
         progress.say("building, and launching each MPI once")
         quiet = replace(context, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
@@ -103,6 +94,27 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
     bench.prefixes = prefixes
     settings = {name: bench.settings(bench.selection, name) for name in prefixes}
     return bench, [replace(each, by_hand=settings[each.environment]) for each in planned]
+
+
+def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[PlannedLaunch]]:
+    """Preview what is measured at the smallest layout of two processes or more: selection and plan.
+
+    :raises UsageError: if nothing is measured there
+    """
+    _, reframe = context.open_session(MODE)
+    selection = context.request.selection
+    everything = preview_plan(reframe, selection)
+    layouts = {(each.processes, -each.per_node) for each in everything}
+    processes, densest = min(
+        (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
+    )
+    if not processes:
+        raise UsageError("nothing is measured at two processes or more: ./plumbline list")
+    choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
+    smallest = [
+        each for each in everything if (each.processes, -each.per_node) == (processes, densest)
+    ]
+    return replace(selection, choice=choice, launches=1), smallest
 
 
 def describe_selftest(

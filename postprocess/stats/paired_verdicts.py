@@ -36,6 +36,7 @@ ERROR = 0.05  #: of either question
 #: Pairs after which one looks. At six pairs a third of the error still gives an interval.
 LADDERS = ((6,), (6, 10), (6, 10, 16), (8, 16, 26), (10, 20, 40))
 USUAL = (6, 10, 16)
+EXACT_LADDERS = ((2,),)  #: of simulated time: one pair says all, and another that it repeats
 #: Largest correlation of the two differences of a block ABBA, if each launch remembers the one before: launches
 #: correlated by r give r (1 - r) / 2. Without it 6 to 7% of comparisons of 40 unchanged cases accuse one.
 BLOCK_CORRELATION = 1 / 8
@@ -67,6 +68,11 @@ class PairedCase:
     group: Hashable = ""  #: cases of one group have alike spreads
     exact: bool = False  #: whether time is simulated: one pair says all
 
+    @property
+    def repeats(self) -> bool:
+        """Whether its time is simulated and did repeat in each pair."""
+        return self.exact and max(self.differences) - min(self.differences) <= EXACT
+
 
 @dataclass(frozen=True)
 class PairedResult:
@@ -82,9 +88,9 @@ class PairedResult:
     )
 
 
-def choose_looks(pairs: int) -> tuple[int, ...]:
+def choose_looks(pairs: int, ladders: Sequence[tuple[int, ...]] = LADDERS) -> tuple[int, ...]:
     """Choose the looks that so many pairs allow; none if they are fewer than the shortest ladder has."""
-    return max((ladder for ladder in LADDERS if ladder[-1] <= pairs), default=())
+    return max((ladder for ladder in ladders if ladder[-1] <= pairs), default=())
 
 
 def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[PairedResult]:
@@ -129,8 +135,8 @@ def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[Paire
 
 
 def estimate_case(case: PairedCase, pairs: int, level: float) -> PairedRatio:
-    """Estimate the ratio of a case from its first pairs; of simulated time, from one."""
-    if case.exact:
+    """Estimate the ratio of a case from its first pairs; of simulated time that repeats, from one."""
+    if case.repeats:
         first = case.differences[0] if abs(case.differences[0]) > EXACT else 0.0
         return PairedRatio(first, first, first, 1)
     return estimate_paired_ratio(case.differences[:pairs], level)
@@ -155,7 +161,7 @@ def compute_probabilities(
     means = np.array([each.mean() for each in d])
     spreads = np.array([each.std(ddof=1) if len(each) > 1 else 0.0 for each in d])
     spreads, degrees = moderate_spreads(spreads, pairs - 1, [each.group for each in cases])
-    exact = np.array([each.exact for each in cases])
+    exact = np.array([each.repeats for each in cases])
     means = np.where(exact & (np.abs(means) <= EXACT), 0.0, means)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = means / (np.where(exact, 0.0, spreads) * math.sqrt((1 + BLOCK_CORRELATION) / pairs))

@@ -27,7 +27,12 @@ from reframe.utility import typecheck as typ
 from postprocess.base.files import read_text
 from postprocess.base.shell_words import quote_word
 from postprocess.judging.outcome import assess_launch
-from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
+from postprocess.judging.retest import (
+    RetestTarget,
+    list_avoided_nodes,
+    list_wanted_nodes,
+    select_targets,
+)
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
@@ -241,6 +246,14 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
         self.anywhere = bool(avoided) and not options
         self.job.options += options
+
+    @run_after("setup")
+    def keep_nodes(self):
+        """Ask for the nodes of a launch that this one is held against, if the scheduler can."""
+        wanted = list_wanted_nodes(self.local_retest_targets())
+        backend = self.current_partition.scheduler.registered_name
+        if wanted:
+            self.job.options += find_scheduler(backend).include_nodes(wanted, backend)
 
     @classmethod
     def setvar(cls, name: str, value: Any) -> bool:

@@ -267,7 +267,9 @@ def take_inventory(
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
     missing = [word for word in asked if not find_release(found, work.root, word)]
     if families and missing:
-        raise UsageError(f"--mpis: {missing[0]} cannot be had on this machine (see the note above)")
+        why = [entry.problem for entry in found.unusable if entry.mpicc == missing[0]]
+        told = why[0] if why else "see the note above"
+        raise UsageError(f"{missing[0]}: cannot be had on this machine: {told}")
     if not found.mpis:
         raise UsageError(
             "no MPI on this machine, and none to be had from wheels (see the notes above)"

@@ -92,6 +92,8 @@ class Scheduler:
     queue_option: str = r"-q\s*"  #: regular expression of what stands before a queue's name
     #: option of a job that must not run on some nodes, whose names replace {}; empty if it has none
     exclude_option: str = ""
+    #: option of a job that must run on some nodes, whose names replace {}; empty if it has none
+    include_option: str = ""
     reports_physical_cores: bool = (
         False  #: whether it tells physical cores, and not how many CPUs it counts
     )
@@ -135,6 +137,12 @@ class Scheduler:
         if not self.exclude_option or backend != self.backend:
             return []
         return [self.exclude_option.format(",".join(hosts))]
+
+    def include_nodes(self, hosts: Sequence[str], backend: str) -> list[str]:
+        """Return the options that send a job to these nodes; none if the backend has no such option."""
+        if not self.include_option or backend != self.backend:
+            return []
+        return [self.include_option.format(",".join(hosts))]
 
     def find_queue_name(self, options: Iterable[str]) -> str:
         """Find the queue that options of a job name, the last one first; empty if none is named."""

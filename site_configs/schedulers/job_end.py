@@ -19,6 +19,7 @@ class Ending(str, Enum):
 
     NEVER_STARTED = "never-started"
     TIMED_OUT = "timed-out"
+    TAKEN_AWAY = "taken-away"  #: its nodes were, while it ran
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Slurm(Scheduler):
     exclusive: tuple[str, ...] = ("--partition={}", "--exclusive")
     queue_option: str = r"--partition(?:=|\s+)|-p\s*"
     exclude_option: str = "--exclude={}"
+    include_option: str = "--nodelist={}"
     reports_physical_cores: bool = True
     user_choices: tuple[str, ...] = slurm_jobs.CHOICES
     #: of slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``

@@ -63,6 +63,8 @@ NEVER = frozenset(
         "QOSNotAllowed",
     }
 )
+#: Ends of a job whose nodes went away, which no program has a part in.
+TAKEN_AWAY = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED"})
 #: Beginnings of limits on the size of one job, of an association or a quality of service.
 TOO_LARGE = ("AssocMax", "QOSMax")
 
@@ -243,7 +245,10 @@ class BlockSlurm(SlurmJobScheduler):
         elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
             sick = slurm_jobs.describe_unhealthy_nodes(state)
             why = f"Slurm ended the job: {state.state}"
-            self.fail(job, f"{why}; {sick}, see sinfo -R" if sick else why)
+            told = f"{why}; {sick}, see sinfo -R" if sick else why
+            if state.state in TAKEN_AWAY:
+                write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, told))
+            self.fail(job, told)
 
     def give_up(self, job: Any, reason: str) -> None:
         """Cancel a job that is of no use any more."""

@@ -70,6 +70,9 @@ class CaseValue:
     reason: str = ""
     rerun: str = ""
     exact: bool = False
+    lost: bool = (
+        False  #: whether its job never ran, or its nodes went away: no program has a part in that
+    )
 
 
 @dataclass(frozen=True)

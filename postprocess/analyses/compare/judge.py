@@ -196,6 +196,8 @@ def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) 
     if case.void:
         why = first_of([f"{reason} ({plural(n, 'pair')})" for reason, n in case.void.items()], 2)
         words.append(f"pairs that do not count: {why}")
+    if case.exact and len(case.differences) > 1:
+        words.append("its time is simulated, and did not repeat")
     if result.estimate is None:
         words.append(
             f"{plural(len(case.differences), 'pair')}, and the first look is at {looks[0]}"

@@ -29,12 +29,18 @@ class CasePairs:
     failures: dict[str, list[tuple[str, str]]] = field(
         default_factory=lambda: {side: [] for side in SIDES}
     )
+    #: The same of launches that the machine lost: they count as failed only on a side that has no value at all.
+    lost: dict[str, list[tuple[str, str]]] = field(
+        default_factory=lambda: {side: [] for side in SIDES}
+    )
     launches: Counter[str] = field(default_factory=Counter)  #: by side, that had it in their plan
+    measured: Counter[str] = field(default_factory=Counter)  #: by side, those with a value
     rerun: dict[str, str] = field(default_factory=dict)  #: by side
 
     def failed(self, side: str) -> list[tuple[str, str]]:
         """Return the failures of a side that are no skips."""
-        return [each for each in self.failures[side] if each[0] != Verdict.SKIPPED]
+        own = [each for each in self.failures[side] if each[0] != Verdict.SKIPPED]
+        return own if self.measured[side] else own + self.lost[side]
 
     def skipped(self, side: str) -> str:
         """Return why a side has not measured the case on purpose; empty if it has."""
@@ -73,9 +79,13 @@ def note_launch(case: CasePairs, side: str, said: CaseValue) -> None:
     case.launches[side] += 1
     if said.rerun:
         case.rerun[side] = said.rerun
-    if said.verdict:
+    if said.verdict and said.lost:
+        case.lost[side].append((said.verdict, said.reason))
+        case.void[f"{said.verdict}: {said.reason}"] += 1
+    elif said.verdict:
         case.failures[side].append((said.verdict, said.reason))
     else:
+        case.measured[side] += 1
         case.unit, case.exact = said.unit, said.exact
 
 

@@ -11,6 +11,7 @@ from postprocess.judging.retest import (
     RetestTarget,
     build_retest_choice,
     list_avoided_nodes,
+    list_wanted_nodes,
     select_targets,
 )
 from tests.support.factories.launch import case
@@ -47,3 +48,12 @@ def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(
     slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
     assert list_avoided_nodes(slow, nodes, needed) == avoided
     assert list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []
+
+
+def test_nodes_that_are_wanted_come_by_their_short_names():
+    cases = [case(), case(routine="barrier", size=0)]
+    choice = json.loads(
+        json.dumps(build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1"))))
+    )
+    assert list_wanted_nodes(select_targets(choice)) == ["n1", "n2"]
+    assert list_wanted_nodes(select_targets(build_retest_choice(cases, {}))) == []

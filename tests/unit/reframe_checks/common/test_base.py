@@ -109,6 +109,30 @@ def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     assert (check.job.options, check.anywhere) == (options, anywhere)
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "wanted", "options"),
+    [
+        (SLURM, ("n2.cluster", "n1"), ["--nodelist=n1,n2"]),
+        (SLURM, (), []),
+        (pbs_launchers.SCHEDULER, ("n1",), []),
+        ("local", ("n1",), []),
+    ],
+)
+def test_a_launch_that_is_held_against_another_asks_for_its_nodes_where_it_can(
+    scheduler: str, wanted: tuple[str, ...], options: list[str]
+):
+    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", wanted=wanted)
+    check = SimpleNamespace(
+        job=SimpleNamespace(options=[]), local_retest_targets=lambda: [look],
+        current_partition=SimpleNamespace(scheduler=SimpleNamespace(registered_name=scheduler)),
+    )  # fmt: skip
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.base import LaunchCheck
+
+        LaunchCheck.keep_nodes(check)
+    assert check.job.options == options
+
+
 def test_places_whose_words_run_together_keep_their_own_names():
     one = planned(partition="s:cpu", environment="large-mpich")
     other = planned(partition="s:cpu-large", environment="mpich")

@@ -238,6 +238,19 @@ def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(
     assert there.timed_out and not there.never_started
 
 
+@pytest.mark.parametrize(("state", "taken"), [("NODE_FAIL", True), ("OUT_OF_MEMORY", False)])
+def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
+    state: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "n2 (down)")
+    job = SimpleNamespace(
+        workdir=tmp_path, watch=Watch(submitted=0.0), jobid="7", is_cancelling=False
+    )
+    scheduler().judge_end(job, JobState("7", state, ""))
+    there = entry(result="fail", phase="run", reason=str(job._exception), directory=str(tmp_path))
+    assert there.taken_away == taken and not there.never_started and not there.timed_out
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
 def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
     (tmp_path / job_end.ENDED).write_text(text)

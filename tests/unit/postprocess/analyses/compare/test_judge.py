@@ -148,3 +148,56 @@ def test_the_pages_tell_the_decision_and_each_case(tmp_path: Path) -> None:
         assert "Not safe" in text and "slower" in text and "pingpong@1" in text
     (slow,) = (each for each in judged.cases if each.verdict == Comparison.SLOWER)
     assert slow.ratio and math.isclose(slow.ratio, 1.3, rel_tol=0.02)
+
+
+def lost(side: str, more: int = 1) -> ComparisonPass:
+    """A launch of a side whose job never ran."""
+    said = CaseValue(None, "s", "incomplete", "never started: waited 2 s", lost=True)
+    launch = LaunchValues("l", {}, {BCAST: said})
+    return ComparisonPass(8 + more, 0, side, "s", 1.0, (launch,))
+
+
+@pytest.mark.parametrize("side", [OLD, NEW])
+def test_a_launch_that_the_machine_lost_is_no_failure_of_its_side(side: str) -> None:
+    both = {BCAST: value(1e-6)}
+    stored = compared(both, both)
+    judged = judge_comparison(StoredComparison(HEADER, stored.looks, (*stored.passes, lost(side))))
+    assert judged.counts == {"same": 1}
+    assert judged.cases[0].void == {"incomplete: never started: waited 2 s": 1}
+
+
+@pytest.mark.parametrize(("side", "verdict"), [(OLD, Comparison.MENDED), (NEW, Comparison.BROKEN)])
+def test_a_side_whose_jobs_never_start_fails(side: str, verdict: Comparison) -> None:
+    both = {BCAST: value(1e-6)}
+    there = [each for each in compared(both, both).passes if each.side != side]
+    passes = (*there, *(lost(side, more) for more in range(3)))
+    judged = judge_comparison(StoredComparison(HEADER, (6, 10, 16), passes))
+    assert verdicts(StoredComparison(HEADER, (6, 10, 16), passes)) == {BCAST: verdict}
+    assert "never started: waited 2 s (3 of 3 launches)" in judged.cases[0].reason
+
+
+def exactly(*ratios: float) -> StoredComparison:
+    """A block of simulated time: the new side is so many times as slow in each pair."""
+    passes = []
+    for position, side in enumerate((OLD, NEW, NEW, OLD)):
+        seconds = 1e-6 * (ratios[position // 2] if side == NEW else 1.0)
+        said = {BCAST: CaseValue(seconds, "s", exact=True)}
+        passes.append(ComparisonPass(1, position, side, "s", 1.0, (LaunchValues("l", {}, said),)))
+    return StoredComparison(HEADER, (2,), tuple(passes))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [(1.04, Comparison.SAME), (1.06, Comparison.SLOWER), (0.9, Comparison.FASTER)],
+)
+def test_simulated_time_that_repeats_decides_in_one_block(
+    ratio: float, verdict: Comparison
+) -> None:
+    (case,) = judge_comparison(exactly(ratio, ratio)).cases
+    assert case.verdict == verdict and case.ratio and math.isclose(case.ratio, ratio)
+
+
+def test_simulated_time_that_does_not_repeat_proves_nothing() -> None:
+    (case,) = judge_comparison(exactly(1.0, 1.1)).cases
+    assert case.verdict == Comparison.UNDECIDED
+    assert "its time is simulated, and did not repeat" in case.reason

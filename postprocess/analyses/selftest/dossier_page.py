@@ -1,0 +1,141 @@
+"""The result of a self-test of ``compare``: tables for a terminal, Markdown, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from postprocess.analyses.selftest.dossier_score import DossierScores, PlantedScore, UnchangedScore
+from postprocess.analyses.selftest.dossiers import DossiersHeader, FinishedDossier
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
+from postprocess.analyses.selftest.page import JSON, MARKDOWN
+from postprocess.base.formats import DASH, format_percent, plural, signed
+from postprocess.base.text_table import TextTable, render_markdown_table, render_text
+from postprocess.report import templating
+from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
+
+
+def build_dossier_tables(scores: DossierScores) -> list[TextTable]:
+    """Build the tables."""
+    tables = [build_plant_table(scores.plants), build_unchanged_table(scores.unchanged)]
+    if scores.accused:
+        rows = tuple(
+            (f"dossier {number}", key, f"{ratio:.3f}") for number, key, ratio in scores.accused
+        )
+        columns = ("times as slow",)
+        tables.append(
+            TextTable("Called slower, and not slowed", ("dossier", "case"), columns, rows)
+        )
+    return tables
+
+
+def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
+    """Build the table of what was caught of each plant."""
+    columns = ("dossiers", "void", "intended", "realised", "targets", "promised", "caught")
+    columns += ("undecided", "missed", "beyond margin", "waved through", "beside", "accused")
+    rows = tuple(
+        (
+            each.name,
+            INJECTION_KINDS[each.name].words,
+            str(each.dossiers),
+            str(each.void),
+            signed(each.intended),
+            signed(each.realised),
+            str(each.targets),
+            DASH if each.promised is None else f"{each.promised:.1f}",
+            str(each.caught),
+            str(each.undecided),
+            str(each.missed),
+            str(each.beyond),
+            str(each.waved),
+            str(each.others),
+            str(each.accused),
+        )
+        for each in plants
+    )
+    notes = (
+        "Targets, and what follows, are cases in dossiers; void dossiers, whose controls without MPI moved, "
+        "are left out. Realised: ratio of the median target. Promised: how many the scatter of their pairs "
+        "lets the last look catch. Caught: called slower. Missed: proven not slower.",
+        f"Waved through: proven not worse, of those that are slower by more than their margin; {ERROR:.0%} of "
+        "them may be. Accused: called slower, of the cases beside the plant.",
+    )
+    return TextTable("Planted", ("plant", "what"), columns, rows, notes)
+
+
+def build_unchanged_table(scores: Sequence[UnchangedScore]) -> TextTable:
+    """Build the table of what the rules said of cases that nothing had slowed."""
+    columns = ("dossiers", "calling any slower", "allowed", "cases", "slower", "faster")
+    columns += ("same", "not slower", "undecided")
+    told = (PairedVerdict.SAME, PairedVerdict.NOT_SLOWER, PairedVerdict.UNDECIDED)
+    rows = tuple(
+        (
+            each.name,
+            str(each.dossiers),
+            DASH if each.accusing is None else str(each.accusing),
+            DASH if each.accusing is None else f"{ERROR * each.dossiers:.1f}",
+            str(each.cases),
+            str(each.accused),
+            str(each.verdicts.get(PairedVerdict.FASTER, 0)),
+            *(format_percent(each.share(verdict)) for verdict in told),
+        )
+        for each in scores
+    )
+    note = (
+        f"allowed: {ERROR:.0%} of the dossiers. Beside a plant, {ERROR:.0%} of all cases called slower may be "
+        "wrongly so."
+    )
+    return TextTable("Not slowed", ("cases",), columns, rows, (note,))
+
+
+def format_dossier_scores(scores: DossierScores) -> str:
+    """Format the result for a terminal."""
+    lines = [f"FAULT: {fault}" for fault in scores.faults]
+    lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
+    lines = lines or ["all that is promised was kept"]
+    return "\n".join([*map(render_text, build_dossier_tables(scores)), *lines]) + "\n"
+
+
+def write_dossier_result(
+    directory: Path,
+    begun: DossiersHeader,
+    dossiers: Sequence[FinishedDossier],
+    scores: DossierScores,
+) -> Path:
+    """Write ``selftest.md`` and ``selftest.json`` beside the dossiers; the path of the first.
+
+    :raises UsageError: if they cannot be written
+    """
+    path = directory / MARKDOWN
+    data = {
+        **asdict(begun),
+        "dossiers": len(dossiers),
+        "spent": sum(each.seconds for each in dossiers),
+        "scores": asdict(scores),
+    }
+    told = render_dossier_markdown(begun, dossiers, scores)
+    templating.write_pages({path: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
+    return path
+
+
+def render_dossier_markdown(
+    begun: DossiersHeader, dossiers: Sequence[FinishedDossier], scores: DossierScores
+) -> str:
+    """Render the result in Markdown."""
+    word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
+    budget = f" of {begun.seconds} s at most" if begun.seconds else ""
+    lines = [f"# Self-test of compare: {word}", ""]
+    lines += [
+        f"Site {begun.site}, {plural(len(dossiers), 'dossier')}{budget}, {scores.void} void; seed {begun.seed}."
+    ]
+    lines += [
+        "",
+        "Each holds an MPI against itself; the library of delays is loaded on both sides.",
+    ]
+    lines += [""]
+    lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
+    for table in build_dossier_tables(scores):
+        lines += ["", f"## {table.title}", "", render_markdown_table(table)]
+    return "\n".join(lines) + "\n"

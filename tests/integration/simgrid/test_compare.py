@@ -1,0 +1,91 @@
+"""Comparisons of simulated machines, whose true ratios are known: what is said of them must be exactly that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.references.reference_file import load_references
+from tests.support.paths import ROOT
+from tests.support.plumbline_runner import Workshop
+from tests.support.simgrid import NO_SIMGRID
+from tests.support.simulated_machine import machine_with
+
+SELECTORS = ("simgrid-mpich", "simgrid-ompi")
+#: Where one of them is slower with some sizes and faster with others.
+FEW = ("--site", "simulated", "--partition", "fattree", "--processes", "4", "--per-node", "4")
+FEW += ("--routine", "bcast,pingpong")
+TICK = 2e-9  #: seconds; the clock has steps of a nanosecond, and a time has two ends
+ROUNDED = 1e-5  #: of SimGrid's own solution of what flows share
+TORUS = ("--site", "simulated", "--partition", "torus", "--processes", "8")
+TORUS += ("--routine", "bcast,pingpong", "--bytes", "8,1000000")
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    if shutil.which("smpirun") is None:
+        pytest.skip(NO_SIMGRID)
+    return Workshop(tmp_path_factory.mktemp("simulated") / "home")
+
+
+def compare(workshop: Workshop, status: int, *words: str) -> dict[str, Any]:
+    """The result of a comparison with this exit status."""
+    file = workshop.home / "comparison.json"
+    file.unlink(missing_ok=True)
+    ended = workshop.run("compare", *words, "--json", str(file))
+    assert ended.status == status, ended.output + ended.errors
+    return json.loads(file.read_text())
+
+
+def test_two_selectors_differ_by_just_what_their_references_do(workshop: Workshop) -> None:
+    found = compare(workshop, 1, *SELECTORS, *FEW)
+    roots = [
+        ROOT / "reference_data" / "simulated" / "fattree" / f"{name}.tsv" for name in SELECTORS
+    ]
+    times = [
+        {
+            (case.label, case.bytes, case.layout): each.center
+            for case, each in load_references(path, "simulated", "fattree", path.stem).items()
+        }
+        for path in roots
+    ]
+    assert found["looks"] == [2] and found["pairs"] == 2
+    verdicts = set()
+    for case in found["cases"]:
+        key = (case["label"], case["bytes"], case["layout"])
+        ratio = times[1][key] / times[0][key]
+        assert case["ratio"] == pytest.approx(
+            ratio, rel=TICK / times[0][key] + TICK / times[1][key]
+        ), key
+        slow, same = ratio > 1.05, 1 / 1.05 < ratio < 1.05
+        assert case["verdict"] == ("same" if same else "slower" if slow else "faster"), key
+        verdicts.add((case["label"], case["verdict"]))
+    assert {verdict for _, verdict in verdicts} == {"same", "slower", "faster"}
+    assert {verdict for label, verdict in verdicts if label.startswith("pingpong")} == {"same"}
+    assert found["unchanged"]["verdicts"] == {"same": len(found["cases"])}
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "status"),
+    [(2.0, "slower", 1), (1.04, "same", 0)],
+)
+def test_a_network_that_is_slower_throughout_slows_every_case_by_as_much(
+    workshop: Workshop, tmp_path: Path, factor: float, verdict: str, status: int
+) -> None:
+    """Twice the latency and half the bandwidth of every link: each message takes twice as long."""
+    slower = machine_with(
+        tmp_path,
+        "torus",
+        ('lat="1.8us"', f'lat="{1.8 * factor!r}us"'),
+        ('bw="350MBps"', f'bw="{350 / factor!r}MBps"'),
+    )
+    own = ("--new-env", f"SMPI_PLATFORM={slower}")
+    found = compare(workshop, status, "simgrid-mpich", "simgrid-mpich", *TORUS, *own)
+    assert found["counts"] == {verdict: len(found["cases"])}
+    for case in found["cases"]:
+        near = 2 * TICK / case["old"] + ROUNDED
+        assert case["ratio"] == pytest.approx(factor, rel=near), case["key"]
