@@ -9,7 +9,7 @@ from __future__ import annotations
 import reframe as rfm
 
 from postprocess.model.mpicost import FAMILIES
-from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.requested import RequestedCheck
 
 WHOLE_VECTOR = [8, 10_000, 1_000_000]
 BLOCK = [8, 10_000]
@@ -17,7 +17,7 @@ VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: that are repl
 
 
 @rfm.simple_test
-class compositions(MpicostCheck):
+class compositions(RequestedCheck):
     """The routines of this family that were named; none in a session that names no routine."""
 
     descr = "MPI operations put together from others"
@@ -25,8 +25,3 @@ class compositions(MpicostCheck):
         routine: WHOLE_VECTOR if routine.partition("_as_")[0] in VECTORS else BLOCK
         for routine in FAMILIES["compositions"]
     }
-
-    def chosen_routines(self) -> list[str]:
-        """Return the routines that were named."""
-        wanted = self.wanted_routines() or {}
-        return super().chosen_routines() if self.routines or wanted else []

@@ -148,7 +148,8 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     what.add_argument(
         "--family",
         choices=sorted(FAMILIES),
-        help="routines that only this option or --routine measures: what other calls can be put together to",
+        help="routines that only this option or --routine measures: what other calls can be put together to; "
+        "messages both ways between pairs and in a ring; ping-pong by modes of sending",
     )
     what.add_argument(
         "--peers",
@@ -181,7 +182,8 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
     how.add_argument(
         "--sync",
         choices=SYNCHRONISERS,
-        help=f"how mpicost synchronises the processes before a trial (default: {SYNC})",
+        help=f"how mpicost synchronises the processes before a trial (default: {SYNC}); loop: once for many "
+        "calls, whose mean is the trial, pipelined, with warm caches; of OSU and IMB what they time so",
     )
     add_surroundings(parser)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.mpicost import FAMILIES
-from postprocess.model.options import OPTIONS, ROUTINE, TIME_LIMIT
+from postprocess.model.benchmark import LOOP
+from postprocess.model.mpicost import FAMILIES, WARM
+from postprocess.model.options import CACHE_STATE, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
 from postprocess.model.session import Request, Selection, use_reference_trials
 from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
@@ -52,6 +53,11 @@ def build_selection(
     choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
     if family := given.get("family"):
         choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
+    if choice.get(SYNCHRONISER.variable) == LOOP and choice.get(CACHE_STATE.variable, WARM) != WARM:
+        raise UsageError(
+            f"--sync loop --cache {choice[CACHE_STATE.variable]}: only the first call of a loop would be cold; "
+            "drop --cache"
+        )
     if arguments.time_limit:
         choice[TIME_LIMIT] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}

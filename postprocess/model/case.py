@@ -32,7 +32,7 @@ class Case:
     routine: str
     peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
     cache: str  #: ``evict``, ``flush`` or ``warm``, or ``rotate`` of IMB
-    sync: str  #: ``dissemination``, ``barrier`` or ``window``, or ``loop`` of OSU and IMB
+    sync: str  #: ``dissemination``, ``barrier``, ``window`` or ``loop``: of one synchronisation for many calls
     processes: int
     per_node: int  #: processes per node
     bytes: int  #: by the byte convention of the routine; 0 where there is no payload

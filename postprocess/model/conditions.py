@@ -63,7 +63,8 @@ def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
     if "method" in run:  # of a reference benchmark
         return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
     known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
-    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}
+    loop = {"loop_seconds": run["loop_seconds"]} if "loop_seconds" in run else {}
+    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)} | loop
 
 
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from postprocess.model.benchmark import LOOP
 from postprocess.model.case import Case
 
 PAPERS = 51  #: trials of each case in the papers
@@ -16,7 +17,9 @@ PAPERS = 51  #: trials of each case in the papers
 EVICT, FLUSH = "evict", "flush"
 CACHES = (EVICT, FLUSH, "warm")
 
-SYNCHRONISERS = ("dissemination", "barrier", "window")
+#: What brings the processes together before a trial. In a loop a trial is many calls one right after the
+#: other, after one synchronisation: successive calls overlap, and the time of one is not that of a call alone.
+SYNCHRONISERS = ("dissemination", "barrier", "window", LOOP)
 
 PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a partner a case
 
@@ -40,6 +43,15 @@ AUTOMATIC_LAUNCHES = {"mpicost": 20, "osu": 1, "imb": 1}
 
 #: The same of mpicost where each trial flushes all caches, which may take minutes.
 AUTOMATIC_FLUSHED = 5
+
+
+#: Families of routines that no night measures.
+COMPOSITIONS, SWAPS, SENDS = "compositions", "swaps", "sends"
+
+#: COMMTEST's experiments, by who swaps with whom: 0 with 1; i with i + 1; i with i + p/2; a ring.
+EXPERIMENTS = ("first", "next", "half", "ring")
+PROTOCOLS = ("sendrecv", "nonblocking", "ordered", "synchronous", "persistent")
+MODES = ("standard", "synchronous", "buffered")  #: of sending
 
 
 class Scaling(str, Enum):
@@ -98,7 +110,12 @@ class Routine:
     replaces: str = (
         ""  #: of a composition: the routine whose result it puts together from other calls
     )
-    on_request: bool = False  #: whether it is measured only where it is asked for by name
+    family: str = ""  #: of one that is measured only where it or its family is asked for by name
+
+    @property
+    def on_request(self) -> bool:
+        """Whether it is measured only where it or its family is asked for by name."""
+        return bool(self.family)
 
     def has_size(self, size: int) -> bool:
         """Return whether it can be measured at so many bytes."""
@@ -117,7 +134,7 @@ def _composition(name: str, **facts: Any) -> Routine:
     """Return the routine that puts together the result of another, named first: ``bcast_as_sends``."""
     replaced = name.partition("_as_")[0]
     facts.setdefault("computes", replaced.endswith("_sum"))
-    return Routine(name, replaces=replaced, on_request=True, **facts)
+    return Routine(name, replaces=replaced, family=COMPOSITIONS, **facts)
 
 
 #: In the order of Luecke et al. (2001), and then what is in neither paper.
@@ -150,7 +167,9 @@ ROUTINES = (
     Routine("control_compute", control_bytes=8, computes=True),
     Routine("control_memory", control_bytes=1_000_000, computes=True),
     Routine("control_timer", control_bytes=8, computes=True),
-    Routine("reduce_scatter_sum", count_blocks=count_all_received, computes=True, on_request=True),
+    Routine(
+        "reduce_scatter_sum", count_blocks=count_all_received, computes=True, family=COMPOSITIONS
+    ),
     _composition("bcast_as_scatter_allgather", rooted=True),
     _composition("bcast_as_sends", rooted=True),
     _composition("scatter_as_bcast", rooted=True, count_blocks=count_all_received),
@@ -168,7 +187,10 @@ ROUTINES = (
     _composition("reduce_scatter_sum_as_allreduce", count_blocks=count_all_exchanged),
     _composition("scan_sum_as_exscan_reduce_local", count_blocks=count_with_messages),
     Routine(
-        "reduce_scatter_block_sum", count_blocks=count_all_received, computes=True, on_request=True
+        "reduce_scatter_block_sum",
+        count_blocks=count_all_received,
+        computes=True,
+        family=COMPOSITIONS,
     ),
     _composition("bcast_as_allgatherv", rooted=True),
     _composition("scatter_as_scatterv", rooted=True),
@@ -182,10 +204,15 @@ ROUTINES = (
     _composition(
         "reduce_scatter_block_sum_as_reduce_scatter", rooted=True, count_blocks=count_all_exchanged
     ),
+    *(Routine(f"swap_{who}_{how}", family=SWAPS) for who in EXPERIMENTS for how in PROTOCOLS),
+    *(Routine(f"pingpong_{mode}", in_pairs=True, family=SENDS) for mode in MODES),
 )
 
 #: Routines that are measured together where a user asks for them by one name, as ``mpicost --family`` has them.
-FAMILIES = {"compositions": tuple(each.name for each in ROUTINES if each.on_request)}
+FAMILIES = {
+    family: tuple(each.name for each in ROUTINES if each.family == family)
+    for family in (COMPOSITIONS, SWAPS, SENDS)
+}
 
 #: Sizes in bytes of what no MPI has a part in, by routine.
 CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control_bytes}
@@ -219,7 +246,7 @@ def is_control(case: Case) -> bool:
 
 def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
-    return case.program == OWN_PROGRAM and case.routine in FAMILIES["compositions"]
+    return case.program == OWN_PROGRAM and any(case.routine in names for names in FAMILIES.values())
 
 
 TRIALS = PAPERS  #: of mpicost, per case

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.base.strict_json import JsonObject, format_external
+from postprocess.model.benchmark import LOOP
 from postprocess.model.case import NAME
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
@@ -47,7 +48,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
         entry.text(key)
     check_coldness(entry, entry.word("cache", CACHES))
-    entry.word("sync", SYNCHRONISERS)
+    check_loop(entry, "loop_seconds", entry.word("sync", SYNCHRONISERS))
     entry.integer("dropped")
     entry.integer("trials", least=1)
     entry.integer("cases", least=1)
@@ -78,6 +79,16 @@ def check_end(entry: JsonObject, run: JsonObject) -> None:
     if run.integer("schema") == SCHEMAS[-1]:
         entry.get("token", str)
         entry.moment("ended_utc")
+
+
+def check_loop(entry: JsonObject, key: str, sync: str) -> None:
+    """Check that what is told of a loop of calls is above 0, and told of loops only."""
+    if (key in entry.fields) is not (sync == LOOP):
+        raise ValueError(
+            f"{key}: {'is missing' if sync == LOOP else 'is there'} where sync is {sync}"
+        )
+    if sync == LOOP and entry.number(key) <= 0:
+        raise ValueError(f"{key}: {entry.number(key)} makes no loop")
 
 
 def check_words(entry: JsonObject, key: str) -> None:
@@ -212,6 +223,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
     late = _late(entry, run, trials)
     if late[dropped:].all():
         raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
+    check_loop(entry, "calls", run.text("sync"))
     routine = _name(entry, "routine")
     peer = _peer(entry, run, routine)
     return CaseRecord(

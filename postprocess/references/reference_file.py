@@ -17,7 +17,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.strict_json import format_external
 from postprocess.base.units import MEGABYTES, SECONDS, UNITS
-from postprocess.model.benchmark import LOOP, ROTATE
+from postprocess.model.benchmark import ROTATE
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.mpicost import CACHES, SYNCHRONISERS
 from postprocess.model.reference import Reference
@@ -27,7 +27,7 @@ KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", 
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
 WORDS = {  #: that a cell may hold
     "cache": (*CACHES, ROTATE),
-    "sync": (*SYNCHRONISERS, LOOP),
+    "sync": SYNCHRONISERS,
     "unit": tuple(UNITS),
 }
 HEADER = "\t".join(COLUMNS)

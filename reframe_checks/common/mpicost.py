@@ -10,6 +10,7 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.base.shell_words import quote_word
+from postprocess.model.benchmark import LOOP
 from postprocess.model.case import Case
 from postprocess.model.mpicost import (
     CACHE,
@@ -19,6 +20,7 @@ from postprocess.model.mpicost import (
     SECONDS_PER_LAYOUT,
     SYNC,
     TRIALS,
+    WARM,
     find_routine,
     format_routines,
 )
@@ -89,7 +91,8 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``evict``: its cost does not grow with the caches, and launches differ less
     cache = variable(str, value=read_choice("cache", CACHE))
 
-    #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
+    #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``; ``loop``: a
+    #: trial is as many calls as last 10 ms, after one synchronisation, with warm caches.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
     sync = variable(str, value=read_choice("sync", SYNC))
@@ -130,6 +133,8 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Return the one start of this job, with a time limit, by default from its cases."""
+        if self.sync == LOOP:
+            self.cache = WARM  # only the first of its calls could be cold
         cases = list(self.all_cases())
         if self.time_limit is None:
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()

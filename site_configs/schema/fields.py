@@ -20,7 +20,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  #: what a shell takes for a na
 DURATION = re.compile(r"(?=.)(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?")  #: as ReFrame reads it
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 CACHES = ("evict", "flush", "warm")
-SYNCS = ("dissemination", "barrier", "window")
+SYNCS = ("dissemination", "barrier", "window", "loop")
 SESSION_GAP_MINUTES = 20  #: between launches of two sessions, unless a partition says otherwise
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.

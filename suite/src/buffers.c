@@ -49,15 +49,17 @@ bool buffers_needed(const struct routine *routine, const struct exchange *exchan
     return true;
 }
 
-bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive, int processes)
+bool buffers_open(struct buffers *buffers, struct memory *memory, const struct need *need, int processes)
 {
-    buffers->send_bytes = send;
-    buffers->receive_bytes = receive;
-    buffers->send = memory_allocate(memory, send);
-    buffers->receive = memory_allocate(memory, receive);
+    buffers->send_bytes = need->send;
+    buffers->receive_bytes = need->receive;
+    buffers->room_bytes = need->room;
+    buffers->send = memory_allocate(memory, need->send);
+    buffers->receive = memory_allocate(memory, need->receive);
+    buffers->room = memory_allocate(memory, need->room);
     buffers->counts = memory_allocate(memory, buffers_counts_needed(processes));
     buffers->processes = processes;
-    return buffers->send != NULL && buffers->receive != NULL && buffers->counts != NULL;
+    return buffers->send != NULL && buffers->receive != NULL && buffers->room != NULL && buffers->counts != NULL;
 }
 
 size_t buffers_counts_needed(int processes)
@@ -91,6 +93,7 @@ void buffers_close(struct buffers *buffers, struct memory *memory)
 {
     memory_free(memory, buffers->send, buffers->send_bytes);
     memory_free(memory, buffers->receive, buffers->receive_bytes);
+    memory_free(memory, buffers->room, buffers->room_bytes);
     memory_free(memory, buffers->counts, buffers_counts_needed(buffers->processes));
 }
 

@@ -18,6 +18,8 @@ struct buffers {
     size_t receive_bytes; /* with the guard */
     int *counts;          /* of the blocks of struct exchange */
     int processes;
+    void *room; /* for buffered sends */
+    size_t room_bytes;
 };
 
 /* An element that is not what it must be. */
@@ -32,7 +34,7 @@ bool buffers_needed(const struct routine *routine, const struct exchange *exchan
                     size_t *receive);
 
 /* Room for the largest of all cases, allocated once. False if there is no memory. */
-bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive, int processes);
+bool buffers_open(struct buffers *buffers, struct memory *memory, const struct need *need, int processes);
 void buffers_close(struct buffers *buffers, struct memory *memory);
 
 /* Bytes of the counts and offsets of all ranks. */

@@ -28,6 +28,16 @@ const struct family families[] = {
      "bcast_as_allgatherv,scatter_as_scatterv,gather_as_gatherv,gather_as_reduce,allgather_as_allgatherv,"
      "allgather_as_allreduce,alltoall_as_alltoallv,reduce_sum_as_reduce_scatter_gatherv,"
      "allreduce_sum_as_reduce_scatter_allgatherv,reduce_scatter_block_sum_as_reduce_scatter"},
+    /* who swaps messages with whom, by which protocol */
+    {"swaps",
+     "swap_first_sendrecv,swap_first_nonblocking,swap_first_ordered,swap_first_synchronous,"
+     "swap_first_persistent,swap_next_sendrecv,swap_next_nonblocking,swap_next_ordered,"
+     "swap_next_synchronous,swap_next_persistent,swap_half_sendrecv,swap_half_nonblocking,"
+     "swap_half_ordered,swap_half_synchronous,swap_half_persistent,swap_ring_sendrecv,"
+     "swap_ring_nonblocking,swap_ring_ordered,swap_ring_synchronous,swap_ring_persistent"},
+    /* ping-pong by the mode of sending */
+    {"sends",
+     "pingpong_standard,pingpong_synchronous,pingpong_buffered"},
     {NULL, NULL},
 };
 /* clang-format on */

@@ -2,6 +2,7 @@
 
 #include "buffers.h"
 #include "measurement.h"
+#include "swaps.h"
 
 struct limit {
     uint64_t bytes;
@@ -40,8 +41,10 @@ static bool fits(struct need *need, const struct item *item, const struct contro
         return false;
     need->send = larger(need->send, send);
     need->receive = larger(need->receive, receive);
+    need->room = larger(need->room, swap_room(item->routine, item->bytes));
     uint64_t left = limit - need->fixed;
-    return need->send <= left && need->receive <= left - need->send;
+    return need->send <= left && need->receive <= left - need->send &&
+           need->room <= left - need->send - need->receive;
 }
 
 bool fit_plan(struct need *need, const struct plan *plan, const struct options *options,

@@ -9,14 +9,7 @@
 #include "plan.h"
 #include "world.h"
 
-/* What this rank must allocate. */
-struct need {
-    size_t fixed;   /* bytes for everything but the two buffers */
-    size_t send;    /* bytes of the send buffer, for the largest case */
-    size_t receive; /* bytes of the receive buffer, for the largest case */
-};
-
-/* Fills in send and receive. False, naming the first case that does not fit, if this rank would need more
+/* Fills in send, receive and room. False, naming the first case that does not fit, if this rank would need more
  * than --memory-limit, or than its share of what is available on its host. */
 bool fit_plan(struct need *need, const struct plan *plan, const struct options *options,
               const struct world *world, struct outcome *outcome);

@@ -1,5 +1,7 @@
 #include "measurement.h"
 
+#include "swaps.h"
+
 enum { BATCH = 10 };
 
 struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control)
@@ -14,6 +16,8 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
         .rank = control->rank,
         .processes = control->size,
         .partner = routine_partner(item->routine, control->size, peer, control->rank),
+        .target = routine_target(item->routine, control->size, control->rank),
+        .parks = routine_swaps(item->routine),
     };
 }
 
@@ -175,8 +179,13 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     buffers_assign(&bench->buffers, &exchange);
     buffers_span(bench->cooling.buffers, item->routine, &exchange);
 
+    MPI_Request requests[2];
+    exchange.requests = requests;
+    swap_open(item->routine, &exchange, &bench->buffers);
+
     struct measurement result = {.measured = false};
     result.wrong = verify_and_sample(bench, item, peer, &exchange, seed, &result.calls);
+    swap_close(item->routine, &exchange);
     wrong_data_collect(&result.wrong, control);
     if (bench->options->back_to_back)
         result.slowest_mean = slowest_mean(bench, item->routine, &exchange);

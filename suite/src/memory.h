@@ -20,4 +20,12 @@ void memory_free(struct memory *memory, void *block, size_t bytes);
  * within the limits of the control group and of the process. UINT64_MAX if nothing is known. */
 uint64_t memory_available(void);
 
+/* What this rank must allocate. */
+struct need {
+    size_t fixed;   /* bytes for everything but what follows */
+    size_t send;    /* bytes of the send buffer, for the largest case */
+    size_t receive; /* bytes of the receive buffer, for the largest case */
+    size_t room;    /* bytes for messages that are buffered, for the largest case */
+};
+
 #endif

@@ -18,7 +18,8 @@ const char options_help[] =
     "  --routine LIST        routines to time, comma-separated (default: all of the family);\n"
     "                        bcast:8:10000 times a routine at sizes of its own\n"
     "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes; compositions:\n"
-    "                        what can be put together from other calls, beside what it replaces\n"
+    "                        what can be put together from other calls, beside what it replaces;\n"
+    "                        swaps: pairs and a ring by five protocols; sends: ping-pong by modes of sending\n"
     "  --bytes LIST          sizes in bytes, in place of the family's; multiples of 8 where the routine\n"
     "                        computes, or messages are of doubles; others are of bytes\n"
     "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
@@ -167,7 +168,7 @@ static const struct valued_option {
     const char *expected;
 } valued_options[] = {
     {"--routine", set_routine, "names of routines"},
-    {"--family", set_family, "luecke, luecke2001, luecke2003 or compositions"},
+    {"--family", set_family, "luecke, luecke2001, luecke2003, compositions, swaps or sends"},
     {"--bytes", set_bytes, "sizes in bytes"},
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},

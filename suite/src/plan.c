@@ -144,7 +144,7 @@ static const struct routine *fewest_peers(const struct plan *plan, int processes
     const struct routine *fewest = NULL;
     for (size_t i = 0; i < plan->item_count; i++) {
         const struct routine *routine = plan->items[i].routine;
-        if (routine->pairing != PAIRING_NONE &&
+        if (routine_has_peers(routine) &&
             (fewest == NULL || routine_peers(routine, processes) < routine_peers(fewest, processes)))
             fewest = routine;
     }
@@ -182,8 +182,8 @@ static bool parse_peers(int *peers, size_t count, const char *list, const struct
 /* Cases of a routine at one size. `chosen`: how many peers the user names; 0 for all. */
 static size_t visits_of(const struct routine *routine, size_t chosen, int processes)
 {
-    if (routine->pairing == PAIRING_NONE)
-        return 1;
+    if (!routine_has_peers(routine))
+        return routine_swaps(routine) && processes < 2 ? 0 : 1;
     return chosen > 0 ? chosen : (size_t)routine_peers(routine, processes);
 }
 
@@ -201,7 +201,7 @@ static void list_visits(struct plan *plan, const int *peers, size_t chosen, int 
     for (size_t item = 0; item < plan->item_count; item++) {
         const struct routine *routine = plan->items[item].routine;
         for (size_t i = 0; i < visits_of(routine, chosen, processes); i++) {
-            int peer = routine->pairing == PAIRING_NONE ? 0 : chosen > 0 ? peers[i] : (int)i + 1;
+            int peer = !routine_has_peers(routine) ? 0 : chosen > 0 ? peers[i] : (int)i + 1;
             plan->visits[plan->visit_count++] = (struct visit){item, peer};
         }
     }
@@ -216,7 +216,8 @@ static bool plan_visits(struct plan *plan, struct memory *memory, const struct o
     size_t chosen = options->peers != NULL ? list_length(options->peers) : 0;
     size_t visits = count_visits(plan, chosen, processes);
     if (visits == 0)
-        return outcome_fail(outcome, EXIT_USAGE, "no case to run: %s needs 2 processes", fewest->name);
+        return outcome_fail(outcome, EXIT_USAGE, "no case to run: %s needs 2 processes",
+                            plan->items[0].routine->name);
     plan->visit_bytes = visits * sizeof *plan->visits;
     plan->visits = memory_allocate(memory, plan->visit_bytes);
     size_t peer_bytes = chosen * sizeof(int);
@@ -233,7 +234,7 @@ static bool plan_visits(struct plan *plan, struct memory *memory, const struct o
 /* Items that the options can ask for at most. */
 static size_t items_most(const struct options *options)
 {
-    enum { SIZES_MOST = 8 }; /* in an entry of the table */
+    enum { SIZES_MOST = 24 }; /* in an entry of the table */
     size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
     size_t own = list_length(routines_asked_for(options));
     return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own;

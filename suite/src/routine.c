@@ -40,8 +40,42 @@ int routine_peers(const struct routine *routine, int processes)
     }
 }
 
+bool routine_has_peers(const struct routine *routine)
+{
+    return routine->pairing == PAIRING_ROOT || routine->pairing == PAIRING_ROUND;
+}
+
+bool routine_swaps(const struct routine *routine)
+{
+    return routine->pairing != PAIRING_NONE && !routine_has_peers(routine);
+}
+
+/* The two of a pair have each other, so that pairs need no direction; a ring goes upwards. */
+static int swap_partner(enum pairing pairing, int processes, int rank, int step)
+{
+    int half = processes / 2, partner = -1;
+    if (processes < 2)
+        return -1;
+    if (pairing == PAIRING_RING)
+        return (rank + step + processes) % processes;
+    if (pairing == PAIRING_FIRST)
+        partner = rank < 2 ? 1 - rank : -1;
+    else if (pairing == PAIRING_NEXT)
+        partner = rank % 2 == 0 ? rank + 1 : rank - 1;
+    else if (rank < 2 * half)
+        partner = rank < half ? rank + half : rank - half;
+    return partner < processes ? partner : -1;
+}
+
+int routine_target(const struct routine *routine, int processes, int rank)
+{
+    return routine_swaps(routine) ? swap_partner(routine->pairing, processes, rank, 1) : -1;
+}
+
 int routine_partner(const struct routine *routine, int processes, int peer, int rank)
 {
+    if (routine_swaps(routine))
+        return swap_partner(routine->pairing, processes, rank, -1);
     if (peer < 1 || peer > routine_peers(routine, processes))
         return -1;
     if (routine->pairing == PAIRING_ROUND)
@@ -51,7 +85,7 @@ int routine_partner(const struct routine *routine, int processes, int peer, int 
 
 int routine_legs(const struct routine *routine)
 {
-    return routine->pairing == PAIRING_NONE ? 1 : 2;
+    return routine_has_peers(routine) ? 2 : 1;
 }
 
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange)

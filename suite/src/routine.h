@@ -13,11 +13,18 @@
 enum combine { COMBINE_NOTHING, COMBINE_ALONE, COMBINE_SUM, COMBINE_MIN, COMBINE_MAX };
 enum scaling { SCALING_NONE, SCALING_LOG2, SCALING_LINEAR };
 
-/* Ranks that play ping-pong: a trial is a round trip, halved, and there is a case for each `peer` from 1 on. */
+/* Who exchanges messages with whom. The first two play ping-pong: a trial is a round trip, halved, and there is a
+ * case for each `peer` from 1 on. */
 enum pairing {
     PAIRING_NONE,
     PAIRING_ROOT, /* rank 0 with rank `peer`; the others do nothing */
-    PAIRING_ROUND /* all ranks at the same time, as round `peer` of a tournament has them */
+    PAIRING_ROUND, /* all ranks at the same time, as round `peer` of a tournament has them */
+    /* Ranks that send and receive at the same time, in one case for all of them: the experiments of COMMTEST. A
+     * trial is not halved, and ranks without a partner wait quietly. */
+    PAIRING_FIRST, /* ranks 0 and 1 */
+    PAIRING_NEXT,  /* i and i + 1, of even i */
+    PAIRING_HALF,  /* i and i + p / 2 */
+    PAIRING_RING   /* to i + 1, from i - 1 */
 };
 
 /* How many elements each rank has of a vector, and where they begin: arguments of MPI_Gatherv and its kind. */
@@ -36,7 +43,10 @@ struct exchange {
     int count; /* elements of a block */
     int rank;
     int processes;
-    int partner; /* the rank that this rank plays with, or -1 */
+    int partner; /* the rank that this rank plays with, or receives from; or -1 */
+    int target;  /* the rank that it sends to */
+    bool parks;  /* whether ranks without a partner wait quietly until the others are done */
+    MPI_Request *requests; /* two, for persistent requests */
     struct blocks equal;  /* `count` elements of each rank */
     struct blocks split;  /* `count` elements shared out among all ranks */
     struct blocks single; /* `count` elements of rank 0, none of the others */
@@ -78,6 +88,15 @@ int part_offset(const struct exchange *exchange, int rank);
 
 /* Number of peers that a routine played in pairs has a case for; 0 for the others. */
 int routine_peers(const struct routine *routine, int processes);
+
+/* Whether there is a case for each peer. */
+bool routine_has_peers(const struct routine *routine);
+
+/* Whether some ranks swap messages, and the others wait quietly. */
+bool routine_swaps(const struct routine *routine);
+
+/* The rank that `rank` sends to, of one that swaps; or -1. */
+int routine_target(const struct routine *routine, int processes, int rank);
 
 /* The rank that `rank` plays with in the case of that peer, or -1. */
 int routine_partner(const struct routine *routine, int processes, int peer, int rank);

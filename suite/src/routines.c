@@ -3,6 +3,7 @@
 #include "alone.h"
 #include "compositions.h"
 #include "routine.h"
+#include "swaps.h"
 
 /* --- how many elements a buffer holds --- */
 
@@ -262,6 +263,8 @@ static double max_up_to_own(const struct pattern *pattern, const struct exchange
 #define VECTOR "the vector of one rank"
 #define BLOCK "what one rank sends to or receives from one other"
 #define COPY "what one rank copies"
+#define POWERS "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768" \
+               ",65536,131072,262144,524288,1048576,2097152"
 #define NUMBERS "numbers of 8 bytes, for each of which one rank does the work once"
 
 /* Name, byte convention, sizes; elements sent, elements received, what is timed, what must arrive, reduction,
@@ -362,6 +365,52 @@ const struct routine routines[] = {
      one, one, allreduce_as_reduce_scatter_allgatherv, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"reduce_scatter_block_sum_as_reduce_scatter", BLOCK, "8,10000",
      all_at_once, root_all_others_one, reduce_scatter_block_as_reduce_scatter, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"swap_first_sendrecv", MESSAGE, POWERS,
+     pair_one, pair_one, swap_sendrecv, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
+    {"swap_first_nonblocking", MESSAGE, POWERS,
+     pair_one, pair_one, swap_nonblocking, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
+    {"swap_first_ordered", MESSAGE, POWERS,
+     pair_one, pair_one, swap_ordered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
+    {"swap_first_synchronous", MESSAGE, POWERS,
+     pair_one, pair_one, swap_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
+    {"swap_first_persistent", MESSAGE, POWERS,
+     pair_one, pair_one, swap_persistent, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
+    {"swap_next_sendrecv", MESSAGE, POWERS,
+     pair_one, pair_one, swap_sendrecv, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_NEXT},
+    {"swap_next_nonblocking", MESSAGE, POWERS,
+     pair_one, pair_one, swap_nonblocking, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_NEXT},
+    {"swap_next_ordered", MESSAGE, POWERS,
+     pair_one, pair_one, swap_ordered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_NEXT},
+    {"swap_next_synchronous", MESSAGE, POWERS,
+     pair_one, pair_one, swap_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_NEXT},
+    {"swap_next_persistent", MESSAGE, POWERS,
+     pair_one, pair_one, swap_persistent, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_NEXT},
+    {"swap_half_sendrecv", MESSAGE, POWERS,
+     pair_one, pair_one, swap_sendrecv, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_HALF},
+    {"swap_half_nonblocking", MESSAGE, POWERS,
+     pair_one, pair_one, swap_nonblocking, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_HALF},
+    {"swap_half_ordered", MESSAGE, POWERS,
+     pair_one, pair_one, swap_ordered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_HALF},
+    {"swap_half_synchronous", MESSAGE, POWERS,
+     pair_one, pair_one, swap_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_HALF},
+    {"swap_half_persistent", MESSAGE, POWERS,
+     pair_one, pair_one, swap_persistent, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_HALF},
+    {"swap_ring_sendrecv", MESSAGE, POWERS,
+     pair_one, pair_one, swap_sendrecv, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_RING},
+    {"swap_ring_nonblocking", MESSAGE, POWERS,
+     pair_one, pair_one, swap_nonblocking, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_RING},
+    {"swap_ring_ordered", MESSAGE, POWERS,
+     pair_one, pair_one, swap_ordered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_RING},
+    {"swap_ring_synchronous", MESSAGE, POWERS,
+     pair_one, pair_one, swap_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_RING},
+    {"swap_ring_persistent", MESSAGE, POWERS,
+     pair_one, pair_one, swap_persistent, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_RING},
+    {"pingpong_standard", MESSAGE, POWERS,
+     pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
+    {"pingpong_synchronous", MESSAGE, POWERS,
+     pair_one, pair_one, pingpong_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
+    {"pingpong_buffered", MESSAGE, POWERS,
+     pair_one, pair_one, pingpong_buffered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
 };
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];

@@ -47,10 +47,10 @@ static bool allocate(struct bench *bench, struct memory *memory, const struct ne
                      struct outcome *outcome)
 {
     bool well = flush_open(&bench->cooling.flush, memory, flush_bytes) &&
-                buffers_open(&bench->buffers, memory, need->send, need->receive, bench->world->control.size) &&
+                buffers_open(&bench->buffers, memory, need, bench->world->control.size) &&
                 trials_open(&bench->trials, memory, bench->options->trials, measurement_batch(bench->options));
     return well || outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
-                                bench->world->control.rank, need->fixed + need->send + need->receive);
+                                bench->world->control.rank, need->fixed + need->send + need->receive + need->room);
 }
 
 /* Checks that everything fits, then allocates it. Collective. */

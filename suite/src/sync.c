@@ -1,6 +1,7 @@
 #include "sync.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* Times in ns. A rank that has no core of its own misses windows of any length, so long ones are no use. */
 enum { PROBES = 11, SLACK_FACTOR = 3, SLACK_LEAST = 2000, SLACK_MOST = 10000000 };
@@ -81,4 +82,18 @@ void sync_end(const struct sync *sync)
         MPI_Barrier(sync->control->comm);
     else
         control_barrier(sync->control);
+}
+
+void sync_park(const struct sync *sync, bool parks)
+{
+    static const struct timespec NAP = {.tv_nsec = 50000};
+    MPI_Request request;
+    int done = 0;
+    MPI_Ibarrier(sync->control->comm, &request);
+    while (parks && !done) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (!done)
+            nanosleep(&NAP, NULL);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }

@@ -26,6 +26,10 @@ bool sync_start(const struct sync *sync);
 /* Returns on no rank before every rank has called it. Collective. */
 void sync_end(const struct sync *sync);
 
+/* Returns on no rank before every rank has called it. A rank that parks sleeps meanwhile, so that it takes nothing
+ * from those that are still timed. Collective. */
+void sync_park(const struct sync *sync, bool parks);
+
 /* Fits the time between announcement and opening to whether a rank missed the last window. Rank 0. */
 void sync_adapt(struct sync *sync, bool late);
 

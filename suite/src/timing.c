@@ -15,6 +15,8 @@ struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool 
     for (size_t i = 0; i < calls; i++)
         arguments.operation(&arguments);
     int64_t stop = clock_now();
+    if (exchange->parks)
+        sync_park(sync, exchange->partner < 0);
     sync_end(sync);
     return (struct stamps){.start = start, .stop = stop, .late = late};
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.model.mpicost import FAMILIES as GROUPS
-from postprocess.model.mpicost import ROUTINES, find_routine
+from postprocess.model.mpicost import ROUTINES, SWAPS, find_routine
 from postprocess.parsers.mpicost import read_launch
 from tests.support.mpicost import FAMILIES, library, preload, program
 
@@ -29,7 +29,8 @@ def test_what_computes_nothing_carries_any_number_of_bytes(
     records = read_launch(file).cases
     assert not any(each.wrong for each in records)
     found = {(each.routine, each.bytes) for each in records}
-    lonely = {each.name for each in ROUTINES if each.in_pairs and processes == 1}
+    paired = (each.name for each in ROUTINES if each.in_pairs or each.family == SWAPS)
+    lonely = {*paired} if processes == 1 else set()
     assert {(name, size) for name in MOVERS if name not in lonely for size in sizes} <= found
     assert {*REDUCTIONS} <= {name for name, _ in found}
 

@@ -6,6 +6,7 @@ import pytest
 
 from postprocess.model.case import Case
 from postprocess.model.mpicost import (
+    COMPOSITIONS,
     CONTROLS,
     FAMILIES,
     ROUTINES,
@@ -53,7 +54,7 @@ def test_a_routine_is_what_the_program_times(routine: Routine, entry: Entry):
     assert set(routine.calls) == (frozenset() if untried else entry.calls)
     assert routine.computes == (entry.combine != "NOTHING")
     assert routine.scaling.name == entry.scaling
-    assert routine.in_pairs == (entry.pairing != "NONE")
+    assert routine.in_pairs == (entry.pairing in ("ROOT", "ROUND"))
     with_root = any(each.startswith(("root_", "others_")) for each in (entry.sends, entry.receives))
     assert routine.rooted == with_root
 
@@ -74,11 +75,16 @@ def test_a_control_calls_no_mpi_and_has_one_size(routine: Routine, entry: Entry)
 
 
 def test_a_family_of_compositions_has_them_all_beside_what_they_replace():
-    in_python = {each.name for each in ROUTINES if each.on_request}
+    in_python = {each.name for each in ROUTINES if each.family == COMPOSITIONS}
     replaced = {each.replaces for each in ROUTINES if each.replaces}
     assert set(read_families()["compositions"]) == in_python | replaced
     assert set(FAMILIES["compositions"]) == in_python
     assert all(ENTRIES[name].name for name in replaced)
+
+
+@pytest.mark.parametrize("family", ["swaps", "sends"])
+def test_other_families_are_the_same_in_both_tables(family: str):
+    assert tuple(read_families()[family]) == FAMILIES[family]
 
 
 @pytest.mark.parametrize("processes", [2, 3, 64])

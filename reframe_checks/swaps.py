@@ -1,0 +1,39 @@
+"""Messages both ways at the same time, and ping-pong by modes of sending: measured where they are asked for.
+
+``./plumbline run --family swaps``: the four experiments of COMMTEST, each by five protocols.
+``./plumbline run --family sends``: where the time of a standard send becomes that of a synchronous one is the
+MPI's eager threshold.
+"""
+
+from __future__ import annotations
+
+import reframe as rfm
+
+from postprocess.model.mpicost import FAMILIES, SENDS, SWAPS
+from reframe_checks.common.requested import RequestedCheck
+
+TO_TWO_MEBIBYTES = [2**power for power in range(22)]
+
+
+@rfm.simple_test
+class swaps(RequestedCheck):
+    """Rank 0 with 1 while all others sleep, neighbours, halves and a ring."""
+
+    descr = "Messages both ways between pairs and in a ring"
+    table = dict.fromkeys(FAMILIES[SWAPS], TO_TWO_MEBIBYTES)
+
+
+@rfm.simple_test
+class sends(RequestedCheck):
+    """Ping-pong of rank 0 with its neighbour and with the last rank."""
+
+    descr = "Ping-pong by modes of sending"
+    table = dict.fromkeys(FAMILIES[SENDS], TO_TWO_MEBIBYTES)
+
+    def chosen_peers(self) -> list[int]:
+        """Return the partners that were chosen; the next and the last rank if none was."""
+        return super().chosen_peers() if self.peers else sorted({1, self.processes - 1} - {0})
+
+    def partners(self, routine: str) -> list[int]:
+        """Return the partners of rank 0, one after the other."""
+        return self.chosen_peers()
