@@ -31,6 +31,7 @@ from postprocess.model.mpicost import (
     TRIALS,
 )
 from postprocess.model.session import CONFIRM_SHARE
+from postprocess.model.taboada import TABOADA
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
@@ -147,9 +148,10 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     add_places(parser, environments)
     what.add_argument(
         "--family",
-        choices=sorted(FAMILIES),
+        choices=sorted([*FAMILIES, TABOADA]),
         help="routines that only this option or --routine measures: what other calls can be put together to; "
-        "messages both ways between pairs and in a ring; ping-pong by modes of sending",
+        "messages both ways between pairs and in a ring; ping-pong by modes of sending; "
+        "the primitives of Taboada et al. at their sizes, 150 times",
     )
     what.add_argument(
         "--peers",

@@ -12,8 +12,16 @@ from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.benchmark import LOOP
 from postprocess.model.mpicost import FAMILIES, WARM
-from postprocess.model.options import CACHE_STATE, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
+from postprocess.model.options import (
+    CACHE_STATE,
+    FAMILY,
+    OPTIONS,
+    ROUTINE,
+    SYNCHRONISER,
+    TIME_LIMIT,
+)
 from postprocess.model.session import Request, Selection, use_reference_trials
+from postprocess.model.taboada import ROUTINES as TABOADA_ROUTINES
 from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
 
@@ -52,7 +60,7 @@ def build_selection(
     given = vars(arguments)
     choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
     if family := given.get("family"):
-        choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
+        choose_family(choice, family)
     if choice.get(SYNCHRONISER.variable) == LOOP and choice.get(CACHE_STATE.variable, WARM) != WARM:
         raise UsageError(
             f"--sync loop --cache {choice[CACHE_STATE.variable]}: only the first call of a loop would be cold; "
@@ -74,6 +82,16 @@ def build_selection(
         oversubscribe=given.get("oversubscribe", False),
         shell=select_shell_settings(os.environ),
     )
+
+
+def choose_family(choice: dict[str, Any], family: str) -> None:
+    """Choose the routines of a family; of one with sizes of its own those that were named, or all."""
+    if family in FAMILIES:
+        choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
+        return
+    choice[FAMILY] = family
+    choice.setdefault(ROUTINE.variable, [*TABOADA_ROUTINES])
+    choice.setdefault(SYNCHRONISER.variable, "barrier")  # no reference of another is missing then
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
@@ -135,6 +153,7 @@ def list_rerun_options(arguments: argparse.Namespace) -> list[str]:
     if arguments.name in JUDGING and given.get("launches"):
         words += ["--launches", str(arguments.launches)]
     set_env = given.get("set_env", ())
+    words += ["--family", given["family"]] if given.get("family") else []
     words += [f"--set-env={place}:{name}={value}" for place, name, value in set_env]
     if references := given.get("references"):
         words += ["--references", str(references)]

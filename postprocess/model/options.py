@@ -101,6 +101,7 @@ PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
+FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too
 VARIANTS = "variants"  #: settings that each round tries: name, and variables of the environment
 
 #: All that a choice may hold: the type of each value, and whether it is a list of such.
@@ -114,6 +115,7 @@ KINDS: dict[str, tuple[type, bool]] = {
     TIME_LIMIT: (str, False),
     ROUNDS: (int, False),
     VARIANTS: (dict, True),
+    FAMILY: (str, False),
 }
 
 

@@ -101,7 +101,8 @@ def finish_guidelines(
     """Write store, summary, report and page, and show what was found; the exit status."""
     again = shlex.join(context.request.command)
     results = evaluate_flagged(finished, lambda _: None, Verdict.INCORRECT, again)
-    found = GuidelineResult(tuple(judged), tuple(overrides), tuple(list_failures(results)))
+    notes = tuple(context.progress.notes)
+    found = GuidelineResult(tuple(judged), tuple(overrides), tuple(list_failures(results)), notes)
     bad = found.failures or not found.judged or (demand.strict and found.violated)
     status = 1 if bad else compute_exit_status(results, strict=False)
     summary = build_session_summary(context, session, finished, results, status)

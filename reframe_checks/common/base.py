@@ -38,6 +38,7 @@ from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
 from postprocess.model.options import (
     AGAIN,
+    FAMILY,
     LAUNCHES,
     PLANTED,
     PROGRAM,
@@ -116,6 +117,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #: :required: yes
     program = variable(str)
 
+    #: The family of one that is measured only where the user asks for its family, as no other then is.
+    family = ""
+
     #: Fail a case that has no comparable reference, instead of leaving it unasserted.
     #:
     #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
@@ -161,6 +165,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         self.num_tasks = self.processes
         programs = read_choice(PROGRAM.variable, [])
         wanted = not programs or self.program in programs
+        wanted = wanted and self.family == read_choice(FAMILY, "")
         if read_choice(AGAIN, None) is not None:
             retest_targets = self.retest_targets()
             self.valid_prog_environs = sorted({look.environment for look in retest_targets})

@@ -12,7 +12,7 @@ COMPOSITIONS = SUITE / "src" / "compositions.c"
 FAMILIES = SUITE / "src" / "family.c"
 FAMILY = re.compile(r'\{"(?P<name>\w+)",\s*(?P<routines>(?:"[\w:,]+"\s*)+)\}')
 ENTRY = re.compile(
-    r'\{"(?P<name>\w+)", (?:\w+|"\w+"), "(?P<sizes>[\d,]+)",\s*(?P<sends>\w+), (?P<receives>\w+), '
+    r'\{"(?P<name>\w+)", (?:\w+|"\w+"), "?(?P<sizes>[\d,]+|[A-Z]+)"?,\s*(?P<sends>\w+), (?P<receives>\w+), '
     r"(?P<operation>\w+), \w+, COMBINE_(?P<combine>\w+), SCALING_(?P<scaling>\w+), PAIRING_(?P<pairing>\w+)\}"
 )
 NAME = re.compile(r'^    \{"(\w+)"', re.M)
@@ -23,7 +23,7 @@ class Entry:
     """A routine in the words of the C source."""
 
     name: str
-    sizes: str  #: unless others are asked for, separated by commas
+    sizes: str  #: unless others are asked for, separated by commas; or a macro's name
     sends: str  #: the function that counts elements
     receives: str
     operation: str  #: the function that is timed

@@ -29,7 +29,7 @@ def write_guideline_page(session: Session, found: GuidelineResult, strict: bool)
         "session": session.name,
         "site": session.site,
         "failures": found.failures,
-        "caveats": text.list_caveats(found.places),
+        "caveats": found.caveats,
         "violations": text.build_violation_tables(found.violated),
         "overrides": text.build_override_tables(found.overrides),
         "rules": text.build_rule_table(found.judged),
@@ -75,7 +75,7 @@ def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]
         "session": session,
         "summary": text.summarise(found),
         "failures": list(found.failures),
-        "caveats": text.list_caveats(found.places),
+        "caveats": found.caveats,
         "guidelines": [
             {
                 "partition": each.place.partition,

@@ -27,8 +27,8 @@ WHY = {
     Rule.SPLITTING: "the same bytes in parts, one after the other, take less time",
 }
 HOW_TO_READ = (
-    "Ratio: time of the operation over that of what should not be faster, both of the same launch (Hodges and "
-    "Lehmann's estimate over launches), with its interval of 90%. "
+    "Times are medians of the trials of a launch. Ratio: time of the operation over that of what should not be "
+    "faster, both of the same launch (Hodges and Lehmann's estimate over launches), with its interval of 90%. "
     f"Violated: proven, by {MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {MARGIN:.0%}. "
     "Open: neither.",
     f"Of the guidelines called violated, {ERROR:.0%} are called so wrongly at most, on average, over all "
@@ -45,6 +45,12 @@ class GuidelineResult:
     judged: tuple[JudgedGuideline, ...]
     overrides: tuple[JudgedOverride, ...]
     failures: tuple[str, ...] = ()  #: ways in which launches failed, in a line each
+    notes: tuple[str, ...] = ()  #: what was noticed of the machine meanwhile
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the places cannot show, and what spoils the times."""
+        return [*list_caveats(self.places), *self.notes]
 
     @property
     def violated(self) -> list[JudgedGuideline]:
@@ -99,7 +105,7 @@ def format_guidelines(found: GuidelineResult) -> str:
         *build_override_tables(found.overrides),
         *([build_rule_table(found.judged)] if found.judged else []),
     ]
-    lines = [*found.failures, *list_caveats(found.places), summarise(found)]
+    lines = [*found.failures, *found.caveats, summarise(found)]
     return "\n".join([render_text(table) for table in tables] + [""]) + "".join(
         f"{line}\n" for line in lines
     )

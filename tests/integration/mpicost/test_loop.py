@@ -14,7 +14,7 @@ WARM = ("--cache", "warm", "--trials", "4")
 LOOP = (*WARM, "--sync", "loop", "--loop-seconds", "0.002")
 
 WRONG = {
-    "cold": (("--sync", "loop"), "--sync loop: needs --cache warm"),
+    "cold": (("--cache", "evict", "--sync", "loop"), "--sync loop: needs --cache warm"),
     "back to back": ((*LOOP, "--back-to-back", "5"), "--sync loop"),
     "no loop": ((*WARM, "--loop-seconds", "1"), "--loop-seconds: is of --sync loop only"),
     "no time": ((*LOOP, "--loop-seconds", "0"), "--loop-seconds 0"),

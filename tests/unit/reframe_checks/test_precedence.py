@@ -133,3 +133,15 @@ def test_the_trials_of_links_follow_the_same_order(
 ):
     launch = planned(tmp_path, *words, choice=choice, defaults=defaults, tag="links")
     assert launch.trials == trials
+
+
+def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(tmp_path: Path):
+    launch = planned(tmp_path, choice={"family": "taboada"})
+    assert (launch.test.split()[0].split("_")[0], launch.trials) == ("taboada", 151)
+    assert {case.sync for case in launch.cases} == {"barrier"}
+    assert [case.bytes for case in launch.cases] == [0, *(4**power for power in range(11))]
+
+
+def test_caches_of_a_loop_are_warm_whatever_the_site_says(tmp_path: Path):
+    launch = planned(tmp_path, choice={"sync": "loop"}, defaults={"cache": "flush"})
+    assert {case.variant for case in launch.cases} == {"warm-loop"}

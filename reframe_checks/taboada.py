@@ -1,0 +1,42 @@
+"""The primitives of Taboada et al. at their sizes, for their models: measured where they are asked for.
+
+``./plumbline run --family taboada --processes 2,4,8``. The minimum of the trials is the paper's figure; it
+stands beside the headline in every record and in the store.
+"""
+
+from __future__ import annotations
+
+import reframe as rfm
+
+from postprocess.model.taboada import ROUTINES, TABOADA, TOTALS, TRIALS, convert_totals
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.user_options import read_choice
+from site_configs.topology.limits import is_within_limits
+
+
+@rfm.simple_test
+class taboada(MpicostCheck):
+    """Eleven primitives, 150 trials each, a barrier before each, sizes by the paper's convention of n."""
+
+    descr = "Primitives as Taboada et al. measured them"
+    family = TABOADA
+    table = {routine: [*TOTALS] for routine in ROUTINES}
+
+    trials = read_choice("trials", TRIALS)  # the first is dropped
+    sync = read_choice("sync", "barrier")  # as in the paper, and as the command line chooses
+
+    def chosen_sizes(self, routine: str) -> list[int]:
+        """Return the sizes of the paper as mpicost counts them, or those that the user chose."""
+        if self.sizes:
+            return super().chosen_sizes(routine)
+        sizes = convert_totals(routine, self.table[routine], self.processes)
+        limits = {} if self.routines else self.left_out_above
+        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
+
+    def chosen_peers(self) -> list[int]:
+        """Return the partners that were chosen; the last rank if none was, which another node may have."""
+        return super().chosen_peers() if self.peers else [self.processes - 1]
+
+    def partners(self, routine: str) -> list[int]:
+        """Return the partners of rank 0."""
+        return self.chosen_peers() if "pingpong" in routine else super().partners(routine)
