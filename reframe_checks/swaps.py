@@ -32,7 +32,8 @@ class sends(RequestedCheck):
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen; the next and the last rank if none was."""
-        return super().chosen_peers() if self.peers else sorted({1, self.processes - 1} - {0})
+        chosen = super().chosen_peers()
+        return chosen if chosen or self.peers else sorted({1, self.processes - 1} - {0})
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners of rank 0, one after the other."""

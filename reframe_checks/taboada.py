@@ -35,7 +35,8 @@ class taboada(MpicostCheck):
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen; the last rank if none was, which another node may have."""
-        return super().chosen_peers() if self.peers else [self.processes - 1]
+        chosen = super().chosen_peers()
+        return chosen if chosen or self.peers else [self.processes - 1]
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners of rank 0."""
