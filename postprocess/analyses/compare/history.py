@@ -134,7 +134,7 @@ def judge_history(stored: StoredComparison) -> JudgedHistory:
     names = [each.environment for each in stored.header.versions]
     pairs = [(key, step) for key, each in found.items() for step in list_neighbours(each, names)]
     cases = [describe_pair(stored.header, key, found[key], step, names) for key, step in pairs]
-    results = judge_pairs(cases, (max(rounds, 1),))
+    results = judge_pairs(cases, (max(rounds, LEAST_ROUNDS),))  # of simulated time one is enough
     steps: dict[str, list[VersionStep]] = {key: [] for key in found}
     for (key, (before, after)), case, result in zip(pairs, cases, results, strict=True):
         steps[key].append(describe_step(before, after, len(case.differences), result))

@@ -78,6 +78,24 @@ def test_a_version_that_crashes_fails_and_the_step_is_over_the_gap() -> None:
     assert judged.status == 1
 
 
+def test_of_simulated_time_one_round_tells_and_of_measured_time_five_do_not() -> None:
+    stored = measure({STEPPING: (1, 1, 1.3, 1.3)}, rounds=1)
+    exact = [
+        replace(
+            each,
+            launches=tuple(
+                replace(one, cases={k: replace(said, exact=True) for k, said in one.cases.items()})
+                for one in each.launches
+            ),
+        )
+        for each in stored.passes
+    ]
+    judged = judge_history(replace(stored, passes=tuple(exact)))
+    assert (2, PairedVerdict.SLOWER) in find_steps(judged, STEPPING)
+    few = judge_history(measure({STEPPING: (1, 1, 1.3, 1.3)}, rounds=5))
+    assert few.count_steps(2) == {"undecided": 1}
+
+
 def test_a_control_that_steps_voids_the_history() -> None:
     judged = judge_history(measure({STEADY: (1, 1, 1, 1), CONTROL: (1, 1, 1.5, 1.5)}))
     assert judged.status == 3 and format_history_text(judged).strip().startswith("Void: control")
