@@ -134,7 +134,7 @@ def conclude_comparison(directory: Path, progress: Progress, json_file: Path | N
     """
     judged = judge_comparison(data.read_comparison(directory / data.FILE))
     written = page.write_comparison(directory, judged)
-    print(format_comparison_text(judged), end="", flush=True)
+    print(format_comparison_text(judged, page.tabulate_heat_maps(judged)), end="", flush=True)
     if json_file:
         write_summary(json_file, page.build_comparison_json(judged))
     progress.say(f"{written}; every value: {directory / data.FILE}")

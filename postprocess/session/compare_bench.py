@@ -36,6 +36,7 @@ from postprocess.model.session import Selection, Session
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
 from postprocess.session.compare_facts import choose_case, take_facts
+from postprocess.session.compare_references import keep_for_references, note_effects
 from postprocess.session.compare_sides import select_side
 from postprocess.session.compare_state import (
     LaunchKind,
@@ -110,6 +111,8 @@ class ComparisonBench:
             values = self.collect(side, session, record.finished)
             values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
             self.keep(0, position, name, session, spent, values)
+            if name == NEW:
+                note_effects(self.context, self.path, self.header.old, record.finished)
 
     def collect(
         self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
@@ -265,6 +268,8 @@ class ComparisonBench:
                 side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY}
             )
         self.keep(block, position, name, session, time.monotonic() - begin, values)
+        if name == NEW:
+            keep_for_references(self.path.parent, self.selection, session, side, finished)
 
     def launch(
         self,

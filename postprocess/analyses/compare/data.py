@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from postprocess.analyses.compare.afterwards import ReferenceEffects
 from postprocess.analyses.compare.facts import SideFacts
 from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
@@ -194,6 +195,14 @@ def append_noise(path: Path, noise: Mapping[str, CaseNoise]) -> None:
     _append(path, {"record": "noise", "cases": told})
 
 
+def append_effects(path: Path, effects: ReferenceEffects) -> None:
+    """Write down what becomes of references.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "references", **asdict(effects)})
+
+
 def append_fingerprint(path: Path, launch: FingerprintLaunch) -> None:
     """Write down what a launch says for the fingerprint of its side.
 
@@ -231,6 +240,7 @@ class StoredComparison:
     told: Mapping[str, ToldFacts] = field(default_factory=dict)  #: by side
     noise: Mapping[str, CaseNoise] = field(default_factory=dict)  #: of stored sessions, by key
     fingerprints: tuple[FingerprintLaunch, ...] = ()
+    effects: ReferenceEffects | None = None  #: of the upgrade, on references
 
     @property
     def seconds(self) -> float:
@@ -259,6 +269,11 @@ def read_comparison(path: Path) -> StoredComparison:
             for each in entries
             if each["record"] == "noise"
         ]
+        effects = [
+            parse_record(each, ReferenceEffects)
+            for each in entries
+            if each["record"] == "references"
+        ]
         fingerprints = [
             parse_record(each, FingerprintLaunch)
             for each in entries
@@ -280,6 +295,7 @@ def read_comparison(path: Path) -> StoredComparison:
         told,
         noise[-1] if noise else {},
         tuple(fingerprints),
+        effects[-1] if effects else None,
     )
 
 

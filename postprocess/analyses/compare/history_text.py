@@ -123,12 +123,11 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
     for step in case.found:
         label = judged.header.versions[step.after].label
         old, new = (case.versions[n].value for n in (step.before, step.after))
-        limits = (
-            f", {factor(step.limits[0])} to {factor(step.limits[1])} times" if step.limits else ""
-        )
+        ends = [factor(each) for each in step.limits] if step.limits else []
+        limits = f", {' to '.join(dict.fromkeys(ends))} times" if ends else ""
         change = signed(step.ratio - 1) if step.ratio else DASH
         lines.append(
-            f"{label}: {step.verdict} by {change} ({quantity(old, case.unit)} to "
+            f"{label}: {step.verdict}, {change} ({quantity(old, case.unit)} to "
             f"{quantity(new, case.unit)}{limits})"
         )
     return lines

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from postprocess.analyses.compare.afterwards import ReferenceEffects
 from postprocess.analyses.compare.cases import (
     ComparedCase,
     Comparison,
@@ -78,6 +79,7 @@ class JudgedComparison:
     untold: Mapping[str, str] = field(default_factory=dict)  #: why a side tells nothing
     fingerprints: tuple[FingerprintPair, ...] = ()  #: by place
     explanation: str = ""  #: what of the slower cases the fingerprint covers, in a sentence
+    effects: ReferenceEffects | None = None  #: of the upgrade, on references
 
     @property
     def counts(self) -> dict[str, int]:
@@ -113,6 +115,7 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         {side: told.problem for side, told in stored.told.items() if told.problem},
         tuple(fingerprints),
         explain_slower(judged, fingerprints, facts),
+        stored.effects,
     )
 
 

@@ -19,6 +19,7 @@ from postprocess.analyses.compare.judge import (
 )
 from postprocess.base.files import write_summary
 from postprocess.base.formats import size
+from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
@@ -75,8 +76,11 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,
+        "afterwards": text.format_afterwards(judged),
+        "outdated": judged.effects.reasons if judged.effects else {},
         "groups": group_cases(judged.cases),
         "maps": build_heat_maps(judged.cases),
+        "map_tables": tabulate_heat_maps(judged),
         "worst": text.tabulate_cases("The worst", worst if len(ordered) > text.WORST else ()),
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
@@ -102,6 +106,27 @@ def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:
         title = f"{program}, {describe_layout(layout)}, {variant}, {partition}"
         maps.append(HeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
     return maps
+
+
+def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
+    """Tabulate the ratios of each place, routine by size, for where there are no colours."""
+    return [
+        TextTable(
+            map_.title,
+            ("routine",),
+            map_.sizes,
+            tuple((label, *(tell_cell(each) for each in cells)) for label, cells in map_.rows),
+        )
+        for map_ in build_heat_maps(judged.cases)
+    ]
+
+
+def tell_cell(cell: HeatCell | None) -> str:
+    """Tell a cell in words: with a sign where it is proven slower or faster."""
+    if cell is None:
+        return ""
+    sign = ("▲" if cell.tone.startswith("slow") else "▼") if "proven" in cell.tone else ""
+    return f"{cell.text}{sign}"
 
 
 DASH = "–"
@@ -136,6 +161,7 @@ def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
         "untold": dict(judged.untold),
         "fingerprint": describe_fingerprint(judged.fingerprints),
         "explanation": judged.explanation,
+        "references": asdict(judged.effects) if judged.effects else None,
         "looks": list(judged.looks),
         "pairs": judged.pairs,
         "seconds": round(judged.seconds, 1),
@@ -148,6 +174,7 @@ def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
             }
             for each in group_cases(judged.cases)
         ],
+        "how_to_read": list(text.select_how_to_read(judged)),
         "cases": [describe_entry(each) for each in judged.cases],
         "controls": [describe_entry(each) for each in judged.controls],
     }

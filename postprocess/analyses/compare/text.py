@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
 from postprocess.analyses.compare.facts import ABSENT, KINDS, MPI, FactDifference, summarise_facts
@@ -30,6 +31,7 @@ from postprocess.stats.paired_verdicts import ERROR
 
 WORST = 10
 FEW = 60  #: cases that a terminal shows each
+FEW_MAPS = 4  #: tables of ratios that a terminal shows
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_TO_READ = (
     "Ratio: how many times as slow the new side is (Hodges and Lehmann's estimate over pairs of launches "
@@ -161,6 +163,11 @@ def format_unpaired_facts(judged: JudgedComparison) -> list[str]:
     ]
 
 
+def format_afterwards(judged: JudgedComparison) -> list[str]:
+    """Format what is to be done once the new side is taken into use."""
+    return format_effects(judged.effects, "./plumbline references propose --compare DIR")
+
+
 def format_facts_told(stored: StoredComparison) -> list[str]:
     """Format what the MPIs tell of themselves that differs, in a few lines."""
     return summarise_facts(list_fact_differences(stored))
@@ -278,8 +285,11 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
     return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
 
-def format_comparison_text(judged: JudgedComparison) -> str:
-    """Format a comparison for a terminal."""
+def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] = ()) -> str:
+    """Format a comparison for a terminal.
+
+    :param maps: ratios of each place, routine by size; many are left to the pages
+    """
     lines = ["", format_decision(judged), *(f"  {each}" for each in format_facts(judged)), ""]
     lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
     text = "".join(f"{line}\n" for line in lines)
@@ -287,8 +297,11 @@ def format_comparison_text(judged: JudgedComparison) -> str:
         text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.cases)))
     elif worst := select_worst(judged):
         text += "\n" + render_text(tabulate_cases("worst cases", worst))
+    if len(maps) <= FEW_MAPS:
+        text += "".join(f"\n{render_text(each)}" for each in maps)
     reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
     for reason, each in list(reasons.items())[::-1][:WORST]:
         text += f"{format_name(each)}: {reason}\n"
         text += "".join(f"  again: {command}\n" for command in dict.fromkeys(each.rerun.values()))
-    return text
+    text += "".join(f"{line}\n" for line in format_afterwards(judged))
+    return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))

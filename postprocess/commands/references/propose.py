@@ -6,22 +6,24 @@ import argparse
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from postprocess.analyses.compare import decision
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, proposal_text
+from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.calibration.proposal import Proposal, propose_references
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
 from postprocess.calibration.update import select_place
 from postprocess.cli.options import add_json, add_system
 from postprocess.cli.output_files import add_output_directory
-from postprocess.cli.parser import OUTPUT, Parser
+from postprocess.cli.parser import OUTPUT, READ, Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
 
@@ -43,6 +45,14 @@ def add_arguments(parser: Parser) -> None:
         "write reference files to DIR (default: proposal/ of the work directory)",
     )
     add_json(parser)
+    parser.group(READ).add_argument(
+        "--compare",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="take the launches of the new side of a comparison too, by its directory; may be repeated",
+    )
     parser.group(OUTPUT).add_argument(
         "--rows", action="store_true", help="list every case that changes, however many there are"
     )
@@ -51,7 +61,25 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show what the calibrations would make of the references. Returns 0."""
     most = sys.maxsize if arguments.rows else MOST_ROWS
-    return propose_all(work, arguments.site, arguments.output, arguments.json, Progress(), most)
+    more = [launch for folder in arguments.compare for launch in read_compared_launches(folder)]
+    return propose_all(
+        work, arguments.site, arguments.output, arguments.json, Progress(), most, more
+    )
+
+
+def read_compared_launches(folder: Path) -> list[CalibrationLaunch]:
+    """Read the launches of the new side of a comparison, as those of a calibration.
+
+    :raises UsageError: if there are none, or the new side was rejected
+    """
+    found = ledger.read_ledger(folder)
+    if not found:
+        raise UsageError(f"--compare {folder}: has no launch of a new side; name a comparison")
+    if (folder / decision.FILE).exists():
+        told = decision.read_decision(folder)
+        if told.decision == decision.REJECTED:
+            raise UsageError(f"--compare {folder}: its new side was rejected: {told.reason}")
+    return found
 
 
 def propose_all(
@@ -61,16 +89,19 @@ def propose_all(
     report: Path | None,
     progress: Progress,
     most: int = MOST_ROWS,
+    more: Sequence[CalibrationLaunch] = (),
 ) -> int:
     """Write the reference files that follow from the calibrations, beside those that are stored; always 0.
 
     :param most: rows of a table
+    :param more: launches beside those of the ledger
     :raises UsageError: if there is no calibration, or a stored file is damaged
     """
     with work.held():
         for line in recover_interrupted(work.root):
             progress.say(line)
-    known = [each for each in ledger.read_ledger(work.root) if system in (None, each.place[0])]
+    told = sorted([*ledger.read_ledger(work.root), *more], key=lambda each: each.ended_utc)
+    known = [each for each in told if system in (None, each.place[0])]
     if not known:
         where = f" of site {system}" if system else ""
         raise UsageError(

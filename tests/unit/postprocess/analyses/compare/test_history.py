@@ -117,6 +117,6 @@ def test_the_pages_show_each_case_over_versions(tmp_path: Path) -> None:
     for text in (html, markdown, format_history_text(judged)):
         assert "mpich@5.0.0" in text and "▲" in text and "✗" in text
         assert "left out: mpich@3.4.3: no wheel" in text
-    assert "<svg" in html and "slower by" in html
+    assert "<svg" in html and "slower, +" in html
     told = json.loads((tmp_path / history_page.JSON).read_text())
     assert told["exit_status"] == 1 and told["kind"] == "history" and len(told["cases"]) == 2
