@@ -15,10 +15,11 @@ from postprocess.analyses.papers.paper_figure import (
     number_styles,
 )
 from postprocess.base.formats import plural
-from postprocess.model.mpicost import PINGPONG
-from postprocess.report.panels import Panel
+from postprocess.model.mpicost import PINGPONG, ROUTINES
+from postprocess.report.panels import Panel, thin_values
 
 MOST_PANELS = 4
+TESTED = frozenset(each.name for each in ROUTINES if each.test)  #: in the papers
 
 
 def draw_machines(measured: PaperMeasurements) -> list[PaperFigure]:
@@ -56,19 +57,23 @@ def _over_processes(
     places = _places(measured, machines)
     figures = []
     for about, operations in group_operations(measured).items():
-        if about[0] == PINGPONG:
+        if about[0] not in TESTED or about[0] == PINGPONG:
             continue
         panels: list[Panel | None] = []
         names = list(places)[:MOST_LINES]
         styles = number_styles(names)
         styles |= {f"{name}, predicted": style for name, style in styles.items()}
-        for operation in operations:
+        drawable = [
+            operation
+            for operation in operations
+            if any(len(c) > 1 for c in _times(measured, places, names, operation).values())
+        ]
+        chosen = [drawable[n] for n in thin_values(range(len(drawable)), MOST_PANELS)]
+        for operation in chosen:
             curves = _times(measured, places, names, operation)
             models = _models(measured, places, names, operation, predicted)
             every = {**curves, **models}
             size = operation.size or "no payload"
-            if not any(len(curve) > 1 for curve in curves.values()):
-                continue
             panels.append(build_panel(size, "processes", every, styles, modelled=models))
             if about[0] in scalability.MODELS:
                 divided = {
@@ -79,8 +84,9 @@ def _over_processes(
                 }
                 title = f"{size}: time / {scalability.format_divisor(about[0])}"
                 panels.append(build_panel(title, "processes", divided, styles, modelled=models))
-        left_out = len(places) - len(names)
-        remark = f"{plural(left_out, 'line')} not drawn" if left_out else ""
+        left_out = {"line": len(places) - len(names), "size": len(drawable) - len(chosen)}
+        more = [plural(number, noun) for noun, number in left_out.items() if number]
+        remark = f"{' and '.join(more)} not drawn" if more else ""
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over processes"
         figures.append(PaperFigure(title, tuple(filter(None, panels)), remark))
     return figures

@@ -159,9 +159,12 @@ def _luecke2003(
 def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
     """Build costs, the send model, and operations over the sends that they could be made of."""
     tables = rus.build_cost_tables(measured)
-    tables += filter(
-        None, [rus_sends.build_send_table(measured), rus_sends.build_tree_table(measured)]
+    sends = (
+        rus_sends.build_send_table(measured),
+        rus_sends.build_mode_table(measured),
+        rus_sends.build_tree_table(measured),
     )
+    tables += filter(None, sends)
     tables += filter(None, [build_timer_table(measured, asked.timers, history)])
     if in_print:
         tables.append(rus.build_against_table(measured, history))

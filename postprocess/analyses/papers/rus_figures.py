@@ -68,7 +68,7 @@ def _rus_figure(
         for operation in _thin(operations)
         if operation.bytes or not rated
     }
-    styles = number_styles([*by_count]) | number_styles([*by_size])
+    styles = number_styles([*by_count, *by_size])
     panels = [
         build_panel(f"{what} over bytes", "bytes", by_count, styles, unit),
         build_panel(f"{what} over processes", "processes", by_size, styles, unit),

@@ -23,6 +23,8 @@ from postprocess.stats.segments import (
 )
 
 GOOD = 0.25  #: average relative error beyond which the send model is not used
+SEND_MODE, MODES = "pingpong_", ("standard", "synchronous", "buffered")
+EAGER = 1.15  #: times as long as a standard send, from which on a synchronous one counts as slower
 FORMULAS = 2  #: of the report, for small and for large messages
 #: How many sends, one after the other, an operation is made of, and mpicost's routine that does so
 TREES = ("bcast", "reduce_sum")
@@ -123,6 +125,52 @@ def predict_send(sends: Mapping[int, float], size: int) -> float | None:
         return None
     segments = fit_segments(sizes, [sends[each] for each in sizes])
     return predict_time(segments, size) if _error(segments, sends) <= GOOD else None
+
+
+def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
+    """Build the table of ways to send, as the report's sweep of the buffer's size; None where none was measured.
+
+    Up to the eager threshold a standard send is faster than a synchronous one, which waits for its receiver.
+    """
+    found: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
+    for cell in sorted(measured.results):
+        mode = cell.operation.routine.removeprefix(SEND_MODE)
+        time = measured.times[cell]
+        if mode in MODES and time is not None:
+            conditions = f"{cell.operation.cache}, {cell.operation.sync}"
+            place = (cell.machine, cell.environment, conditions, str(cell.processes))
+            found.setdefault(place, {}).setdefault(mode, {})[cell.operation.bytes] = time
+    rows = [
+        (*place, *_mode_cells(modes)) for place, modes in found.items() if len(modes) == len(MODES)
+    ]
+    if not rows:
+        return None
+    return TextTable(
+        "Sends by mode: half a ping-pong over that of standard sends",
+        ("machine", "MPI", "conditions", "processes"),
+        ("least size", "largest size", "synchronous", "there", "buffered", "there", "eager to"),
+        tuple(rows),
+        (
+            "synchronous, buffered: the factor at the least size, and at the largest",
+            f"eager to: the largest size at which synchronous sends take {EAGER:g} times as long",
+            "in print: messages of 4096 bytes and more are better not buffered",
+        ),
+    )
+
+
+def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
+    standard = modes[MODES[0]]
+    shared = sorted(s for s in standard if s and all(s in each for each in modes.values()))
+    if not shared:
+        return (NOT_PRINTED,) * 7
+    factors = {mode: {s: modes[mode][s] / standard[s] for s in shared} for mode in MODES[1:]}
+    eager = [size for size in shared if factors[MODES[1]][size] >= EAGER]
+    cells = [f"{factors[mode][s]:.2f}" for mode in MODES[1:] for s in (shared[0], shared[-1])]
+    return (
+        *(format_size(shared[0]), format_size(shared[-1])),
+        *cells,
+        format_size(eager[-1]) if eager else "none",
+    )
 
 
 def build_tree_table(measured: PaperMeasurements) -> TextTable | None:

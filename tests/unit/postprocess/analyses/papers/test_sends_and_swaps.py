@@ -110,6 +110,19 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     assert row[4:7] == ("all", "-", "-")
 
 
+def test_the_eager_threshold_is_where_a_standard_send_begins_to_wait():
+    sizes = [2**k for k in range(3, 15)]
+    found = []
+    for s in sizes:
+        one = ALPHA + s * BETA
+        standard = one if s <= 1024 else 2 * one
+        times = {"standard": standard, "synchronous": 2 * one, "buffered": 1.5 * standard}
+        found += [result(f"pingpong_{mode}", s, 2, time) for mode, time in times.items()]
+    (row,) = rus_sends.build_mode_table(arrange_results(found)).rows
+    assert row[4:] == ("8 B", "16 KiB", "2.00", "1.00", "1.50", "1.50", "1 KiB")
+    assert rus_sends.build_mode_table(arrange_results(night(("pingpong",)))) is None
+
+
 def test_costs_are_held_against_those_in_print():
     results = [
         result("gather", 32, 32, 26e-6),
