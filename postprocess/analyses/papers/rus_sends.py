@@ -128,7 +128,7 @@ def predict_send(sends: Mapping[int, float], size: int) -> float | None:
 
 
 def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
-    """Build the table of ways to send, as the report's sweep of the buffer's size; None where none was measured.
+    """Build the table of ways to send, as the report's sweep of buffer sizes; None where none was measured.
 
     Up to the eager threshold a standard send is faster than a synchronous one, which waits for its receiver.
     """
