@@ -12,8 +12,8 @@ from types import ModuleType
 
 from postprocess.base.errors import UsageError
 from postprocess.base.faults import FOLDER, describe_fault, keep_trace
+from postprocess.base.place_names import check_folders, check_texts
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.shell_words import EXPANDED
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
@@ -97,41 +97,6 @@ def exit_on_signal(number: int, _: object) -> None:
     text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
     os.write(STANDARD_ERROR, text.encode())
     sys.exit(128 + number)
-
-
-def check_texts(words: Sequence[str]) -> None:
-    """Refuse a word or a path that is no UTF-8 text: no file that is written could name it.
-
-    :raises UsageError: naming the first one.
-    """
-    for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            shown = ascii(os.fsencode(word).decode(errors="backslashreplace"))
-            raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
-
-
-#: In a path, with what takes them for something else. Each was tried with a night.
-MISREAD = {
-    **dict.fromkeys("'\"%", "ReFrame"),
-    **dict.fromkeys(";\\", "CMake"),
-    **dict.fromkeys(EXPANDED, "a shell"),
-    **dict.fromkeys(" \t\n", "the compiler script of an MPI"),
-    ":": "a search path of libraries",
-    ",": "a linker",
-}
-
-
-def check_folders(folders: Sequence[str]) -> None:
-    """Refuse a folder whose name is misread: compiler scripts of MPIs, for one, do not quote where they are.
-
-    :raises UsageError: naming the folder and the character.
-    """
-    for folder in folders:
-        if found := next((each for each in folder if each in MISREAD), ""):
-            what = f"has a {found!r}, which {MISREAD[found]} takes for something else"
-            raise UsageError(f"{folder}: {what}; choose another folder (PLUMBLINE_HOME)")
 
 
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:

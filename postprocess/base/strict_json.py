@@ -131,6 +131,13 @@ class JsonObject:
             raise ValueError(f"{self.within}{key}: is not a list of objects")
         return [JsonObject(value, f"{self.within}{key}.") for value in values]
 
+    def texts(self, key: str) -> list[str]:
+        """Return a list of strings, none of which is empty."""
+        values = self.get(key, list)
+        if any(type(value) is not str or not value.strip() for value in values):
+            raise ValueError(f"{self.within}{key}: is not a list of names")
+        return values
+
     def series(self, key: str, length: int, zero: bool = True) -> NDArray[np.float64]:
         """Return ``length`` numbers, none negative and, unless ``zero``, none zero."""
         values = self._list(key, length)

@@ -261,7 +261,8 @@ class CalibrationGroup:
     def machines(self) -> list[Mapping[str, Any]]:
         """Those from which the launches were started; of the last alone where no more is told."""
         told = [each["machine"] for each in self.launches if "machine" in each]
-        return told or [self.told.get("machine", {})]
+        told = told or [self.told.get("machine", {})]
+        return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
 
     def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
         """Something said of all of them."""

@@ -14,8 +14,13 @@ from postprocess.base.files import open_regular, read_regular
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import OUTPUT, Parser
 
-#: One of these keys is in every summary that ``--json`` writes, and the first column of an export.
+#: One of these keys is in every summary that ``--json`` writes,
 SIGNS = ("schema", "session", "looked_at", "plants")
+#: and one of these, which no inventory, manifest of a mirror or other file with a schema has.
+FINDINGS = (
+    *("cases", "counts", "failures", "findings", "good", "looked_at", "months"),
+    *("plants", "proposals", "rows", "scores"),
+)
 LARGEST = 64_000_000  #: bytes of a summary that is read to recognise it
 #: Folders of the work directory: no result is written to the first ones, and no single file to the others.
 DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv", "mpi")
@@ -114,4 +119,4 @@ def is_own_output(path: Path) -> bool:
         told = json.loads(data)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and any(sign in told for sign in SIGNS)
+    return isinstance(told, dict) and all(told.keys() & set(keys) for keys in (SIGNS, FINDINGS))

@@ -52,6 +52,8 @@ class Confirmation:
     causes: tuple[
         str, ...
     ] = ()  #: confirmed causes in common, one line each; any fails the session
+    #: What ended it before all was decided, a signal too: what was not cleared until then stands
+    ended: BaseException | None = None
 
 
 @dataclass
@@ -152,6 +154,8 @@ def confirm_slow_cases(
     :param since: says of a common cause when it began; empty if it is not known
     :param suspected: finds the last nights in which cases were suspect
     :param wait: ends when more may be measured of what the first fresh launches left open
+
+    What ends a confirmation run or the wait, a signal too, is returned with what was decided until then.
     """
     hosts = map_hosts(finished)
     second = ConfirmationRun(
@@ -162,21 +166,23 @@ def confirm_slow_cases(
         RetestCandidate(each, hosts.get(each.case, ()))
         for each in select_candidates(results, catalog)
     ]
-    fresh = second.look(slow, retests)
+    ended = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
     report_slow_nodes(slow, progress)
-    for line in describe_unavoidable_nodes(each.launch for each in fresh):
+    for line in describe_unavoidable_nodes(each.launch for each in second.made):
         progress.note(line)
     earlier = suspected([each.result for each in slow])
     verdicts = {}
     for each in slow:
         case = each.result.case
-        verdicts[case] = decide_suspicion(
-            each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
-        )
+        if ended is None or each.decided:
+            verdicts[case] = decide_suspicion(
+                each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
+            )
     after = [verdicts.get(each.case, each) for each in results]
-    after = apply_failures(after, list_failures(fresh), "in a confirmation run")
-    return Confirmation(name_confirmed_causes(after, causes), tuple(map(describe_cause, causes)))
+    after = apply_failures(after, list_failures(second.made), "in a confirmation run")
+    told = tuple(map(describe_cause, causes))
+    return Confirmation(name_confirmed_causes(after, causes), told, ended)
 
 
 @dataclass(frozen=True)
@@ -190,12 +196,25 @@ class ConfirmationRun:
     measure: Measure
     progress: Progress
     wait: Wait = lambda: None
+    made: list[FinishedLaunch] = field(default_factory=list)  #: all fresh launches
 
     def look(
         self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest] = ()
-    ) -> list[FinishedLaunch]:
-        """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
-        made: list[FinishedLaunch] = []
+    ) -> BaseException | None:
+        """Take fresh launches until all suspects and all causes that are in doubt are decided.
+
+        Returns what ended it before: a signal, or an error. What was decided until then stays decided.
+        """
+        try:
+            self.decide(suspects, retests)
+        except BaseException as error:
+            return error
+        return None
+
+    def decide(
+        self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest]
+    ) -> None:
+        """Take fresh launches, in turns, of what is not decided yet."""
         for turn, launches in enumerate(confirmation_rule.PASSES):
             undecided = [suspect for suspect in suspects if not suspect.decided]
             unclear = [retest for retest in retests if not retest.decided]
@@ -206,14 +225,13 @@ class ConfirmationRun:
             if turn == 1:  # the rest sees another moment than the first
                 self.wait()
             fresh = self.launched(cases, launches)
-            made += fresh or []
+            self.made.extend(fresh or [])
             for suspect in undecided:
                 record_retest(suspect, launches, fresh or [], self.catalog)
             for retest in unclear:
                 retest.record_values(launches, fresh or [], self.catalog, self.counts)
             if fresh is None:
                 break
-        return made
 
     def launched(self, cases: Iterable[Case], values: int) -> Sequence[FinishedLaunch] | None:
         """Fresh launches for so many values of these, if possible off the hosts that they were slow on.

@@ -16,6 +16,8 @@ from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 SUFFIX = ".provenance.json"
 TEXTS = ("mpi_library", "version")  #: that must be told of each program
+FACTS = ("compiler", "source_hash", "spec")  #: that may be told of it, as text
+MACHINE_FACTS = ("host", "kernel", "firmware", "cpu_model")  #: and of a machine
 #: Of a program; without it the program's entry is itself a calibration
 CALIBRATIONS = "calibrations"
 #: Of a calibration, optional: between the ends of launches of two sessions, as the site had it
@@ -88,6 +90,8 @@ def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(some, list) or not some or any(not isinstance(each, dict) for each in some):
         yield f"{CALIBRATIONS}: is not a list of objects; correct it"
         return
+    for stray in sorted(set(told) - {CALIBRATIONS}):
+        yield f"{stray}: stands beside {CALIBRATIONS}, where nothing reads it; move it into one of them"
     for number, each in enumerate(some, 1):
         yield from (f"calibration {number}: {fault}" for fault in _faults_of_calibration(each))
 
@@ -95,6 +99,8 @@ def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
 def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks = [(JsonObject.moment, "date_utc"), (_method, "method"), (_sessions, "sessions")]
     checks += [(JsonObject.text, key) for key in TEXTS]
+    checks += [(lambda entry, key: entry.get(key, str), key) for key in FACTS if key in told]
+    checks += [(_launch_machine, "machine")] if "machine" in told else []
     checks += [(_series, SERIES)] if SERIES in told else []
     checks += [(_options, "options")] if "options" in told else []
     checks += [(_circumstances, "circumstances")] if "circumstances" in told else []
@@ -249,6 +255,16 @@ def _lines(value: Any, margin: str) -> str:
 def _machine(entry: JsonObject, key: str) -> None:
     if not entry.get(key, str, dict):
         raise ValueError(f"{key}: is empty")
+    _launch_machine(entry, key)
+
+
+def _launch_machine(entry: JsonObject, key: str) -> None:
+    """Check what is told of a machine, in words or by its facts."""
+    if isinstance(entry.get(key, str, dict), dict):
+        machine = entry.object(key)
+        for fact in MACHINE_FACTS:
+            if fact in machine.fields:
+                machine.get(fact, str)
 
 
 def _programs(entry: JsonObject, key: str) -> None:
@@ -280,9 +296,8 @@ def _circumstances(entry: JsonObject, key: str) -> None:
 
 
 def _sessions(entry: JsonObject, key: str) -> None:
-    sessions = entry.get(key, list)
-    if not sessions or any(not isinstance(name, str) or not name for name in sessions):
-        raise ValueError(f"{key}: is not a list of session names")
+    if not entry.texts(key):
+        raise ValueError(f"{key}: is empty")
 
 
 def _series(entry: JsonObject, key: str) -> None:
@@ -291,7 +306,10 @@ def _series(entry: JsonObject, key: str) -> None:
         for launch in launches:
             launch.text("session")
             launch.moment("ended_utc")
-            launch.get("hosts", list)
+            launch.texts("hosts")
+            for check, fact in ((_launch_machine, "machine"), (JsonObject.text, "kernel")):
+                if fact in launch.fields:
+                    check(launch, fact)
         values = some.object("headlines")
         for case in values.fields:
             values.series(case, len(launches))

@@ -95,8 +95,6 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         results = judge_night(context, finished, catalog, failed)
-        measure = partial(measure_again, context, catalog)
-        since = partial(find_onset_in_store, work.store)
 
         def conclude(confirmed: Confirmation, retested: bool = True) -> int:
             """Mark what is expected, log alarms and keep everything; the exit status."""
@@ -107,32 +105,49 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
 
-        try:
-            confirmed = confirm_slow_cases(
-                results,
-                finished,
-                catalog,
-                request.selection,
-                measure,
-                progress,
-                since,
-                partial(find_suspect_nights, work.store),
-                partial(wait_for_another_moment, request.confirm_after, began, progress),
-            )
-        except (
-            BaseException
-        ) as error:  # a signal, too: what was measured is kept, what looked slow stands
-            progress.note(
-                "ended before what looked slow was measured again: it counts as regressed"
-            )
-            own = isinstance(error, Exception) and not isinstance(error, (UsageError, OSError))
-            if own:
-                progress.fault("confirmation and common causes", error)
-            status = conclude(Confirmation(results), retested=False)
-            if own:
-                return status
-            raise
-        return conclude(confirmed)
+        confirmed = confirm_night(context, finished, results, catalog, began)
+        if not confirmed.ended:
+            return conclude(confirmed)
+        progress.note(
+            "ended before all that looked slow was measured again: what was not cleared counts as regressed"
+        )
+        own = isinstance(confirmed.ended, Exception) and not isinstance(
+            confirmed.ended, (UsageError, OSError)
+        )
+        if own:
+            progress.fault("confirmation and common causes", confirmed.ended)
+        status = conclude(confirmed, retested=False)  # what was measured is kept
+        if own:
+            return status
+        raise confirmed.ended
+
+
+def confirm_night(
+    context: SessionContext,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+    catalog: ReferenceCatalog,
+    began: float,
+) -> Confirmation:
+    """Measure again what looks slow. Whatever ends it, a signal too, is returned with what is known.
+
+    :param began: when the night began, by the monotonic clock in seconds
+    """
+    request, progress, store = context.request, context.progress, context.work.store
+    try:
+        return confirm_slow_cases(
+            results,
+            finished,
+            catalog,
+            request.selection,
+            partial(measure_again, context, catalog),
+            progress,
+            partial(find_onset_in_store, store),
+            partial(find_suspect_nights, store),
+            partial(wait_for_another_moment, request.confirm_after, began, progress),
+        )
+    except BaseException as error:  # nothing of it can be told: what looked slow stands
+        return Confirmation(list(results), ended=error)
 
 
 def judge_night(

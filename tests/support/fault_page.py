@@ -19,8 +19,8 @@ HEAD = """\
 Tests plant these {number} faults. Each row names what is planted, where, and the verdict, exit status and
 message that must come; `…` stands for any text. The row is the declaration on the test itself, and the test
 fails if anything else comes, or if it does not look. A verdict `–` means that no case is judged. Where a test
-looks at one part alone, the exit status is that of a session with that verdict, or of a command
-with that error.
+looks at one part alone, the exit status is that of a session with that verdict, of a command with that error,
+or of `mpicost` where it runs by itself.
 
 Beside them [test_damaged_files.py](../tests/unit/test_damaged_files.py) damages every kind of file that is
 read at random: a reader gives values of its types, or one line.

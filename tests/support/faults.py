@@ -16,6 +16,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import RecordError, Verdict, is_healthy
+from spack_envs.errors import SourceError, SpackEnvironmentError
 from tests.support.plumbline_runner import Ended
 
 MARK = "plants"
@@ -107,12 +108,16 @@ class Declared:
 
     def check_error(self, error: BaseException) -> None:
         """Hold an error against it that a command tells in one line, or that fails cases."""
-        assert isinstance(error, UsageError | RecordError), error
         if isinstance(error, RecordError):
             self.check_case(error.verdict, error.message)
-        else:
-            assert "\n" not in str(error)
+            return
+        assert isinstance(error, UsageError | SpackEnvironmentError), error
+        assert "\n" not in str(error)
+        if isinstance(error, UsageError):
             self.check((), REFUSED, [str(error)])
+        else:  # what was not built
+            unbuilt = Verdict.SKIPPED if isinstance(error, SourceError) else Verdict.INCOMPLETE
+            self.check_case(unbuilt, str(error))
 
     @contextmanager
     def raises(

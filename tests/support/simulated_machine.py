@@ -13,7 +13,7 @@ from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import Verdict
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.mpicost import read_launch
 from site_configs.simgrid import (
     HOST_FILE,
@@ -85,13 +85,18 @@ def measure(
     }
 
 
-def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, Verdict]:
+def judge(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, CaseResult]:
     """What is said of each case, by ``routine bytes`` and for ping-pong ``routine peer bytes``."""
     assert {each.case for each in references} == times.keys()
     return {
-        word(each.case): judge_case(each.case, Measurement(times[each.case]), each).verdict
+        word(each.case): judge_case(each.case, Measurement(times[each.case]), each)
         for each in references
     }
+
+
+def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, Verdict]:
+    """The verdict of each case, by the same words."""
+    return {name: said.verdict for name, said in judge(references, times).items()}
 
 
 def word(case: Case) -> str:

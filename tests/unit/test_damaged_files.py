@@ -19,8 +19,12 @@ import pytest
 from hypothesis import given, settings
 
 from postprocess.analyses.alarms.log import read_alarm_log
+from postprocess.analyses.compare import data as compare_data
+from postprocess.analyses.compare import decision
+from postprocess.analyses.compare.facts import SideFacts, read_facts
 from postprocess.analyses.selftest import data as selftest
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.calibration.ledger import OPENED, open_calibration, read_ledger_file
 from postprocess.calibration.recovery import read_calibration_header
 from postprocess.judging.outcome import read_exit_code
@@ -33,6 +37,7 @@ from postprocess.parsers.reframe_report import read_report
 from postprocess.parsers.witness import read_witness
 from postprocess.references.catalog import read_provenance
 from postprocess.references.expected_failures import COLUMNS, parse_expected_file
+from postprocess.references.night_spreads import load_night_spreads, write_night_spreads
 from postprocess.references.reference_file import load_references
 from postprocess.references.session_priors import PATH, load_session_priors
 from postprocess.results.index import read_covered_sessions, read_intact_index
@@ -40,6 +45,8 @@ from postprocess.results.launch_costs import read_elapsed_seconds
 from postprocess.results.query import read_headlines
 from postprocess.results.store import read_session
 from postprocess.results.summary_file import load_summary
+from postprocess.session.imported import MAINTAINER, read_imported_tests
+from postprocess.stats.night_spread import NightSpread
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, write_ended
@@ -148,6 +155,47 @@ def index(folder: Path) -> Path:
     return next((folder / "store").glob("*/*.parquet"))
 
 
+FACTS = {"mpi_library": "MPICH Version: 5.0.2", "mpi_standard": "5.0",
+         "linked_as": "/opt/lib/libmpi.so.12",
+         "objects": [{"path": "/usr/lib/libc.so.6", "id": "93ac61"}], "environment": {"UCX_TLS": "sm"},
+         "variables": [{"name": "A", "verbosity": "user all", "scope": "all", "value": "1"}]}  # fmt: skip
+WAIVER = decision.CaseWaiver("cpu/mpicost/*", "why", "2027-03-31", ("cpu/mpicost/bcast",))
+
+
+def comparison(folder: Path) -> Path:
+    """With all kinds of lines."""
+    sides = [compare_data.ComparedSide(name, f"{name}-1") for name in ("a", "b")]
+    shared = (("MPI library", "4.3.2", "5.0.2"),)
+    header = compare_data.ComparisonHeader(
+        *("local", *sides, {}, (0.05, 0.05, 0.05), None, False, 7, shared),
+        *("2026-11-23T00:00:00Z", ("./plumbline", "compare")),
+    )
+    value = compare_data.CaseValue(1e-6, "s", rerun="./plumbline run")
+    measured = compare_data.LaunchValues("l", {"nodes": "n1"}, {"cpu/mpicost/bcast": value})
+    path = folder / compare_data.FILE
+    compare_data.write_header(path, header)
+    compare_data.append_plan(path, [6, 10])
+    compare_data.append_pass(path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,)))
+    noise = {"old": compare_data.SideNoise(0.1, 3.0, "table")}
+    compare_data.append_noise(path, {"cpu/mpicost/bcast": noise})
+    told = compare_data.ToldFacts(parse_record(FACTS, SideFacts))
+    compare_data.append_facts(path, "old", told)
+    return path
+
+
+def imported(folder: Path) -> Path:
+    """A report of a site's own ReFrame, of a test that was left out, and so has no files."""
+    path = report(folder)
+    told = json.loads(path.read_text())
+    told["runs"][0]["testcases"][0] |= {
+        "maintainers": [MAINTAINER],
+        "stagedir": "",
+        "outputdir": "",
+    }
+    path.write_text(json.dumps(told))
+    return path
+
+
 MPI = Mpi(ENVIRONMENT, "mpich", "5.0.2", "MPICH", "wheel", "/opt", "/opt/mpicc", "/opt/mpiexec")
 INVENTORY = {"schema": 2, "machine": {}, "files": {ENVIRONMENT: [["/opt/mpicc", 7]]}, "mpis": [asdict(MPI)],
              "unusable": [{"mpicc": "a", "origin": "b", "problem": "c"}], "imb": []}  # fmt: skip
@@ -200,6 +248,19 @@ READERS = {
         expected,
     ),
     "spreads of sessions": Reader(text("a.tsv", PATH.read_bytes()), load_session_priors.__wrapped__),
+    "spreads of nights": Reader(
+        made(lambda folder: write_night_spreads(
+            folder / "nights.json", {"a": NightSpread(5, 0.01, 4.0, 0.5)}), "nights.json"),
+        load_night_spreads.__wrapped__,
+    ),
+    "comparison": Reader(comparison, compare_data.read_comparison),
+    "facts of an MPI": Reader(text("facts.json", json.dumps(FACTS)), read_facts),
+    "decision": Reader(
+        made(lambda folder: decision.write_decision(folder, decision.SignedDecision(
+            decision.ACCEPTED, "a to b", "", (WAIVER,), "2026-11-23T00:00:00Z")), decision.FILE),
+        lambda path: decision.read_decision(path.parent),
+    ),
+    "imported report": Reader(imported, read_imported_tests),
     "mpicost's records": Reader(
         made(lambda folder: record.write(folder / "a.jsonl", record.launch()), "a.jsonl"),
         read_launch,

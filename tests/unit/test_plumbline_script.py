@@ -19,6 +19,7 @@ import pytest
 
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest_schema import NAME, Manifest, encode_manifest
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
@@ -54,7 +55,7 @@ class Clone:
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
         for name in ("manifest", "manifest_schema", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
-        for name in ("errors", "files", "standard_streams"):
+        for name in ("errors", "files", "place_names", "shell_words", "standard_streams"):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")
         (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")
@@ -290,6 +291,20 @@ def test_a_work_directory_that_cannot_be_made_is_one_line(
     line = refused(door(capsys))
     assert line.startswith(f"{tmp_path}/file")
     assert line.endswith("(PLUMBLINE_HOME chooses the work directory)")
+
+
+@plants("security", "a work directory that a shell would run, or a compiler script misread",
+        "the first start of a clone", "", 2, "which …; choose another folder (PLUMBLINE_HOME)")  # fmt: skip
+@pytest.mark.parametrize("name", ["x$(touch F)", "a b", "a:b", "a'b"])
+def test_a_work_directory_that_is_misread_is_refused_before_it_is_made(
+    door, capsys, tmp_path, monkeypatch, name: str, declared: Declared
+):
+    """It took two minutes and hundreds of megabytes until somebody looked at the name."""
+    monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path / name))
+    status, _, errors = ended = door(capsys)
+    assert refused(ended).startswith(f"{tmp_path / name}: has a ")
+    declared.check((), status, [errors])
+    assert not (tmp_path / name).exists()
 
 
 def test_another_python_in_the_same_place_is_set_up_again(door, capsys, clone: Clone, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi.inventory import Inventory, load_inventory
+from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
@@ -110,7 +111,10 @@ def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
     assert rounds[0] == rounds[2] == rounds[1][::-1] and rounds[0][0] == "mpicost"
 
 
-def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_path: Path) -> None:
+@plants("data", "one time multiplied by 1e9", "output of IMB, in `agree`", "", 1, "mpicost / imb")
+def test_a_wrong_number_is_a_finding(
+    workshop: Workshop, there: Inventory, tmp_path: Path, declared: Declared
+) -> None:
     mpi = next(mpi for mpi in there.mpis if there.imb_of(mpi).folder)
     program = Path(there.imb_of(mpi).folder) / "IMB-MPI1"
     liar = tmp_path / "liar" / "IMB-MPI1"
@@ -120,7 +124,7 @@ def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_p
     site = tmp_path / "planted.py"
     site.write_text(SITE.format(folder=str(liar.parent)))
     ended = workshop.run("agree", "--site", str(site), *FEW[:-1], "5")
-    assert ended.status == 1, ended.output + ended.errors
+    declared.check((), ended.status, [ended.output])
     data = json.loads((session(workshop) / "agreement.json").read_text())
     named = [each for each in data["findings"] if each["bytes"] == 1024]
     assert [(each["name"], each["routine"]) for each in named] == [("mpicost-against-imb", "bcast")]

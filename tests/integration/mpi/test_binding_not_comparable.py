@@ -10,6 +10,7 @@ import pytest
 
 from postprocess.references import expected_failures, provenance
 from postprocess.references.reference_file import locate_references
+from tests.support.faults import Declared, plants
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
@@ -39,13 +40,12 @@ def measured(workshop: Workshop, root: Path, *more: str) -> Ended:
     return workshop.measure("--environment", name, *QUICK, "--references", str(root), *more)
 
 
-def test_another_binding_is_not_comparable(workshop: Workshop, rewired: Path) -> None:
-    ended = measured(workshop, rewired)
-    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
-    assert ended.status == 1
-    reason = next(iter(ended.reasons()))
-    assert reason.startswith("binding is '2 ranks of ")
-    assert "and '2 ranks of 64 CPUs shared by 2'" in reason
+@plants("references", "measured with another binding", "references of a session", "not-comparable", 1,
+        "binding is '2 ranks of …, and '2 ranks of 64 CPUs shared by 2'")  # fmt: skip
+def test_another_binding_is_not_comparable(
+    workshop: Workshop, rewired: Path, declared: Declared
+) -> None:
+    declared.check_session(measured(workshop, rewired))
 
 
 def test_the_site_may_accept_it_and_it_is_told(workshop: Workshop, rewired: Path) -> None:
@@ -76,12 +76,16 @@ def row(**changes: str) -> str:
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
-        ({}, 0),
-        ({"expires": "2026-01-31"}, 1),
+        pytest.param({}, 0, marks=plants(
+            "references", "measured with another binding, which the site expects",
+            "references of a session", "not-comparable", 0, "binding is '2 ranks of ")),
+        pytest.param({"expires": "2026-01-31"}, 1, marks=plants(
+            "references", "measured with another binding, which the site expected until yesterday",
+            "references of a session", "not-comparable", 1, "binding is '2 ranks of ")),
     ],
-)
+)  # fmt: skip
 def test_just_what_is_expected_does_not_fail(
-    workshop: Workshop, rewired: Path, changes: dict[str, str], status: int
+    workshop: Workshop, rewired: Path, changes: dict[str, str], status: int, declared: Declared
 ) -> None:
     path = rewired / "local" / expected_failures.NAME
     path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{row(**changes)}")
@@ -89,8 +93,8 @@ def test_just_what_is_expected_does_not_fail(
         ended = measured(workshop, rewired)
     finally:
         path.unlink()
-    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
-    assert ended.status == ended.summary["exit_status"] == status
+    declared.check_session(ended)
+    assert ended.summary["exit_status"] == status
     excused = [case["routine"] for case in ended.summary["cases"] if case["expected"]]
     assert bool(excused) == (status == 0)
     assert ("failed as expected" in ended.output) == bool(excused)
@@ -98,16 +102,17 @@ def test_just_what_is_expected_does_not_fail(
     assert ("row 2: expired on 2026-01-31, and excuses nothing" in notes) == ("expires" in changes)
 
 
-def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop) -> None:
+@plants("environment", "a variable of the MPI that the references were measured with", "the shell",
+        "not-comparable", 1,
+        "shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")  # fmt: skip
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same(
+    workshop: Workshop, declared: Declared
+) -> None:
     name, root = of_family("mpich").name, workshop.home / "in-another-shell"
     chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))
     ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8")
     assert ended.status == 0, ended.output + ended.errors
-    ended = measured(workshop, root)
-    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
-    assert ended.status == 1
-    (reason,) = ended.reasons()
-    assert reason.startswith("shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")
+    declared.check_session(measured(workshop, root))
     words = ("--environment", name, *QUICK, "--references", str(root))
     ended = workshop.measure(*words, MPIR_CVAR_BCAST_MIN_PROCS="8")
     assert "not-comparable" not in ended.verdicts().values(), ended.reasons()

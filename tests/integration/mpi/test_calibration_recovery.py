@@ -10,6 +10,7 @@ import pytest
 from postprocess.calibration import ledger
 from postprocess.references import provenance, reference_file
 from tests.support.factories.ledger import launches_behind
+from tests.support.faults import Declared, plants
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import Workshop
 
@@ -18,7 +19,10 @@ pytestmark = pytest.mark.long
 LAUNCHES = 12  #: more than can end between the first and the news of it
 
 
-def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -> None:
+@plants("lost", "SIGKILL of the driver after a launch", "a calibration", "", 0, "that ended count")
+def test_a_killed_calibration_is_completed_by_the_same_command(
+    tmp_path: Path, declared: Declared
+) -> None:
     mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
     if mpich is None:
         pytest.skip("no MPICH here")
@@ -38,7 +42,8 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -
     assert proposed.status == 0, proposed.output + proposed.errors
     there = len(ledger.read_ledger(workshop.home))
     assert 1 <= there < LAUNCHES
-    assert f"its {there} launch" in proposed.output and "that ended count" in proposed.output
+    assert f"its {there} launch" in proposed.output
+    declared.check((), proposed.status, [proposed.output])
 
     again = workshop.run(*words)
     assert again.status == 0, again.output + again.errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from postprocess.results.store import StoreRow, write_session
 from postprocess.stats.band import compute_band, compute_call_limit
 from site_configs.schema.variables import SESSION
 from tests.support.factories.stated_references import write_stated_references
+from tests.support.faults import Declared, each_of, plants
 from tests.support.faulty_site import plant, write_faulty_site
 from tests.support.mpi import Installation, fault_library, of_family
 from tests.support.plumbline_runner import Ended, Workshop
@@ -34,15 +34,45 @@ from tests.support.plumbline_runner import Ended, Workshop
 FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
 SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 FAMILIES = ["mpich", pytest.param("openmpi", marks=pytest.mark.long)]
-#: Of the fault: the verdict of its only case, and what the reason says.
+# fmt: off
+#: Of the library in front of the MPI: the environment of its name has no other fault.
 FAULTS = {
-    "hang": ("timeout", ""),
-    "early": ("crashed", "exit code"),
-    "crash": ("crashed", "exit code"),
-    "late": ("crashed", "exit code"),
-    "exit": ("crashed", "exit code 9"),
-    "corrupt": ("incorrect", "wrong data"),
+    "hang": plants("programs", "a broadcast that never returns on one rank", "MPI",
+                   "timeout", 1, "no end within 10 s"),
+    "early": plants("programs", "SIGSEGV before `MPI_Init`", "mpicost",
+                    "crashed", 1, "the program ended with exit code"),
+    "crash": plants("programs", "SIGSEGV of one rank in a broadcast", "MPI",
+                    "crashed", 1, "the program ended with exit code"),
+    "late": plants("programs", "SIGSEGV in `MPI_Finalize`, after all results", "MPI",
+                   "crashed", 1, "the program ended with exit code"),
+    "exit": plants("programs", "exit code 9 after all results", "mpicost",
+                   "crashed", 1, "the program ended with exit code 9"),
+    "corrupt": plants("data", "one wrong byte of each broadcast", "MPI",
+                      "incorrect", 1, "wrong data: bcast with 8 bytes: rank 1 received "),
 }
+#: Whether a slowdown lasts.
+DELAYS = {
+    True: plants("speed", "a delay beyond the call limit, in every launch", "broadcasts of 1 MB",
+                 "regressed", 1, "; so were 5 of 5 fresh launches: "),
+    False: plants("speed", "a delay beyond the call limit, in one launch", "broadcasts of 1 MB",
+                  "cleared", 0, "; 2 of 2 fresh launches were not: "),
+}
+#: Folders of the work directory, and how much there is room for.
+FULL = {
+    ("sessions", "64k"): plants("lost", "a file system with 64 kB", "the folder of sessions",
+                                "", 2, "No space left on device"),
+    ("store", "8k"): plants("lost", "a file system with 8 kB", "the folder of the store",
+                            "", 2, "No space left on device"),
+}
+SELECTIONS = {
+    ("--environment", "no-such-mpi"): plants(
+        "use", "an environment that is not there", "`--environment`", "", 2, "matches no case"),
+    ("--routine", "no_such_routine"): plants(
+        "use", "a routine that is not there", "`--routine`", "", 2, "matches no case"),
+    ("--processes", "1024"): plants(
+        "use", "more processes than there are cores", "`--processes`", "", 2, "matches no case"),
+}
+# fmt: on
 CENTER = 5e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
 SPREAD = (
     0.1  #: with this spread on the logarithm: the band ends at 0.06 s, the call limit at 0.11 s
@@ -143,7 +173,7 @@ def beyond_all(reviewed: Path, mpi: Installation) -> float:
     return 2 * max(compute_call_limit(each) for each in known.references.values())
 
 
-@pytest.mark.parametrize("lasting", [True, False])
+@pytest.mark.parametrize("lasting", each_of(DELAYS))
 def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     workshop: Workshop,
     reviewed: Path,
@@ -151,6 +181,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     library: Path,
     tmp_path: Path,
     lasting: bool,
+    declared: Declared,
 ) -> None:
     beyond = beyond_all(reviewed, mpich)
     mark = tmp_path / "mark"
@@ -164,15 +195,21 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     assert {name: word for name, word in found.items() if word not in ("pass", "fast")} == expected
     assert ended.status == (1 if lasting else 0), ended.output
     (reason,) = ended.reasons() - {""} - {r for r in ended.reasons() if "times as fast" in r}
-    told = "; so were 5 of 5 fresh launches: " if lasting else "; 2 of 2 fresh launches were not: "
-    assert told in reason
+    declared.check([found[f"{mpich.name} bcast 1000000"]], ended.status, [reason])
     assert mark.exists() == lasting
     assert "slow: local:cpu:" in ended.output and "measuring 1 case again" in ended.output
 
 
+@plants("speed", "a delay beyond the call limit, in one launch of three", "broadcasts of 1 MB",
+        "pass or fast", 0, "(exit status 0)")  # fmt: skip
 @pytest.mark.long
 def test_one_slow_launch_of_three_is_outvoted(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, tmp_path: Path
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    library: Path,
+    tmp_path: Path,
+    declared: Declared,
 ) -> None:
     """ReFrame fails that launch, and so does Plumbline: they agree."""
     mark = tmp_path / "mark"
@@ -185,8 +222,11 @@ def test_one_slow_launch_of_three_is_outvoted(
     assert not mark.exists()
     assert {case["launches"] for case in ended.summary["cases"]} == {3}
     assert "fail" in ended.output and "measuring" not in ended.output
+    declared.check(ended.verdicts().values(), ended.status, [ended.output])
 
 
+@plants("speed", "a delay of one MPI of two, from 10 kB on", "broadcasts", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
 @pytest.mark.long
 def test_planted_slowdown_is_found_exactly_where_it_is(
     workshop: Workshop,
@@ -194,6 +234,7 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     mpich: Installation,
     openmpi: Installation,
     libraries: dict[str, Path],
+    declared: Declared,
 ) -> None:
     beyond = beyond_all(reviewed, openmpi)
     delay = planted(openmpi, libraries[openmpi.name], "delay", bytes=10_000, seconds=beyond)
@@ -206,6 +247,8 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     again = "--program mpicost --routine bcast --processes 2 --bytes 10000"
     assert f"--environment {openmpi.name} {again}" in ended.output
     assert len(ended.verdicts()) == 12
+    touched = [case for case in ended.summary["cases"] if case["verdict"] == "regressed"]
+    declared.check(slow and {"regressed"}, ended.status, [case["reason"] for case in touched])
 
 
 @pytest.fixture(scope="module")
@@ -218,19 +261,24 @@ def faulty(workshop: Workshop, mpich: Installation, library: Path, tmp_path_fact
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fault_has_its_verdict(workshop: Workshop, faulty: Ended, fault: str) -> None:
-    verdict, said = FAULTS[fault]
+@pytest.mark.parametrize("fault", each_of(FAULTS))
+def test_fault_has_its_verdict(
+    workshop: Workshop, faulty: Ended, fault: str, declared: Declared
+) -> None:
     (case,) = (each for each in faulty.summary["cases"] if each["environment"] == fault)
-    assert case["verdict"] == verdict, case["reason"]
-    assert said in case["reason"]
-    assert faulty.status == 1
+    declared.check([case["verdict"]], faulty.status, [case["reason"]])
     assert not find_processes(SESSION, str(workshop.home), prefix=True)  # not even of what hung
 
 
+@plants("data", "a wrong byte of each broadcast, beside sums that are right", "MPI", "incorrect", 1,
+        "wrong data: bcast with … bytes: rank 1 received … in element 0 instead of …, ")  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
 def test_wrong_data_fails_its_own_cases(
-    workshop: Workshop, reviewed: Path, libraries: dict[str, Path], family: str
+    workshop: Workshop,
+    reviewed: Path,
+    libraries: dict[str, Path],
+    family: str,
+    declared: Declared,
 ) -> None:
     """Every broadcast damages a byte. The sums beside it are verified, judged and good."""
     mpi = of_family(family)
@@ -241,27 +289,31 @@ def test_wrong_data_fails_its_own_cases(
     for name, verdict in verdicts.items():
         assert verdict in ({"incorrect"} if " bcast " in name else {"pass", "fast"}), name
     assert ended.status == 1
-    wrong = [reason for reason in ended.reasons() if "wrong data" in reason]
-    pattern = r"wrong data: bcast with \d+ bytes: rank 1 received \S+ in element 0 instead of \S+, "
-    assert len(wrong) == 3 and all(re.match(pattern, reason) for reason in wrong), wrong
+    declared.check_session(ended, "bcast")
+    assert (
+        len({case["reason"] for case in ended.summary["cases"] if case["routine"] == "bcast"}) == 3
+    )
 
 
+@plants("stale", "a clock at half speed, as a library in front of the MPI", "mpicost",
+        "not-comparable", 1,
+        "is loaded in front of the MPI, and faulty_mpi-")  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
 def test_slow_clock_in_front_of_the_mpi_is_not_comparable(
-    workshop: Workshop, reviewed: Path, family: str, tmp_path: Path
+    workshop: Workshop, reviewed: Path, family: str, tmp_path: Path, declared: Declared
 ) -> None:
     """Every time is half as long as it is: four cases were fast, and the night was well."""
     mpi = of_family(family)
     clock = fault_library(mpi, tmp_path, "half_speed")
     options = (*SHORT, f"--set-env={mpi.name}:LD_PRELOAD={clock}", "--references", str(reviewed))
     ended = workshop.measure("--environment", mpi.name, *options, command="nightly")
-    assert set(ended.verdicts().values()) == {"not-comparable"}
     (reason,) = ended.reasons()
     assert reason.startswith(f"{clock.name} (")
-    assert "is loaded in front of the MPI, and faulty_mpi-" in reason
-    assert ended.status == 1
+    declared.check_session(ended)
 
 
+@plants("builds", "a compiler that refuses a source, for one MPI of two", "the build of mpicost",
+        "incomplete", 1, "the build failed")  # fmt: skip
 @pytest.mark.long
 def test_failed_build_names_its_mpi_and_spares_the_others(
     reviewed: Path,
@@ -270,6 +322,7 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
     libraries: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    declared: Declared,
 ) -> None:
     """The compiler of one MPI refuses the suite's own sources."""
     compiler = tmp_path / "cc"
@@ -283,52 +336,51 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
     options = planted(openmpi, libraries[openmpi.name], "none")
     ended = fresh.measure("--environment", names, *SHORT, *options, "--references", str(reviewed))
     verdicts = ended.verdicts()
-    assert verdicts[f"{mpich.name} bcast 8"] == "incomplete"
-    assert any("the build failed" in reason for reason in ended.reasons())
     assert verdicts[f"{openmpi.name} bcast 8"] in {"pass", "fast"}
-    assert ended.status == 1
+    (failed,) = (case for case in ended.summary["cases"] if case["environment"] == mpich.name)
+    declared.check([failed["verdict"]], ended.status, [failed["reason"]])
 
 
+@plants("references", "no reference, in a strict run", "references of a session", "no-reference", 1,
+        "no reference")  # fmt: skip
 @pytest.mark.long
-def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Installation) -> None:
+def test_missing_reference_fails_a_strict_run(
+    workshop: Workshop, mpich: Installation, declared: Declared
+) -> None:
     words = ["--program", "mpicost", "--routine", "barrier", "--trials", "11", "--strict"]
     ended = workshop.measure("--environment", mpich.name, *words)
-    assert set(ended.verdicts().values()) == {"no-reference"}
-    assert ended.status == 1
+    declared.check_session(ended)
 
 
+@plants("references", "another unit in one row", "a reference file", "", 2, ".tsv: row …: unit")
 @pytest.mark.long
 def test_damaged_reference_stops_before_anything_runs(
-    workshop: Workshop, reviewed: Path, mpich: Installation, tmp_path: Path
+    workshop: Workshop, reviewed: Path, mpich: Installation, tmp_path: Path, declared: Declared
 ) -> None:
     root = tmp_path / "references"
     shutil.copytree(reviewed, root)
     path = locate_references(root, "local", "cpu", mpich.name)
     path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
     ended = workshop.run("run", "--environment", mpich.name, *SHORT, "--references", str(root))
-    assert ended.status == 2
-    assert ended.errors.count("\n") == 1
-    assert str(path) in ended.errors and "unit" in ended.errors
+    assert str(path) in ended.errors
+    declared.check_refusal(ended)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "words",
-    [("--environment", "no-such-mpi"), ("--routine", "no_such_routine"), ("--processes", "1024")],
-)
+@pytest.mark.parametrize("words", each_of(SELECTIONS))
 def test_selection_that_matches_nothing_is_refused(
-    workshop: Workshop, words: tuple[str, str]
+    workshop: Workshop, words: tuple[str, str], declared: Declared
 ) -> None:
-    ended = workshop.run("run", *words)
-    assert ended.status == 2
-    assert ended.errors.count("\n") == 1, ended.errors
-    assert "matches no case" in ended.errors
+    declared.check_refusal(workshop.run("run", *words))
 
 
+@plants("lost", "SIGKILL of the driver while a program hangs", "a session", "pass or fast", 0,
+        "(exit status 0)")  # fmt: skip
 @pytest.mark.long
 def test_driver_killed_in_the_middle(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, declared: Declared
 ) -> None:
+    """The next command ends what the killed one left running, and measures."""
     before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
     assert before
     options = [*planted(mpich, library, "hang"), "--references", str(reviewed)]
@@ -338,23 +390,24 @@ def test_driver_killed_in_the_middle(
     process.communicate()
     options = [*planted(mpich, library, "none"), "--references", str(reviewed)]
     ended = workshop.measure("--environment", mpich.name, *SHORT, *options)
-    assert ended.status == 0, ended.output
+    declared.check(ended.verdicts().values(), ended.status, [ended.output])
     assert not find_processes(SESSION, str(workshop.home), prefix=True)
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
+@plants("use", "a second night while the first one runs", "the work directory", "", 2,
+        "in use by process …; wait for it, or use another work directory (PLUMBLINE_HOME)")  # fmt: skip
 @pytest.mark.long
 def test_two_at_once_in_one_work_directory(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, declared: Declared
 ) -> None:
     options = [*planted(mpich, library, "hang"), "--references", str(reviewed)]
     first = workshop.start("run", "--environment", mpich.name, *SHORT, *options)
     try:
         wait_for_program(workshop)
         second = workshop.run("nightly")
-        assert second.status == 2
-        assert second.errors.count("\n") == 1
         assert f"in use by process {first.pid}" in second.errors
+        declared.check_refusal(second)
     finally:
         first.terminate()
         first.communicate()
@@ -397,23 +450,23 @@ def nearly_full(directory: Path, size: str) -> Iterator[None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("directory", "size"), [("sessions", "64k"), ("store", "8k")])
+@pytest.mark.parametrize("room", each_of(FULL))
 def test_full_disk_is_one_line_and_loses_nothing(
     workshop: Workshop,
     reviewed: Path,
     mpich: Installation,
     library: Path,
-    directory: str,
-    size: str,
+    room: tuple[str, str],
+    declared: Declared,
 ) -> None:
+    directory, size = room
     words = ["run", "--environment", mpich.name, *SHORT, "--references", str(reviewed)]
     words += planted(mpich, library, "none")
     before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
     with nearly_full(workshop.home / directory, size):
         ended = workshop.run(*words)
         half = list((workshop.home / directory).glob("*.parquet"))
-    assert ended.status == 2
-    assert ended.errors.count("\n") == 1 and "No space left" in ended.errors
+    declared.check_refusal(ended)
     assert not half
     assert before and all(path.read_bytes() == data for path, data in before.items())
     assert workshop.run(*words).status == 0

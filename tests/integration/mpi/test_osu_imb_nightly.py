@@ -17,6 +17,7 @@ from postprocess.references.reference_file import (
 )
 from postprocess.results.store import read_sessions
 from tests.support.factories.stated_references import write_stated_references
+from tests.support.faults import Declared, plants
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
@@ -152,8 +153,11 @@ def out_of_reach(known: Reference) -> Reference:
     return replace(known, center=NEVER[known.unit], spread=0.1) if slow else known
 
 
+@plants("speed", "one time and one rate that no machine reaches", "references of IMB", "regressed", 1,
+        "as slow as its reference …, above the limit | as slow as its reference …, below the limit"
+        )  # fmt: skip
 def test_exactly_what_is_slower_than_its_reference_is_regressed(
-    workshop: Workshop, doctored: Path, environments: list[str]
+    workshop: Workshop, doctored: Path, environments: list[str], declared: Declared
 ) -> None:
     """A time and a rate: both judges, Plumbline and ReFrame, must know which way is worse."""
     name = environments[0]
@@ -162,7 +166,8 @@ def test_exactly_what_is_slower_than_its_reference_is_regressed(
     slow = {f"{name} allreduce_sum 1024", f"{name} uniband 65536"}
     assert {case for case, verdict in found.items() if verdict == "regressed"} == slow
     assert {found[case] for case in found.keys() - slow} <= {"pass", "fast"}, ended.reasons()
-    assert ended.status == 1
+    regressed = [case for case in ended.summary["cases"] if case["verdict"] == "regressed"]
+    declared.check({"regressed"}, ended.status, [case["reason"] for case in regressed])
     reasons = {case["routine"]: case["reason"] for case in ended.summary["cases"] if case["reason"]}
     assert "as slow as its reference 0.001 us" in reasons["allreduce_sum"]
     assert "above the limit" in reasons["allreduce_sum"]
@@ -171,12 +176,12 @@ def test_exactly_what_is_slower_than_its_reference_is_regressed(
     assert again in ended.output
 
 
+@plants("references", "means over another number of calls", "references of IMB", "not-comparable", 1,
+        "iterations is 30, and 20 in")  # fmt: skip
 def test_a_mean_over_other_calls_is_another_value(
-    workshop: Workshop, doctored: Path, environments: list[str]
+    workshop: Workshop, doctored: Path, environments: list[str], declared: Declared
 ) -> None:
     few = ("--program", "imb", "--routine", "pingpong", "--iterations", "30", "--bytes", "1024")
     chosen = ("--environment", environments[0], "--references", str(doctored), "--processes", "2")
     ended = workshop.measure(*chosen, *few)
-    assert set(ended.verdicts().values()) == {"not-comparable"}
-    assert "iterations is 30, and 20 in" in next(iter(ended.reasons()))
-    assert ended.status == 1
+    declared.check_session(ended)

@@ -21,6 +21,7 @@ from postprocess.references.reference_file import load_references
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.session.imported import import_launch, number_launches, read_imported_tests
 from tests.support.factories.stated_references import write_stated_references
+from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, mpi_installations, of_family
 from tests.support.paths import DATA, ROOT
 from tests.support.plumbline_runner import Ended, Workshop
@@ -83,18 +84,15 @@ def unknown(workshop: Workshop, loaded: dict[str, str]) -> Ended:
     return reframe(workshop, CENTRE, *CHOICE, "-r", **loaded)
 
 
-def test_without_a_reference_no_case_passes(unknown: Ended) -> None:
+@plants("references", "no reference", "a site's own ReFrame", "no-reference", 1,
+        "no-reference: barrier_0, bcast_10000, bcast_1000000 and 1 more; calibrate it:")  # fmt: skip
+def test_without_a_reference_no_case_passes(unknown: Ended, declared: Declared) -> None:
     """MPIs are found by feature, and started where no launcher is told. A compiler alone measures nothing."""
-    assert unknown.status == 1, unknown.output
     assert {case["environ"] for case in launches(unknown)} == ENVIRONMENTS
     for case in launches(unknown):
         assert case["result"] == "fail"
-        assert (
-            "no-reference: barrier_0, bcast_10000, bcast_1000000 and 1 more; calibrate it:"
-            in (case["fail_reason"])
-        ), unknown.output
         told = {result for *_, result in case["perfvalues"].values()}
-        assert told == {"no-reference"}, "a value that is held against nothing passes in no table"
+        declared.check(told, unknown.status, [case["fail_reason"]])
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +117,14 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     return root
 
 
+@plants("speed", "a delay of one MPI of three", "a site's own ReFrame", "regressed", 1,
+        " times as slow as its reference ")  # fmt: skip
 def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdicts(
-    workshop: Workshop, reviewed: Path, loaded: dict[str, str], tmp_path: Path
+    workshop: Workshop,
+    reviewed: Path,
+    loaded: dict[str, str],
+    tmp_path: Path,
+    declared: Declared,
 ) -> None:
     """Of the same launches, which a launcher repeats for ``nightly``."""
     known = ("-S", f"luecke.reference_roots={reviewed}")
@@ -135,8 +139,10 @@ def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdic
     summary = tmp_path / "summary.json"
     words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]
     report = str(workshop.home / "reframe.json")
-    assert main(str(ROOT), str(workshop.home), ["import", *words, report]) == 1
+    status = main(str(ROOT), str(workshop.home), ["import", *words, report])
     told = json.loads(summary.read_text())
+    regressed = [case for case in told["cases"] if case["verdict"] == "regressed"]
+    declared.check({"regressed"}, status, [case["reason"] for case in regressed])
     assert any("nothing was measured again" in note for note in told["notes"])
     asserted = {
         (case["environ"], name.rpartition(":")[2]): result[-1]
@@ -161,8 +167,10 @@ def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdic
     assert imported == repeated
 
 
+@plants("schedulers", "a partition of unknown cores", "a site's own configuration of ReFrame", "", 1,
+        "cores: unknown; write num_cpus")  # fmt: skip
 def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
-    workshop: Workshop, tmp_path: Path
+    workshop: Workshop, tmp_path: Path, declared: Declared
 ) -> None:
     """ReFrame passes a run of no test."""
     site = tmp_path / "site.py"
@@ -170,14 +178,18 @@ def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
     text = FEATURES.read_text()
     site.write_text(text.replace('"partitions": [', f'"partitions": [{other},'))
     ended = reframe(workshop, site, *BARRIER, "--dry-run")
-    assert ended.status == 1 and "cores: unknown; write num_cpus" in ended.output, ended.output
+    declared.check((), ended.status, [ended.output])
     assert {(case["partition"], case["environ"], case["result"]) for case in launches(ended)} == {
         ("x86_64", "default", "pass"),
         ("other", "default", "fail"),
     }
 
 
-def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(tmp_path: Path) -> None:
+@plants("environment", "no MPI", "a site's own ReFrame with our site file", "", 1,
+        "no MPI on PATH or in modules: run ./plumbline setup")  # fmt: skip
+def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(
+    tmp_path: Path, declared: Declared
+) -> None:
     """Before any ``./plumbline setup``; with an MPI on the path it offers that one."""
     reframe = str(Path(sys.executable).parent / "reframe")
     words = [reframe, "--nocolor", "-C", str(ROOT / "site_configs" / "local.py")]
@@ -185,13 +197,21 @@ def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(tmp_path: 
     command = [*words, "-c", str(ROOT / "reframe_checks"), "-l"]
     ended = subprocess.run(command, check=False, env=own, text=True, capture_output=True)
     said = (ended.stdout + ended.stderr).splitlines()
-    assert ended.returncode == 1 and len(said) == 2, said  # and where the log is
-    assert said[0].endswith(": no MPI on PATH or in modules: run ./plumbline setup")
+    assert len(said) == 2, said  # and where the log is
+    declared.check((), ended.returncode, said[:1])
 
 
+@plants(
+    "environment",
+    "a package that is not there, or another one of the name of ours",
+    "a site's own ReFrame",
+    "",
+    1,
+    "plumbline: …: not in this ReFrame's Python; | plumbline: … hides ",
+)
 @pytest.mark.parametrize("what", ["lacks a package", "has another package of a name of ours"])
 def test_a_reframe_that_cannot_load_the_checks_fails(
-    workshop: Workshop, tmp_path: Path, what: str
+    workshop: Workshop, tmp_path: Path, what: str, declared: Declared
 ) -> None:
     """ReFrame passes a run whose checks do not load."""
     told = f"scipy: not in this ReFrame's Python; {sys.executable} -m pip install scipy"
@@ -213,7 +233,7 @@ def test_a_reframe_that_cannot_load_the_checks_fails(
         text=True,
         capture_output=True,
     )
-    assert ended.returncode == 1, ended.stdout
+    declared.check((), ended.returncode, [ended.stderr])
     assert ended.stderr.endswith(f"plumbline: {told}\n"), ended.stdout + ended.stderr
 
 

@@ -14,6 +14,7 @@ from postprocess.analyses.compare.facts import compare_facts, read_facts
 from postprocess.judging.outcome import ALONE
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.witness import read_witness
+from tests.support.faults import Declared, plants
 from tests.support.mpi import environment_with, of_family
 from tests.support.mpicost import build
 from tests.support.mpicost import library as fault
@@ -117,9 +118,11 @@ def test_programs_without_mpi_can_be_started_with_it(family: str, tmp_path: Path
     assert refusal(file).verdict == Verdict.INCOMPLETE
 
 
+@plants("programs", "a rank that crashes, or leaves with exit code 0", "a program under the witness",
+        "incomplete", 1, "no end record")  # fmt: skip
 @pytest.mark.parametrize("mode", ["crash", "leave"])
 def test_a_rank_that_never_came_to_the_end_leaves_no_proof(
-    family: str, mode: str, tmp_path: Path
+    family: str, mode: str, tmp_path: Path, declared: Declared
 ) -> None:
     """A rank that leaves without MPI_Finalize, its exit code 0, leaves MPICH's launcher content."""
     file = tmp_path / "w.jsonl"
@@ -127,25 +130,29 @@ def test_a_rank_that_never_came_to_the_end_leaves_no_proof(
     ended = watch(family, 2, [*limit, str(executable(family)), "0", mode], file)
     assert ended.output
     assert ended.status != 0 or mode == "leave"
-    assert refusal(file).verdict == Verdict.INCOMPLETE
+    declared.check_error(refusal(file))
 
 
-def test_a_finalize_that_does_not_return_leaves_no_end(family: str, tmp_path: Path) -> None:
+@plants("programs", "an `MPI_Finalize` that does not return, with exit code 0",
+        "a program under the witness", "incomplete", 1, "no end record")  # fmt: skip
+def test_a_finalize_that_does_not_return_leaves_no_end(
+    family: str, tmp_path: Path, declared: Declared
+) -> None:
     """Not even with exit code 0."""
     file, words = tmp_path / "w.jsonl", [str(executable(family)), "0"]
     loaded = [library(family), fault(family, "lost_end")]
     watch(family, 1, words, file, loaded=loaded)
-    error = refusal(file)
-    assert (error.verdict, "no end record" in str(error)) == (Verdict.INCOMPLETE, True)
+    declared.check_error(refusal(file))
 
 
-def test_worlds_of_one_process_are_seen(tmp_path: Path) -> None:
+@plants("schedulers", "the launcher of another MPI", "a program under the witness", "incorrect", 1,
+        "a second run")  # fmt: skip
+def test_worlds_of_one_process_are_seen(tmp_path: Path, declared: Declared) -> None:
     """The launcher is not that of the program's MPI: each process is rank 0 of its own world."""
     file, words = tmp_path / "w.jsonl", [str(executable("openmpi")), "0"]
     ended = watch("openmpi", 2, words, file, launcher=of_family("mpich"))
     assert ended.status == 0
-    error = refusal(file)
-    assert (error.verdict, "a second run" in str(error)) == (Verdict.INCORRECT, True)
+    declared.check_error(refusal(file))
     assert ALONE.search(file.read_bytes())
 
 
@@ -159,11 +166,21 @@ def test_an_mpi_of_another_family_is_not_touched(other: str, tmp_path: Path) -> 
     assert refusal(file).verdict == Verdict.INCOMPLETE
 
 
-def test_a_file_that_was_left_by_another_start_proves_nothing(tmp_path: Path) -> None:
+@plants(
+    "stale",
+    "the file of an earlier start",
+    "what the witness writes",
+    "incorrect",
+    1,
+    "a second run",
+)
+def test_a_file_that_was_left_by_another_start_proves_nothing(
+    tmp_path: Path, declared: Declared
+) -> None:
     file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
     for _ in range(2):
         assert watch("mpich", 1, words, file).status == 0
-    assert refusal(file).verdict == Verdict.INCORRECT
+    declared.check_error(refusal(file))
 
 
 @pytest.mark.parametrize("path", ["/dev/full", "/no/such/directory/w.jsonl"])
@@ -173,12 +190,14 @@ def test_what_cannot_be_written_is_one_line(path: str) -> None:
     assert ended.complaints[0].startswith(f"witness: cannot write {path}: ")
 
 
-def test_data_lost_by_the_file_system_leaves_no_end(tmp_path: Path) -> None:
+@plants("lost", "data that the file system loses in the end", "what the witness writes", "incomplete", 1,
+        "no end record")  # fmt: skip
+def test_data_lost_by_the_file_system_leaves_no_end(tmp_path: Path, declared: Declared) -> None:
     file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
     loaded = [library("mpich"), fault("mpich", "lost_data")]
     ended = watch("mpich", 2, words, file, loaded=loaded)
     assert (ended.status, len(ended.complaints)) == (0, 1)
-    assert refusal(file).verdict == Verdict.INCOMPLETE
+    declared.check_error(refusal(file))
 
 
 def test_intels_programs_run_on_mpich_by_its_binary_interface(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from postprocess.main import main
 from postprocess.results import store
 from postprocess.results.store import SCHEMA, read_sessions, write_session
 from tests.support.factories.store import Site, session_name, write_version_1
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 from tests.support.postgres import PASSWORD, Server, running
 from tests.unit.postprocess.results.test_store import LOST, ROW
@@ -78,7 +79,9 @@ def test_every_row_and_trial_arrives_as_it_was(folder, dsn):
     assert {name for (name,) in query(dsn, names)} == set(SCHEMA.names())
 
 
-def test_a_database_of_another_encoding_holds_the_same_text(tmp_path, server):
+@plants("files", "a character that the encoding of the database lacks", "`load`", "", 2,
+        "PostgreSQL: character with byte sequence")  # fmt: skip
+def test_a_database_of_another_encoding_holds_the_same_text(tmp_path, server, declared: Declared):
     """And says so where it cannot, rather than hold another."""
     folder, dsn = tmp_path / "store", server.create(f"{tmp_path.name}1", "LATIN1")
     write_session(
@@ -87,7 +90,7 @@ def test_a_database_of_another_encoding_holds_the_same_text(tmp_path, server):
     load(folder, dsn)
     assert query(dsn, "SELECT reason, length(reason) FROM plumbline_cases") == [("Zürich", 6)]
     write_session(folder / "b.parquet", [replace(ROW, session="b", reason="\u2028")])
-    with pytest.raises(UsageError, match="PostgreSQL: character with byte sequence"):
+    with declared.raises(UsageError):
         load(folder, dsn)
 
 
@@ -108,7 +111,8 @@ def test_a_row_cannot_come_twice(folder, dsn):
         connection.execute("INSERT INTO plumbline_cases SELECT * FROM plumbline_cases LIMIT 1")
 
 
-def test_a_session_comes_whole_or_not_at_all(folder, dsn, monkeypatch):
+@plants("lost", "half a row after the last one of a session", "`load`", "", 2, "PostgreSQL: ")
+def test_a_session_comes_whole_or_not_at_all(folder, dsn, monkeypatch, declared: Declared):
     """The second one breaks off in a row after its last: nothing of it stays, and the first one does."""
     from postprocess.results import postgres
 
@@ -120,7 +124,7 @@ def test_a_session_comes_whole_or_not_at_all(folder, dsn, monkeypatch):
         return original(frame) + (b"half a row\n" if len(calls) == 2 else b"")
 
     monkeypatch.setattr(postgres, "encode_copy_lines", spoilt)
-    with pytest.raises(UsageError, match="PostgreSQL: "):
+    with declared.raises(UsageError):
         load(folder, dsn)
     monkeypatch.undo()
     sessions = "SELECT session FROM plumbline_sessions"
@@ -130,22 +134,25 @@ def test_a_session_comes_whole_or_not_at_all(folder, dsn, monkeypatch):
     assert query(dsn, ALL) == held(folder)
 
 
-def test_a_session_with_another_content_is_refused(folder, dsn):
+@plants("stale", "a session whose content has changed since it was loaded", "`load`", "", 2,
+        ".parquet: was loaded with another content")  # fmt: skip
+def test_a_session_with_another_content_is_refused(folder, dsn, declared: Declared):
     load(folder, dsn)
     path = folder / f"{session_name(1)}.parquet"
     frame = pl.read_parquet(path).with_columns(value=pl.lit(7.0))
     path.unlink()
     store.write_frame(path, frame)
     before = query(dsn, ALL)
-    with pytest.raises(UsageError, match=rf"{path.name}: was loaded with another content"):
+    with declared.raises(UsageError, match=rf"{path.name}: was loaded with another content"):
         load(folder, dsn)
     assert query(dsn, ALL) == before
 
 
-def test_a_damaged_session_is_named_and_not_loaded(folder, dsn):
+@plants("files", "the last bytes of a session lost", "`load`", "", 2, ".parquet: is damaged")
+def test_a_damaged_session_is_named_and_not_loaded(folder, dsn, declared: Declared):
     path = folder / f"{session_name(1)}.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UsageError, match=rf"{path.name}: is damaged"):
+    with declared.raises(UsageError, match=rf"{path.name}: is damaged"):
         load(folder, dsn)
     assert query(dsn, "SELECT session FROM plumbline_sessions") == [(session_name(0),)]
 
@@ -195,13 +202,15 @@ def test_tables_of_the_first_version_are_brought_up(folder, dsn):
     assert query(dsn, "SELECT version FROM plumbline_schema") == [(2,)]
 
 
-def test_newer_tables_are_refused(folder, dsn):
+@plants("files", "tables of a newer version", "PostgreSQL", "", 2,
+        "its tables are of version 3, and this Plumbline knows 2")  # fmt: skip
+def test_newer_tables_are_refused(folder, dsn, declared: Declared):
     import psycopg
 
     load(folder, dsn)
     with psycopg.connect(dsn) as connection:
         connection.execute("UPDATE plumbline_schema SET version = 3")
-    with pytest.raises(UsageError, match="its tables are of version 3, and this Plumbline knows 2"):
+    with declared.raises(UsageError):
         load(folder, dsn)
 
 
@@ -240,6 +249,9 @@ def test_the_command_loads_and_shows_no_password(folder, dsn, capfd, monkeypatch
     assert PASSWORD.encode() not in written(folder)
 
 
+@plants("security", "a password, in a DSN that cannot be used, in 7 ways", "`load`", "", 2,
+        "authentication failed | No such file or directory | the DSN is none that PostgreSQL reads | ***"
+        )  # fmt: skip
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -252,22 +264,27 @@ def test_the_command_loads_and_shows_no_password(folder, dsn, capfd, monkeypatch
         (["host=/hush1 password=hush1"], r"\*\*\*"),
     ],
 )
-def test_what_fails_is_one_line_without_the_password(folder, server, tmp_path, capfd, words, said):
+def test_what_fails_is_one_line_without_the_password(
+    folder, server, tmp_path, capfd, words, said, declared: Declared
+):
     words = [word.format(folder=server.folder, name=tmp_path.name) for word in words]
-    assert plumbline(folder, *words) == 2
+    status = plumbline(folder, *words)
     shown = capfd.readouterr()
     assert "hush1" not in shown.out + shown.err
     assert shown.err.count("\n") == 1 and shown.err.startswith("plumbline: ")
     assert re.search(said, shown.err)
+    declared.check((), status, [shown.err])
 
 
-def test_who_may_make_no_tables_is_told(folder, server, dsn, tmp_path):
+@plants("use", "a user who may make no tables", "PostgreSQL", "", 2,
+        "PostgreSQL: permission denied for schema public")  # fmt: skip
+def test_who_may_make_no_tables_is_told(folder, server, dsn, tmp_path, declared: Declared):
     import psycopg
 
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE \"r{tmp_path.name}\" LOGIN PASSWORD 'x'")
     guest = f"host={server.folder} dbname={tmp_path.name} user=r{tmp_path.name} password=x"
-    with pytest.raises(UsageError, match="PostgreSQL: permission denied for schema public"):
+    with declared.raises(UsageError):
         load(folder, guest)
 
 

@@ -13,11 +13,20 @@ import numpy as np
 import pytest
 
 from postprocess.model.case import Case
+from postprocess.model.verdict import Verdict
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from site_configs.simgrid import PLATFORMS
+from tests.support.faults import Declared, plants
 from tests.support.paths import SUITE
 from tests.support.simgrid import simulated
-from tests.support.simulated_machine import PROCESSES, machine_with, measure, switch, verdicts
+from tests.support.simulated_machine import (
+    PROCESSES,
+    judge,
+    machine_with,
+    measure,
+    switch,
+    verdicts,
+)
 
 TORUS = PLATFORMS / "torus.xml"
 LARGE = {
@@ -63,11 +72,16 @@ def narrower(tmp_path_factory: pytest.TempPathFactory) -> Times:
     return measure(directory, machine_with(directory, "torus", NARROWER_LINKS))
 
 
-def exactly(healthy: Times, times: Times) -> dict[str, str]:
-    """Verdicts against exact references."""
-    return verdicts(
-        estimate_exact_references({case: [time] for case, time in healthy.items()}), times
-    )
+def exactly(healthy: Times, times: Times, declared: Declared | None = None) -> dict[str, str]:
+    """Verdicts against exact references; what is slow is held against what was declared."""
+    references = estimate_exact_references({case: [time] for case, time in healthy.items()})
+    said = judge(references, times)
+    if declared:
+        slow = [each for each in said.values() if each.verdict == Verdict.REGRESSED]
+        assert slow
+        for each in slow:
+            declared.check_case(each.verdict, each.reason)
+    return {name: each.verdict for name, each in said.items()}
 
 
 def test_the_same_machine_gives_the_same_times_to_the_last_digit(healthy: Times, tmp_path: Path):
@@ -79,28 +93,34 @@ def test_the_order_of_the_cases_is_no_difference(healthy: Times, tmp_path: Path)
     assert of_verdict("pass", found) == SMALL | LARGE
 
 
+@plants("speed", "a fifth more latency of all links", "a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
 def test_slower_links_slow_everything_down_and_small_messages_by_as_much(
-    healthy: Times, slower: Times
+    healthy: Times, slower: Times, declared: Declared
 ):
-    assert of_verdict("regressed", exactly(healthy, slower)) == SMALL | LARGE
+    assert of_verdict("regressed", exactly(healthy, slower, declared)) == SMALL | LARGE
     for case, time in slower.items():
         ratio = time / healthy[case]
         assert 1.18 < ratio < 1.2 if case.bytes <= 8 else 1 < ratio < 1.001
 
 
+@plants("speed", "a fifth less bandwidth of all links", "a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
 def test_narrower_links_slow_everything_down_and_large_messages_by_as_much(
-    healthy: Times, narrower: Times
+    healthy: Times, narrower: Times, declared: Declared
 ):
-    assert of_verdict("regressed", exactly(healthy, narrower)) == SMALL | LARGE
+    assert of_verdict("regressed", exactly(healthy, narrower, declared)) == SMALL | LARGE
     for case, time in narrower.items():
         ratio = time / healthy[case]
         assert 1 < ratio < 1.02 if case.bytes <= 8 else 1.249 < ratio < 1.25
 
 
-def test_one_bad_cable_slows_what_goes_over_it(tmp_path: Path):
+@plants("speed", "one cable of 16 with a tenth of its bandwidth", "a simulated switch", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
+def test_one_bad_cable_slows_what_goes_over_it(tmp_path: Path, declared: Declared):
     """It is that of rank 3. A ping-pong of rank 8 does not know of it."""
     base = measure(tmp_path / "healthy", switch(tmp_path))
-    found = exactly(base, measure(tmp_path / "bad", switch(tmp_path, slow=3)))
+    found = exactly(base, measure(tmp_path / "bad", switch(tmp_path, slow=3)), declared)
     slow, untouched = of_verdict("regressed", found), of_verdict("pass", found)
     assert {"pingpong 3 8", "pingpong 3 1000000", "bcast 1000000"} <= slow
     assert {"allreduce_sum 8", "allreduce_sum 1000000", "barrier", "alltoall 8"} <= slow
@@ -113,24 +133,35 @@ def test_another_place_that_is_as_good_is_no_difference(healthy: Times, tmp_path
     assert of_verdict("pass", exactly(healthy, moved)) == SMALL | LARGE
 
 
+@plants("speed", "processes strewn over the machine", "a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
 def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
-    healthy: Times, tmp_path: Path
+    healthy: Times, tmp_path: Path, declared: Declared
 ):
     strewn = measure(tmp_path, TORUS, hosts=[f"n{61 * rank}" for rank in range(PROCESSES)])
-    found = exactly(healthy, strewn)
+    found = exactly(healthy, strewn, declared)
     assert of_verdict("regressed", found) >= SMALL | PINGPONG
     assert of_verdict("fast", found) == {"allreduce_sum 1000000"}  # its messages meet no more
 
 
-def test_another_selector_changes_collectives_and_no_ping_pong(healthy: Times, tmp_path: Path):
-    found = exactly(healthy, measure(tmp_path, TORUS, name="mvapich2"))
+@plants("speed", "the algorithms of another MPI", "collectives on a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
+def test_another_selector_changes_collectives_and_no_ping_pong(
+    healthy: Times, tmp_path: Path, declared: Declared
+):
+    found = exactly(healthy, measure(tmp_path, TORUS, name="mvapich2"), declared)
     assert of_verdict("regressed", found) == {"alltoall 8", "allreduce_sum 8", "barrier"}
     assert of_verdict("fast", found) == {"allreduce_sum 1000000", "bcast 1000000"}
     assert of_verdict("pass", found) == PINGPONG | {"bcast 8"}
 
 
-def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(healthy: Times, tmp_path: Path):
-    found = exactly(healthy, measure(tmp_path, TORUS, program=with_barrier_in_bcast(tmp_path)))
+@plants("speed", "one more barrier in a broadcast", "mpicost on a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit ")  # fmt: skip
+def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(
+    healthy: Times, tmp_path: Path, declared: Declared
+):
+    program = with_barrier_in_bcast(tmp_path)
+    found = exactly(healthy, measure(tmp_path, TORUS, program=program), declared)
     assert of_verdict("regressed", found) == {"bcast 8", "bcast 1000000"}
     assert of_verdict("pass", found) == (SMALL | LARGE) - {"bcast 8", "bcast 1000000"}
 

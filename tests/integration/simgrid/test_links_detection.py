@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from site_configs.simgrid import PLATFORMS
+from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.simgrid import NO_SIMGRID
 from tests.support.simulated_networks import direct, groups, star, write_partitions, write_site
@@ -59,17 +60,32 @@ def test_a_healthy_machine_has_no_findings(sweep):
     assert found(sweep[1], "healthy") == []
 
 
-def test_a_node_with_a_bad_cable_is_one_finding(sweep):
+@plants(
+    "speed",
+    "a node whose cable has a quarter of its bandwidth",
+    "a simulated star",
+    "",
+    1,
+    "node n3",
+)
+def test_a_node_with_a_bad_cable_is_one_finding(sweep, declared: Declared):
     assert found(sweep[1], "node") == [("node", [["n3"]])]
-    assert "node n3" in sweep[0].output
+    declared.check((), sweep[0].status, [sweep[0].output])
 
 
-def test_a_bad_cable_between_two_nodes_is_that_link(sweep):
+@plants("speed", "a cable between two nodes with a quarter of its bandwidth", "a simulated network", "", 1,
+        "link n2-n5")  # fmt: skip
+def test_a_bad_cable_between_two_nodes_is_that_link(sweep, declared: Declared):
     assert found(sweep[1], "link") == [("link", [["n2", "n5"]])]
-    assert "link n2-n5" in sweep[0].output
+    declared.check((), sweep[0].status, [sweep[0].output])
 
 
-def test_a_bad_cable_between_two_groups_is_the_path_that_their_pairs_share(sweep):
+@plants("speed", "a cable between two groups with a tenth of its bandwidth", "a simulated network", "", 1,
+        "path ")  # fmt: skip
+def test_a_bad_cable_between_two_groups_is_the_path_that_their_pairs_share(
+    sweep, declared: Declared
+):
+    declared.check((), sweep[0].status, [sweep[0].output])
     ((kind, who),) = found(sweep[1], "path")
     assert kind == "path"
     assert sorted(map(sorted, who)) == [[f"n{a}", f"n{b}"] for a in (2, 3) for b in (4, 5)]

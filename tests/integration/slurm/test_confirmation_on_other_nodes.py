@@ -16,6 +16,7 @@ from postprocess.references.reference_file import (
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.factories.stated_references import write_stated_references
+from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
@@ -30,7 +31,11 @@ WORDS = ("--program", "mpicost", "--routine", "pingpong", "--bytes", "8", "--tri
 APART = ("--processes", "2", "--per-node", "1")
 
 
-def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path: Path):
+@plants("speed", "a node that is slow to send", "one of 4 nodes", "cleared", 0,
+        " on other nodes than n1, n2 were not: ")  # fmt: skip
+def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
+    tmp_path: Path, declared: Declared
+):
     with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
         known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
         mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)
@@ -53,7 +58,4 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
         ended = head.measure(
             *site, *WORDS, *APART, "--references", str(root), *sick, command="nightly"
         )
-    (case,) = ended.summary["cases"]
-    assert case["verdict"] == "cleared", case["reason"]
-    assert " on other nodes than n1, n2 were not: " in case["reason"]
-    assert ended.status == 0
+    declared.check_session(ended)

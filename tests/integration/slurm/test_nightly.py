@@ -24,6 +24,7 @@ from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers import slurm_jobs
 from tests.support.factories.stated_references import write_stated_references
+from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, of_family
 from tests.support.plumbline_runner import LIMIT, Ended
 from tests.support.slurm import Cluster, cluster_or_skip, faults
@@ -172,16 +173,22 @@ def widen(path: Path, mpi: Mpi) -> None:
     write_stated_references(path, wide, json.loads(provenance.locate_provenance(path).read_text()))
 
 
-def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:
+@plants("schedulers", "the launcher of another MPI", "a site file", "incorrect", 1,
+        "the launcher does not match the MPI of ")  # fmt: skip
+def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place, declared: Declared) -> None:
     site = place.site(launchers={"mpich": "'srun'", "openmpi": "slurm.SRUN_PMI2"})
     ended = place.head.measure(*site, *SHORT, "--processes", "3")
-    for family, (verdict, reason) in by_family(ended).items():
-        assert verdict == "incorrect", reason
+    for family, (_, reason) in by_family(ended).items():
         assert f"the launcher does not match the MPI of {family}" in reason
-    assert ended.status == 1
+    declared.check_session(ended)
 
 
-def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place) -> None:
+@plants("schedulers", "a job that waits too long for a drained node, and one too large", "Slurm",
+        "incomplete", 1, "never started: waited … s in the queue ( | "
+        "never started: Slurm cannot run it as it is asked for (Part")  # fmt: skip
+def test_launches_that_cannot_start_are_told_why_and_the_others_run(
+    place: Place, declared: Declared
+) -> None:
     drained = ("update", "nodename=n3")
     place.cluster.run("scontrol", *drained, "state=drain", "reason=cables")
     place.cluster.run(
@@ -199,14 +206,19 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
         wait_until("an empty queue", place.queue_is_empty)
     two, four, eight = sorted(summary(ended), key=lambda case: case["processes"])
     assert two["verdict"] == "no-reference"
-    assert four["verdict"] == eight["verdict"] == "incomplete"
+    late = [four, eight]
+    declared.check(
+        [case["verdict"] for case in late], ended.status, [each["reason"] for each in late]
+    )
     assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
     assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
     assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
     assert "topology, layouts and access of the partition" in eight["reason"]
 
 
-def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
+@plants("schedulers", "a controller that is away for a while, and a launch that hangs", "Slurm",
+        "timeout", 1, "no end within 10 s")  # fmt: skip
+def test_controller_away_for_a_while_is_waited_for(place: Place, declared: Declared) -> None:
     night = place.begin("mpich", "openmpi", words=["--time-limit", "10"])
     faults.stop_controller(place.cluster)
     try:
@@ -215,13 +227,16 @@ def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
     finally:
         place.cluster.start_controller()
     ended = finish(night)
-    assert ended.status == 1
-    assert kept(place) == {"mpich": "no-reference", "openmpi": "timeout"}, ended.output
+    known = kept(place)
+    assert known.pop("mpich") == "no-reference", ended.output
+    declared.check(known.values(), ended.status, [ended.output])
     assert place.queue_is_empty()
 
 
+@plants("schedulers", "a controller that stays away", "Slurm, in an earlier session", "no-reference", 1,
+        "cancelled a job that an earlier session left in the queue")  # fmt: skip
 def test_controller_that_stays_away_is_given_up_and_the_next_command_cancels_the_job(
-    place: Place,
+    place: Place, declared: Declared
 ) -> None:
     night = place.begin("openmpi", PLUMBLINE_SLURM_PATIENCE="0")
     faults.stop_controller(place.cluster)
@@ -235,8 +250,7 @@ def test_controller_that_stays_away_is_given_up_and_the_next_command_cancels_the
     ended = place.head.measure(
         *place.site("mpich"), *SHORT, *APART, SQUEUE_PARTITION="nope", SQUEUE_STATES="CD"
     )
-    assert "cancelled a job that an earlier session left in the queue" in ended.output
-    assert by_family(ended)["mpich"][0] == "no-reference"
+    declared.check([by_family(ended)["mpich"][0]], ended.status, [ended.output])
     wait_until("an empty queue", place.queue_is_empty)
 
 
@@ -248,16 +262,19 @@ def test_driver_that_ends_early_leaves_no_job(place: Place, number: int) -> None
     wait_until("an empty queue", place.queue_is_empty)
 
 
+@plants("schedulers", "a node that loses its power during a launch", "Slurm", "crashed", 1,
+        "Slurm ended the job: NODE_FAIL; n2 (down")  # fmt: skip
 def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(
-    place: Place, tmp_path: Path
+    place: Place, tmp_path: Path, declared: Declared
 ) -> None:
     with cluster_or_skip(tmp_path, nodes=2, settings={"SlurmdTimeout": "4"}) as cluster:
         there = replace(place, cluster=cluster, head=replace(place.head, cluster=cluster))
         night = there.begin("openmpi", "mpich")
         faults.power_off(cluster, "n2")
         ended = finish(night)
-        assert kept(there) == {"openmpi": "no-reference", "mpich": "crashed"}
-        assert "Slurm ended the job: NODE_FAIL; n2 (down" in ended.output
+        known = kept(there)
+        assert known.pop("openmpi") == "no-reference"
+        declared.check(known.values(), ended.status, [ended.output])
         assert there.queue_is_empty()
 
 

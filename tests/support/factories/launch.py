@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,17 +109,21 @@ def entry(**changes: Any) -> ReportedTest:
 
 def finished(
     session: Path,
-    scale: float = 1.0,
+    scale: float | Mapping[str, float] = 1.0,
     outcome: LaunchOutcome | None = None,
     said: dict[str, Any] | None = None,
     run: dict[str, Any] | None = None,
     **changes: Any,
 ) -> FinishedLaunch:
-    """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome."""
+    """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome.
+
+    :param scale: of all cases, or by routine and bytes in one word; of others 1
+    """
     launch = planned(**changes)
     if outcome is None:
         records = record_samples.launch(**run or {})
-        times = {each["routine"] + str(each["bytes"]): scale for each in records[1:-1]}
+        words = [each["routine"] + str(each["bytes"]) for each in records[1:-1]]
+        times = dict(scale) if isinstance(scale, Mapping) else dict.fromkeys(words, scale)
         records[1:-1] = [slowed(each, times) for each in records[1:-1]]
         leave(session, launch, records)
         outcome = assess_launch(launch, session)
@@ -137,9 +141,9 @@ def finished_with_wrong_data(session: Path, place: int = 1, **changes: Any) -> F
     return FinishedLaunch(launch, assess_launch(launch, session), 1.5, "stage", asserted, "cmake")
 
 
-def slowed(record: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
+def slowed(record: dict[str, Any], times: Mapping[str, float]) -> dict[str, Any]:
     """The same case with every time scaled."""
-    factor = times[record["routine"] + str(record["bytes"])]
+    factor = times.get(record["routine"] + str(record["bytes"]), 1.0)
     base = 1e-4 if record["bytes"] == 1_000_000 else 1e-6
     return record_samples.case_record(
         record["routine"], record["bytes"], peer=record["peer"], scale=base * factor

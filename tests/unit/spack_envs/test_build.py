@@ -11,6 +11,7 @@ import pytest
 
 from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.errors import SpackEnvironmentError
+from tests.support.faults import Declared, plants
 
 DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
 
@@ -53,6 +54,8 @@ def test_hash_is_read_from_the_solution(tmp_path):
     assert read_locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
 
 
+@plants("builds", "a solution of Spack that is none", "spack.lock", "incomplete", 1,
+        "spack.lock: no solution")  # fmt: skip
 @pytest.mark.parametrize(
     "text",
     [
@@ -66,9 +69,9 @@ def test_hash_is_read_from_the_solution(tmp_path):
         '{"roots": [{"hash": "a", "spec": "mpicost"}, {"hash": "b", "spec": "mpicost"}]}',
     ],
 )
-def test_no_solution_is_one_line(tmp_path, text):
+def test_no_solution_is_one_line(tmp_path, text, declared: Declared):
     if text is not None:
         (tmp_path / "spack.lock").write_text(text)
-    with pytest.raises(SpackEnvironmentError, match=r"spack\.lock: no solution") as caught:
+    with declared.raises(SpackEnvironmentError, match=r"spack\.lock: no solution") as caught:
         read_locked_hash(tmp_path)
     assert "\n" not in str(caught.value)

@@ -19,6 +19,7 @@ from spack_envs.install import Builder
 from spack_envs.installation import DIGEST, FAILURE, RECORD, Installation, is_without_source
 from spack_envs.products import PRODUCTS
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT as SOURCE
 from tests.support.threads import at_once
 
@@ -209,12 +210,16 @@ def test_sources_that_change_during_the_build_are_built_next_time(place, monkeyp
     assert place.install("mpicost").key == done.key
 
 
+@plants("builds", "a program that does not compile, among others", "an installation of Spack",
+        "incomplete", 1, "ProcessError: it does not compile")  # fmt: skip
 @pytest.mark.parametrize("program", PRODUCTS)
-def test_program_that_does_not_build_hurts_no_other(place, program):
+def test_program_that_does_not_build_hurts_no_other(place, program, declared: Declared):
     cause = place.make(f"broken-{PRODUCTS[program].package}")
     for each in PRODUCTS:
         if each == program:
-            with pytest.raises(SpackEnvironmentError, match=r"^ProcessError: it does not compile$"):
+            with declared.raises(
+                SpackEnvironmentError, match=r"^ProcessError: it does not compile$"
+            ):
                 place.install(each)
         else:
             assert place.install(each).folder.is_dir()
@@ -284,9 +289,13 @@ def test_several_at_once_build_once(place):
     assert [call.split()[0] for call in place.calls()] == ["concretize", "install", "location"]
 
 
-def test_spack_that_says_well_done_and_installs_nothing(place):
+@plants("builds", "a Spack that installs nothing and exits 0", "an installation of Spack", "incomplete",
+        1, "it is not whole: remove ")  # fmt: skip
+def test_spack_that_says_well_done_and_installs_nothing(place, declared: Declared):
     (place.root / "spack").write_text(SPACK.replace('words[0] == "install"', "False"))
-    with pytest.raises(SpackEnvironmentError, match=r"it is not whole: remove .*/spack/installed"):
+    with declared.raises(
+        SpackEnvironmentError, match=r"it is not whole: remove .*/spack/installed"
+    ):
         place.install("osu")
 
 
@@ -296,11 +305,13 @@ def test_environment_that_is_gone_is_one_line(place):
         builder.install("osu")
 
 
-def test_record_of_a_damaged_installation_is_one_line(place):
+@plants("builds", "a damaged record", "an installation of Spack", "incomplete", 1,
+        "the installation is damaged")  # fmt: skip
+def test_record_of_a_damaged_installation_is_one_line(place, declared: Declared):
     done = place.install("osu")
     assert done.record == {"flags": "-O2"}
     (Path(done.prefix) / RECORD).write_text("{")
-    with pytest.raises(SpackEnvironmentError, match="the installation is damaged"):
+    with declared.raises(SpackEnvironmentError, match="the installation is damaged"):
         _ = done.record
 
 

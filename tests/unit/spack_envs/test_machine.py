@@ -20,6 +20,7 @@ from spack_envs.products import PRODUCTS
 from spack_envs.provide import Spack
 from spack_envs.recipes import BUILT, EXTERNAL
 from spack_envs.toolchain import ExternalPackage
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT as SOURCE
 
 TOOLCHAIN = (
@@ -284,6 +285,10 @@ def test_nothing_is_written_to_the_sources(work, spack, source):
     assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == before
 
 
+@plants("security", "texts that YAML or Spack would read otherwise",
+        "a path or a name that goes to Spack", "incomplete", 1,
+        "no Spack environment for family 'cray-mpich' | not a name | not a version | "
+        "absolute path")  # fmt: skip
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -300,15 +305,17 @@ def test_nothing_is_written_to_the_sources(work, spack, source):
         ({"prefix": "/opt/mpi\n"}, "absolute path"),
     ],
 )
-def test_what_spack_would_misread_is_refused(work, spack, fields, words):
-    with pytest.raises(SpackEnvironmentError, match=words) as caught:
+def test_what_spack_would_misread_is_refused(work, spack, fields, words, declared: Declared):
+    with declared.raises(SpackEnvironmentError, match=words) as caught:
         write(work, spack, an_mpi(**fields))
     assert "\n" not in str(caught.value)
     assert not (work / "spack" / "environments").exists()
 
 
-def test_work_directory_with_spaces_is_refused(tmp_path, spack):
-    with pytest.raises(SpackEnvironmentError, match="absolute path"):
+@plants("security", "a blank in the path", "the work directory, for Spack", "incomplete", 1,
+        "absolute path")  # fmt: skip
+def test_work_directory_with_spaces_is_refused(tmp_path, spack, declared: Declared):
+    with declared.raises(SpackEnvironmentError, match="absolute path"):
         write(tmp_path / "my work", spack)
 
 

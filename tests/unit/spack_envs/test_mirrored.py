@@ -13,6 +13,7 @@ import pytest
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.mirrored import MirroredSources, Substitute, unpack_release, write_repository
 from tests.support.factories.mirror import archive
+from tests.support.faults import Declared, plants
 
 OSU = Substitute("osu-micro-benchmarks", "7.4", "a git copy", "2" * 64)
 
@@ -46,22 +47,28 @@ def leading_out() -> bytes:
     return data.getvalue()
 
 
+@plants("builds", "an archive that cannot be unpacked, or leaves its folder", "sources of a mirror",
+        "incomplete", 1, "cannot be unpacked")  # fmt: skip
 @pytest.mark.parametrize(
     ("data", "words"),
     [(b"no archive", "cannot be unpacked"), (leading_out(), "cannot be unpacked")],
     ids=["no archive", "a path that leads out"],
 )
-def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: Path, data: bytes, words: str):
+def test_what_cannot_be_unpacked_leaves_nothing(
+    tmp_path: Path, data: bytes, words: str, declared: Declared
+):
     path, sha256 = packed(tmp_path, data)
-    with pytest.raises(SpackEnvironmentError, match=words):
+    with declared.raises(SpackEnvironmentError, match=words):
         unpack_release(path, sha256, tmp_path / "root")
     assert os.listdir(tmp_path / "root") == []
     assert not list(tmp_path.rglob("escaped"))
 
 
-def test_an_archive_with_another_checksum_is_not_unpacked(tmp_path: Path):
+@plants("builds", "an archive with another checksum", "sources of a mirror", "incomplete", 1,
+        "is damaged")  # fmt: skip
+def test_an_archive_with_another_checksum_is_not_unpacked(tmp_path: Path, declared: Declared):
     path, _ = packed(tmp_path, archive("spack", file="text"))
-    with pytest.raises(SpackEnvironmentError, match="is damaged"):
+    with declared.raises(SpackEnvironmentError, match="is damaged"):
         unpack_release(path, "0" * 64, tmp_path / "root")
     assert not (tmp_path / "root").exists()
 

@@ -8,6 +8,7 @@ import pytest
 
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.toolchain import find_toolchain
+from tests.support.faults import Declared, plants
 
 ANSWERS = {
     "gcc": "12.2.0",
@@ -65,10 +66,11 @@ def test_tool_that_does_not_work_is_passed_over(bin_folder, tmp_path, answer, st
     assert find_toolchain([tmp_path / "broken" / "bin", bin_folder])[1].spec == "cmake@4.4.4"
 
 
+@plants("builds", "a tool that is not on the PATH", "the toolchain", "incomplete", 1, "no ")
 @pytest.mark.parametrize("name", ["gcc", "cmake", "ninja"])
-def test_missing_tool_is_named(bin_folder, name):
+def test_missing_tool_is_named(bin_folder, name, declared: Declared):
     (bin_folder / name).unlink()
-    with pytest.raises(SpackEnvironmentError, match=f"no {name} ") as caught:
+    with declared.raises(SpackEnvironmentError, match=f"no {name} ") as caught:
         find_toolchain([bin_folder])
     assert "\n" not in str(caught.value)
 

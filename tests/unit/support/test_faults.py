@@ -11,6 +11,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import RecordError, Verdict
+from spack_envs.errors import SourceError, SpackEnvironmentError
 from tests.support.fault_page import PAGE, collect_faults, read_module, write_page
 from tests.support.faults import DECLARED, Declared, Fault, pytest_pyfunc_call
 
@@ -86,3 +87,5 @@ def test_errors_are_held_with_the_verdict_and_exit_status_that_they_have() -> No
             declared.check_error(error)
     declared.check_error(RecordError(Verdict.INCORRECT, "a x b"))
     assert declared.checked
+    Declared(replace(FAULT, verdict="incomplete")).check_error(SpackEnvironmentError("a x b"))
+    Declared(replace(FAULT, verdict="skipped", status=0)).check_error(SourceError("a x b"))

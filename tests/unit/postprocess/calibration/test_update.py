@@ -277,14 +277,16 @@ def test_another_method_is_refused_and_changes_nothing(
     assert path.read_bytes() == before
 
 
-def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
+@plants("references", "a provenance without its method", "the file that a calibration would add to", "",
+        2, "method: is missing")  # fmt: skip
+def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path, declared: Declared):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
     sidecar = provenance.locate_provenance(path)
     known = read_provenance(path)
     del known["programs"]["mpicost"]["calibrations"][0]["method"]
     sidecar.write_text(json.dumps(known))
-    with pytest.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
+    with declared.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
         update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
 
 
@@ -311,9 +313,11 @@ def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path, declared:
     assert path.read_bytes() == before
 
 
-def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
+@plants("references", "simulated times that differ", "launches of a calibration", "", 2,
+        "nothing is written; calibrate --afresh")  # fmt: skip
+def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path, declared: Declared):
     done = launches(tmp_path, 1.0, 2.0, exact=True)
-    with pytest.raises(UsageError, match=r"not repeat.*nothing is written; calibrate --afresh"):
+    with declared.raises(UsageError, match=r"not repeat.*nothing is written; calibrate --afresh"):
         update(tmp_path / "references", session(), done, only=None)
     assert not list(tmp_path.rglob("*.tsv"))
 
@@ -388,13 +392,17 @@ def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
     assert reference_file.lint_reference_file(path) == []
 
 
-def test_another_method_of_one_program_is_refused_and_changes_nothing(tmp_path: Path):
+@plants("references", "another method of OSU alone", "launches of a calibration", "", 2,
+        "its references were measured with another warmups; ")  # fmt: skip
+def test_another_method_of_one_program_is_refused_and_changes_nothing(
+    tmp_path: Path, declared: Declared
+):
     root = tmp_path / "references"
     done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
     (path,) = update(root, session("a"), done, only=None)
     before = path.read_bytes(), provenance.locate_provenance(path).read_bytes()
     other = measured(tmp_path / "c", method=METHOD | {"warmups": 0})
-    with pytest.raises(UsageError, match="its references were measured with another warmups; "):
+    with declared.raises(UsageError, match="its references were measured with another warmups; "):
         update(root, session("b"), [finished(tmp_path / "d"), other], only=None)
     assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 

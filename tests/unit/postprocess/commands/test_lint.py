@@ -21,6 +21,7 @@ from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import preview_plan
 from site_configs.validation.catalog import list_site_names
 from tests.support.factories.launch import write_references
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 SITE = (ROOT / "site_configs" / "slurm_cluster.py").read_text()
@@ -137,11 +138,13 @@ def test_a_family_of_which_nothing_is_chosen_runs_nowhere(work, tmp_path: Path):
     assert all(launch.cases for launch in planned)
 
 
-def test_a_site_of_one_core_has_no_process_count(work, progress, tmp_path: Path):
+@plants("schedulers", "a node of one core", "a site file, in `lint`", "", 1, "one core is too few")
+def test_a_site_of_one_core_has_no_process_count(
+    work, progress, tmp_path: Path, declared: Declared
+):
     path = tmp_path / "site.py"
     path.write_text(re.sub("topology=.*", "topology=Topology(1),", SITE))
-    assert lint(work, [path], progress) == 1
-    assert "one core is too few" in said(progress).splitlines()[-1]
+    declared.check((), lint(work, [path], progress), said(progress).splitlines()[-1:])
 
 
 def test_a_check_of_ours_is_well(work, progress):

@@ -27,6 +27,8 @@ def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
     return main(str(ROOT), str(home), words), capsys.readouterr().err
 
 
+@plants("lost", "a file of the work directory, of a mirror, or of somebody else", "`--output` or `--json`",
+        "", 2, "; choose another file, or pass --force")  # fmt: skip
 @pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
 @pytest.mark.parametrize(
     ("name", "why"),
@@ -35,21 +37,32 @@ def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
         ("home/sessions/s/summary.json", OURS),
         ("home/references/local/cpu/a.tsv", OURS),
         ("home/alarms.jsonl", OTHERS),
+        ("home/inventory.json", OTHERS),
+        ("mirror/mirror.json", OTHERS),
         ("notes.txt", OTHERS),
         ("other.json", OTHERS),
         ("link", OTHERS),
     ],
 )
-def test_a_file_that_must_stay_is_refused_and_unchanged(home, capsys, words, name, why) -> None:
+def test_a_file_that_must_stay_is_refused_and_unchanged(
+    home, capsys, words, name, why, declared: Declared
+) -> None:
     path = home.parent / name
     target = home.parent / "notes.txt" if name == "link" else path
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text('{"mine": 1}')
+    text = (
+        '{"schema": 2, "files": [1]}'
+        if name.endswith(("inventory.json", "mirror.json"))
+        else '{"mine": 1}'
+    )
+    target.write_text(text)
     if name == "link":
         path.symlink_to(target)
     line = f"plumbline: {words[1]} {path}: {why}\n"
-    assert write(home, capsys, *words, str(path)) == (2, line)
-    assert target.read_text() == '{"mine": 1}'
+    status, said = write(home, capsys, *words, str(path))
+    assert said == line
+    declared.check((), status, [said])
+    assert target.read_text() == text
 
 
 @plants("lost", "a reviewed reference file", "`--json`", "", 2, "plumbline: --json ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,13 @@ from tests.support.factories.launch import (
 SITE = Path("site_configs/local.py")
 SLOW, FINE = 3.0, 1.0
 
+Scale = float | Mapping[str, float]  #: of all cases, or by routine and bytes
+
 
 class Machine:
     """Fresh launches that are so many times as slow as the references say, one after the other."""
 
-    def __init__(self, directory: Path, catalog: ReferenceCatalog, scales: Iterable[float | None]):
+    def __init__(self, directory: Path, catalog: ReferenceCatalog, scales: Iterable[Scale | None]):
         self.directory, self.catalog, self.scales = directory, catalog, iter(scales)
         self.asked: list[Selection] = []
 
@@ -132,6 +134,52 @@ def test_what_the_first_fresh_launches_leave_open_is_measured_at_another_moment(
 
     looked_at(tmp_path, progress, scales, Watched, wait=lambda: found.append("wait"))
     assert found == said
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(
+    tmp_path: Path, progress: Progress
+):
+    """And what was still in doubt stays regressed, with the end of it returned to whoever asked."""
+    catalog = book_of(finished(tmp_path / "healthy"))
+    night = finished(tmp_path / "night", SLOW)
+    night = replace(night, asserted=reframe_says(night, catalog))
+    results = evaluate_launches([night], catalog, "local")
+    *_, doubtful = sorted(CASES)
+    lasting = {f"{doubtful.routine}{doubtful.bytes}": SLOW}
+    machine = Machine(tmp_path, catalog, [lasting] * 2)
+    chosen = (results, [night], catalog, Selection(SITE), machine, progress)
+    after = confirm_slow_cases(*chosen, wait=interrupt)
+    assert isinstance(after.ended, KeyboardInterrupt)
+    assert {each.case: each.verdict for each in after.results} == {
+        each: Verdict.REGRESSED if each == doubtful else Verdict.CLEARED for each in CASES
+    }
+    stands = {each.case: each for each in results}[doubtful]
+    assert stands in after.results
+
+
+@pytest.mark.parametrize(
+    ("scales", "end", "verdict"),
+    [
+        ([SLOW, FINE], interrupt, "regressed"),
+        ([FINE, None], interrupt, "crashed"),
+        ([], None, "regressed"),
+    ],
+)
+def test_what_was_not_cleared_before_an_interrupt_is_as_bad_as_it_was(
+    tmp_path: Path, progress: Progress, scales, end, verdict: str
+):
+    """In the wait, or within the first fresh launches."""
+
+    class Interrupted(Machine):
+        def launch(self, number: int) -> FinishedLaunch:
+            return super().launch(number) if scales else interrupt()
+
+    results, _ = looked_at(tmp_path, progress, scales, Interrupted, wait=end or (lambda: None))
+    assert {str(each.verdict) for each in results} == {verdict}
 
 
 def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):

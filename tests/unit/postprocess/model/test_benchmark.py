@@ -25,6 +25,7 @@ from tests.support.factories.benchmark import (
     UNIBAND,
     start,
 )
+from tests.support.faults import Declared, plants
 
 ALL = (ALLREDUCE, BARRIER, BW, *IBCAST, INIT, PINGPONG, UNIBAND)
 WORDS = st.text(max_size=20)
@@ -130,12 +131,14 @@ def test_a_plan_whose_lines_lack_something_is_refused(tmp_path: Path, key: str):
         assert getattr(launch.benchmarks[0], key) == Benchmark.__dataclass_fields__[key].default
 
 
+@plants("files", "a line of OSU or IMB that means nothing", "the plan of a session", "", 2,
+        "the plan is damaged")  # fmt: skip
 @pytest.mark.parametrize("damage", [{"unit": "us"}, {"ranks": "one"}, {"colour": "red"}])
-def test_a_plan_whose_lines_mean_nothing_is_refused(tmp_path: Path, damage):
+def test_a_plan_whose_lines_mean_nothing_is_refused(tmp_path: Path, damage, declared: Declared):
     write_launch(tmp_path, start())
     path = locate_plan_file(tmp_path, start())
     data = json.loads(path.read_text())
     data["benchmarks"][0] |= damage
     path.write_text(json.dumps(data))
-    with pytest.raises(UsageError, match="the plan is damaged"):
+    with declared.raises(UsageError, match="the plan is damaged"):
         read_plan(tmp_path)

@@ -22,6 +22,7 @@ from tests.support.factories.output import (
     least_growth,
     outcome,
 )
+from tests.support.faults import Declared, plants
 
 HEAD = """#----------------------------------------------------------------
 #    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
@@ -149,6 +150,8 @@ CHECKED = WHOLE.replace("t_avg[usec]\n            8", "t_avg[usec]      defects\
 CHECKED = CHECKED.replace("0.14\n", "0.14         0.00\n").replace("2.90\n", "2.90         0.00\n")
 
 
+@plants("data", "lines that say wrong data, in an output that is also cut or mixed", "output of IMB",
+        "incorrect", 1, "wrong data was received")  # fmt: skip
 @pytest.mark.parametrize(
     "text",
     [
@@ -161,9 +164,9 @@ CHECKED = CHECKED.replace("0.14\n", "0.14         0.00\n").replace("2.90\n", "2.
         WHOLE.replace(FOOT, "\n\n!!! Benchmark unsuccessful !!!\n\n" + FOOT),
     ],
 )
-def test_wrong_data_come_before_all_else(text: str) -> None:
+def test_wrong_data_come_before_all_else(text: str, declared: Declared) -> None:
     assert [row.passed for row in parse_imb(CHECKED).tables[0].rows] == [True, True]
-    with pytest.raises(OutputError, match="wrong data was received") as caught:
+    with declared.raises(OutputError, match="wrong data was received") as caught:
         parse_imb(text)
     assert caught.value.verdict is Verdict.INCORRECT
 
@@ -253,8 +256,10 @@ def test_what_does_not_fit_is_shown(old: str, new: str, line: int, why: str) -> 
     assert str(caught.value).startswith(f"line {line}: ")
 
 
-def test_a_table_is_there_once() -> None:
-    with pytest.raises(OutputError, match="a second table of Allreduce"):
+@plants("output", "a table that comes twice", "output of IMB", "incomplete", 1,
+        "a second table of Allreduce")  # fmt: skip
+def test_a_table_is_there_once(declared: Declared) -> None:
+    with declared.raises(OutputError, match="a second table of Allreduce"):
         parse_imb(HEAD + ALLREDUCE + ALLREDUCE + FOOT)
     again = ALLREDUCE.replace("= 2", "= 4")
     assert len(parse_imb(HEAD + ALLREDUCE + again + FOOT).tables) == 2
@@ -268,19 +273,23 @@ def test_a_table_has_a_row_and_a_barrier_has_one() -> None:
         parse_imb(WHOLE.replace(row, row + row))
 
 
-def test_no_group_has_fewer_rows() -> None:
+@plants("output", "a row lost of one group of processes", "output of IMB", "incomplete", 1,
+        "unequal groups")  # fmt: skip
+def test_no_group_has_fewer_rows(declared: Declared) -> None:
     text = (CORPUS / "imb" / "mpich-mpi1_multi1.txt").read_text()
     lines = text.splitlines(keepends=True)
     last = max(number for number, line in enumerate(lines) if line.split()[:2] == ["1", "16"])
-    with pytest.raises(OutputError, match="unequal groups"):
+    with declared.raises(OutputError, match="unequal groups"):
         parse_imb("".join(lines[:last] + lines[last + 1 :]))
 
 
+@plants("output", "a mean outside of minimum and maximum", "output of IMB", "incorrect", 1,
+        "is not between")  # fmt: skip
 @pytest.mark.parametrize(
     ("old", "new"), [("0.14", "0.04"), ("0.14", "0.24"), ("0.22", "0.12"), ("0.06", "0.16")]
 )
-def test_a_row_that_contradicts_itself(old: str, new: str) -> None:
-    with pytest.raises(OutputError, match="is not between") as caught:
+def test_a_row_that_contradicts_itself(old: str, new: str, declared: Declared) -> None:
+    with declared.raises(OutputError, match="is not between") as caught:
         parse_imb(WHOLE.replace(old, new, 1))
     assert caught.value.verdict is Verdict.INCORRECT
 
@@ -326,9 +335,11 @@ def test_any_text_raises_nothing_else(text: str | list[str]) -> None:
     outcome(parse_imb, text if isinstance(text, str) else "\n".join([*text, ""]))
 
 
+@plants("output", "the output of OSU", "output of IMB", "incomplete", 1,
+        "not a line of the first lines")  # fmt: skip
 @pytest.mark.parametrize("path", OSU, ids=lambda path: path.stem)
-def test_osu_is_not_imb(path: Path) -> None:
-    with pytest.raises(OutputError, match="not a line of the first lines"):
+def test_osu_is_not_imb(path: Path, declared: Declared) -> None:
+    with declared.raises(OutputError, match="not a line of the first lines"):
         parse_imb(path.read_text())
 
 

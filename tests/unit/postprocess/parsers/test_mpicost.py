@@ -17,6 +17,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import summarise_trials
 from tests.support.factories import record as samples
+from tests.support.faults import Declared, plants
 
 GOOD = samples.launch()
 GOOD_TEXT = samples.text(GOOD).encode()
@@ -160,6 +161,8 @@ def test_a_file_cut_anywhere_is_incomplete(tmp_path_factory, length):
 LINES = GOOD_TEXT.splitlines(keepends=True)
 
 
+@plants("output", "cut, empty, binary or mixed with other lines, in 16 ways", "records of mpicost",
+        "incomplete", 1, "…")  # fmt: skip
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -181,10 +184,11 @@ LINES = GOOD_TEXT.splitlines(keepends=True)
         (b"".join([LINES[0], LINES[1].replace(b"bcast", b"\xff"), *LINES[2:]]), "line 2: not a"),
     ],
 )
-def test_what_is_not_whole_is_incomplete(refused, content, said):
+def test_what_is_not_whole_is_incomplete(refused, content, said, declared: Declared):
     error = refused(content)
     assert error.verdict is Verdict.INCOMPLETE
     assert said in str(error)
+    declared.check_error(error)
 
 
 def test_a_file_that_is_not_there_is_incomplete(tmp_path):
@@ -195,13 +199,16 @@ def test_a_file_that_is_not_there_is_incomplete(tmp_path):
         assert str(caught.value).startswith(f"{path}: ")
 
 
+@plants("programs", "every trial late", "records of mpicost", "incomplete", 1,
+        "late: none of 51 trials is left")  # fmt: skip
 @pytest.mark.parametrize("late", [[0] + [1] * 50, [1] * 51])
-def test_no_trial_in_time_is_incomplete(refused, late):
+def test_no_trial_in_time_is_incomplete(refused, late, declared: Declared):
     records = damaged(BCAST, late=late)
     records[RUN]["sync"] = "window"
     error = refused(records)
     assert error.verdict is Verdict.INCOMPLETE
     assert "line 2: late: none of 51 trials is left" in str(error)
+    declared.check_error(error)
 
 
 # ---------------------------------------------------------------- what cannot be true
@@ -229,12 +236,15 @@ def test_no_operation_takes_no_time(refused, key):
     assert f"line 2: {key}: trial 7 is 0.0, not more than zero" in str(error)
 
 
+@plants("output", "nan, inf and 1e400 as C writes them", "records of mpicost", "incorrect", 1,
+        "is not a finite number")  # fmt: skip
 @pytest.mark.parametrize("spelling", [b"nan", b"-nan", b"inf", b"-inf", b"1e400"])
-def test_the_c_library_spells_nan_its_own_way(refused, spelling):
+def test_the_c_library_spells_nan_its_own_way(refused, spelling, declared: Declared):
     first = repr(GOOD[BCAST]["t_max"][0]).encode()
     error = refused(GOOD_TEXT.replace(first, spelling, 1))
     assert error.verdict is Verdict.INCORRECT
     assert "is not a finite number" in str(error)
+    declared.check_error(error)
 
 
 @pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
@@ -244,21 +254,27 @@ def test_a_statistic_is_the_one_of_the_trials(refused, key, value):
     assert error.verdict is Verdict.INCORRECT
 
 
+@plants("output", "a statistic that is off by a thousandth", "records of mpicost", "incorrect", 1,
+        "disagrees with the trials")  # fmt: skip
 @pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
-def test_a_statistic_that_is_a_little_off_is_wrong(refused, key):
+def test_a_statistic_that_is_a_little_off_is_wrong(refused, key, declared: Declared):
     error = refused(damaged(BCAST, **{key: GOOD[BCAST][key] * 1.001}))
     assert error.verdict is Verdict.INCORRECT
     assert f"line 2: {key}: " in str(error) and "disagrees with the trials" in str(error)
+    declared.check_error(error)
 
 
+@plants("output", "a count of trials that is off by one", "records of mpicost", "incorrect", 1,
+        "line 2: ")  # fmt: skip
 @pytest.mark.parametrize("key", ["kept", "candidates", "removed"])
 @pytest.mark.parametrize("change", [1, -1, 0.0, "text"])
-def test_a_count_is_the_one_of_the_trials(refused, key, change):
+def test_a_count_is_the_one_of_the_trials(refused, key, change, declared: Declared):
     value = GOOD[BCAST][key]
     wrong = str(value) if change == "text" else value + change
     error = refused(damaged(BCAST, **{key: wrong}))
     assert error.verdict is Verdict.INCORRECT
     assert f"line 2: {key}: " in str(error)
+    declared.check_error(error)
 
 
 @pytest.mark.parametrize("key", ["filter_saturated", "bimodal"])
@@ -291,12 +307,14 @@ def test_what_is_in_front_of_the_mpi_is_told_whole(refused):
     assert "line 1: interposed: " in str(error)
 
 
+@plants("data", "data that was not verified", "records of mpicost", "incorrect", 1, ": verified: ")
 @pytest.mark.parametrize("place", [BCAST, END])
 @pytest.mark.parametrize("value", [False, "true", 1, None])
-def test_data_that_is_not_verified_is_incorrect(refused, place, value):
+def test_data_that_is_not_verified_is_incorrect(refused, place, value, declared: Declared):
     error = refused(damaged(place, verified=value))
     assert error.verdict is Verdict.INCORRECT
     assert ": verified: " in str(error)
+    declared.check_error(error)
 
 
 def test_wrong_data_found_before_timing_is_named_as_such(refused):
@@ -307,10 +325,12 @@ def test_wrong_data_found_before_timing_is_named_as_such(refused):
     assert "and wrong data: bcast with 8 bytes" in str(error)
 
 
-def test_wrong_data_outranks_a_missing_end(refused):
+@plants("data", "wrong data, and no end", "records of mpicost", "incorrect", 1, "wrong data")
+def test_wrong_data_outranks_a_missing_end(refused, declared: Declared):
     """A program that stops at wrong data is incorrect, not merely incomplete."""
     error = refused(damaged(BCAST, verified=False)[:2])
     assert error.verdict is Verdict.INCORRECT
+    declared.check_error(error)
 
 
 PINGPONG = 3
@@ -348,6 +368,8 @@ def test_what_was_wrong_is_told(tmp_path, changes, told):
     assert reason.endswith(told)
 
 
+@plants("data", "wrong data that cannot be: another rank, trial or moment", "records of mpicost",
+        "incorrect", 1, "line 2: wrong.")  # fmt: skip
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -362,10 +384,11 @@ def test_what_was_wrong_is_told(tmp_path, changes, told):
         ("trial", 52),
     ],
 )
-def test_wrong_data_that_cannot_be_is_refused(refused, key, value):
+def test_wrong_data_that_cannot_be_is_refused(refused, key, value, declared: Declared):
     error = refused(samples.receive_wrong_data(GOOD, BCAST, **{key: value}))
     assert error.verdict is Verdict.INCORRECT
     assert "line 2: wrong." in str(error)
+    declared.check_error(error)
 
 
 @pytest.mark.parametrize(
@@ -389,22 +412,29 @@ def test_wrong_data_is_no_excuse_for_another_fault(refused, damage):
     assert records[BCAST]["verified"] or IN_TRIAL in str(error)
 
 
-def test_a_file_cut_off_behind_wrong_data_is_incorrect(refused):
+@plants("data", "wrong data, and the file cut off", "records of mpicost", "incorrect", 1,
+        "rank 1 received -1 in element 9 instead of 1001.5, in trial 4")  # fmt: skip
+def test_a_file_cut_off_behind_wrong_data_is_incorrect(refused, declared: Declared):
     error = refused(samples.text(samples.receive_wrong_data(GOOD, BCAST)).encode()[:-9])
     assert error.verdict is Verdict.INCORRECT
     assert IN_TRIAL in str(error)
+    declared.check_error(error)
 
 
+@plants("output", "another unit", "records of mpicost", "incorrect", 1, "line 2: unit: ")
 @pytest.mark.parametrize("unit", ["us", "ms", "S", "", 1, None])
-def test_the_unit_is_seconds(refused, unit):
+def test_the_unit_is_seconds(refused, unit, declared: Declared):
     error = refused(damaged(BCAST, unit=unit))
     assert error.verdict is Verdict.INCORRECT
     assert "line 2: unit: " in str(error)
+    declared.check_error(error)
 
 
+@plants("output", "a list of trials that is shorter or longer", "records of mpicost", "incorrect", 1,
+        "line 2: ")  # fmt: skip
 @pytest.mark.parametrize("key", ["t_max", "t_min", "t_global", "skew", "late"])
 @pytest.mark.parametrize("change", ["shorter", "longer", "empty", "scalar"])
-def test_every_list_has_an_entry_per_trial(refused, key, change):
+def test_every_list_has_an_entry_per_trial(refused, key, change, declared: Declared):
     values = GOOD[BCAST][key]
     wrong = {
         "shorter": values[:-1],
@@ -415,6 +445,7 @@ def test_every_list_has_an_entry_per_trial(refused, key, change):
     error = refused(damaged(BCAST, **{key: wrong[change]}))
     assert error.verdict is Verdict.INCORRECT
     assert f"line 2: {key}: " in str(error)
+    declared.check_error(error)
 
 
 def test_all_lists_shortened_alike_still_lack_trials(refused):

@@ -10,6 +10,7 @@ from postprocess.model.verdict import RecordError
 from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import bound_slowest_mean
 from tests.support.factories.record import case_record, end_record, run_record
+from tests.support.faults import Declared, plants
 
 
 def written(tmp_path: Path, mean, **run) -> Path:
@@ -39,11 +40,13 @@ def test_elsewhere_there_is_none(tmp_path: Path):
     assert case.slowest_mean is None
 
 
+@plants("output", "a mean of the slowest rank that its trials do not allow", "records of mpicost",
+        "incorrect", 1, "disagrees with the trials")  # fmt: skip
 @pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 2])
-def test_what_the_trials_do_not_allow_is_refused(tmp_path: Path, factor: float):
+def test_what_the_trials_do_not_allow_is_refused(tmp_path: Path, factor: float, declared: Declared):
     low, high = bounds()
     mean = low * factor if factor < 1 else high * factor
-    with pytest.raises(RecordError, match=r"slowest_mean: .* disagrees with the trials"):
+    with declared.raises(RecordError, match=r"slowest_mean: .* disagrees with the trials"):
         read_launch(written(tmp_path, mean, back_to_back=5))
 
 

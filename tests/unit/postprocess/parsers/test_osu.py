@@ -116,15 +116,17 @@ def test_what_does_not_fit_is_shown(old: str, new: str, line: int, why: str) -> 
     assert str(caught.value).startswith(f"line {line}: ")
 
 
-def test_a_table_is_there_once() -> None:
+@plants("output", "a table that comes twice", "output of OSU", "incomplete", 1, "second table")
+def test_a_table_is_there_once(declared: Declared) -> None:
     again = "\n".join(ALLREDUCE.splitlines()[2:]) + "\n"
-    with pytest.raises(OutputError, match="second table"):
+    with declared.raises(OutputError, match="second table"):
         parse_osu(ALLREDUCE + again)
     assert len(parse_osu(ALLREDUCE + again.replace("FLOAT", "INT")).tables) == 2
 
 
-def test_a_barrier_has_one_row() -> None:
-    with pytest.raises(OutputError, match="a second row"):
+@plants("output", "a second row of a barrier", "output of OSU", "incomplete", 1, "a second row")
+def test_a_barrier_has_one_row(declared: Declared) -> None:
+    with declared.raises(OutputError, match="a second row"):
         parse_osu(BARRIER + "             0.24\n")
 
 
@@ -147,8 +149,10 @@ def test_an_output_without_a_table(text: str) -> None:
     assert caught.value.verdict is Verdict.INCOMPLETE
 
 
-def test_a_title_without_its_table() -> None:
-    with pytest.raises(OutputError, match="line 2: a table without its header: # OSU MPI Allred"):
+@plants("output", "a title without its table", "output of OSU", "incomplete", 1,
+        "a table without its header")  # fmt: skip
+def test_a_title_without_its_table(declared: Declared) -> None:
+    with declared.raises(OutputError, match="line 2: a table without its header: # OSU MPI Allred"):
         parse_osu(ALLREDUCE.partition("# Size")[0])
 
 

@@ -33,6 +33,7 @@ from tests.support.factories.benchmark import (
     witnessed,
 )
 from tests.support.factories.launch import entry
+from tests.support.faults import Declared, plants
 
 PING_ROWS = {8: ("1.50", "5.33"), 1024: ("2.50", "409.60")}
 BAND_ROWS = {8: ("25.00", "3125000"), 1024: ("900.00", "878906")}
@@ -157,15 +158,15 @@ def rows(**changes: Any) -> dict[int, list[str]]:
     return found
 
 
-def test_a_size_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
+@plants("output", "a row lost", "output of OSU", "incomplete", 1, "missing from the output: ")
+def test_a_size_that_did_not_come_is_incomplete_and_named(tmp_path: Path, declared: Declared):
     launch = start()
     for size in (4, 8, 16):
         left = {each: row for each, row in rows().items() if each != size}
         missing = next(each for each in launch.cases if each.bytes == size)
-        assert assessed(tmp_path, launch, osu_text(rows=left)) == (
-            "incomplete",
-            f"{launch.output(tmp_path)}: missing from the output: {missing.key}",
-        )
+        verdict, reason = assessed(tmp_path, launch, osu_text(rows=left))
+        assert reason == f"{launch.output(tmp_path)}: missing from the output: {missing.key}"
+        declared.check_case(verdict, reason)
 
 
 def less(column: str) -> str:
@@ -191,6 +192,8 @@ SPINS = "# ( 1 additional process waiting in MPI_Barrier)\n"
 PING_ALONE = start("imb", (PINGPONG,), (8, 1024))
 
 
+@plants("output", "a table, a row, a column, a count or a name that was not planned, in 21 ways",
+        "output of OSU or IMB, and what the witness saw", "incomplete or incorrect", 1, "…")  # fmt: skip
 @pytest.mark.parametrize(
     ("launch", "text", "left", "verdict", "said"),
     [
@@ -232,13 +235,22 @@ PING_ALONE = start("imb", (PINGPONG,), (8, 1024))
     ],
 )  # fmt: skip
 def test_a_fault_of_a_start_has_its_verdict_and_is_named(
-    tmp_path: Path, launch: PlannedLaunch, text: str | None, left, verdict: str, said: str
+    tmp_path: Path,
+    launch: PlannedLaunch,
+    text: str | None,
+    left,
+    verdict: str,
+    said: str,
+    declared: Declared,
 ):
     found, reason = assessed(tmp_path, launch, text, **left)
     assert found == verdict and said in reason
+    declared.check_case(found, reason)
 
 
-def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
+@plants("output", "a second table, as of IMB without -npmin", "output of IMB", "incorrect", 1,
+        "2 tables of 'Barrier', where one was planned")  # fmt: skip
+def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path, declared: Declared):
     """As of IMB without -npmin, which measures every smaller power of two as well."""
     one, two = (
         imb_text({"Barrier": {0: ("1.00", "3.00", "2.00")}}, processes=number) for number in (2, 4)
@@ -252,9 +264,14 @@ def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
     verdict, reason = assessed(tmp_path, launch, text)
     assert verdict == "incorrect"
     assert reason.endswith("2 tables of 'Barrier', where one was planned")
+    declared.check_case(verdict, reason)
 
 
-def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: Path):
+@plants("output", "another number of pairs", "output of OSU", "incorrect", 1,
+        " ran 2 pairs on 2 processes")  # fmt: skip
+def test_another_number_of_pairs_than_the_processes_have_is_incorrect(
+    tmp_path: Path, declared: Declared
+):
     line = replace(
         BW, name="osu_mbw_mr", title="OSU MPI Multiple Bandwidth / Message Rate Test", column="MB/s"
     )
@@ -271,6 +288,7 @@ def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: 
     verdict, reason = assessed(tmp_path, launch, text(2))
     assert verdict == "incorrect"
     assert reason.endswith(f"{line.title!r} ran 2 pairs on 2 processes")
+    declared.check_case(verdict, reason)
 
 
 def test_data_that_is_not_to_be_validated_need_not_be(tmp_path: Path):
@@ -281,14 +299,21 @@ def test_data_that_is_not_to_be_validated_need_not_be(tmp_path: Path):
     assert verdict == "incomplete"
 
 
+@plants("data", "a validation that fails, with any exit code", "output of OSU", "incorrect", 1,
+        "line 6: wrong data was received: 8 ")  # fmt: skip
 @pytest.mark.parametrize("code", ["0\n", "1\n", "124\n", "139\n", None])
-def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
+def test_wrong_data_is_named_whatever_the_exit_code(
+    tmp_path: Path, code: str | None, declared: Declared
+):
     text = osu_text(rows=rows(Validation="Fail"))
     verdict, reason = assessed(tmp_path, start(), text, code=code)
     assert verdict == "incorrect"
     assert "line 6: wrong data was received: 8 " in reason
+    declared.check_case(verdict, reason)
 
 
+@plants("output", "a row that says out-of-mem., time-out. or int-overflow", "output of IMB",
+        "incomplete", 1, "missing from the output: …(line ")  # fmt: skip
 @pytest.mark.parametrize(
     "why",
     [
@@ -297,13 +322,16 @@ def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | 
         "int-overflow; The production rank*size caused int overflow;",
     ],
 )
-def test_a_row_that_failed_names_why_its_size_is_missing(tmp_path: Path, why: str):
+def test_a_row_that_failed_names_why_its_size_is_missing(
+    tmp_path: Path, why: str, declared: Declared
+):
     text = imb_tables(PingPong={8: PING_ROWS[8], 1024: (why,)})
     verdict, reason = assessed(tmp_path, IMB_START, text)
     assert verdict == "incomplete"
     key = next(each.key for each in IMB_START.cases if each.variable == "pingpong@1_1024")
     assert f"missing from the output: {key} (line " in reason
     assert why.split(";")[0] in reason
+    declared.check_case(verdict, reason)
 
 
 @pytest.mark.parametrize(("launch", "text"), [(start(), osu_text()), (IMB_START, imb_tables())])
@@ -332,12 +360,17 @@ def test_no_row_can_be_lost_or_come_twice(tmp_path: Path, launch, text: str):
 # ---------------------------------------------------------------- what it ran on
 
 
+@plants("schedulers", "worlds of one process", "the launcher of OSU", "incorrect", 1,
+        "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: ")  # fmt: skip
 @pytest.mark.parametrize("text", [osu_text(), osu_text() * 2, "", None])
-def test_worlds_of_one_are_named_whatever_they_printed(tmp_path: Path, text: str | None):
+def test_worlds_of_one_are_named_whatever_they_printed(
+    tmp_path: Path, text: str | None, declared: Declared
+):
     alone = witnessed(processes=1)
     verdict, reason = assessed(tmp_path, start(), text, witness=alone * 2)
     assert verdict == "incorrect"
     assert reason.startswith("started 2 singleton processes instead of one MPI_COMM_WORLD of 2: ")
+    declared.check_case(verdict, reason)
 
 
 # ---------------------------------------------------------------- how it ended
@@ -398,7 +431,9 @@ def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever
     assert (found.verdict, found.reason) == (Verdict.TIMEOUT, "no end within 60 s")
 
 
-def test_options_that_were_not_planned_are_incorrect(tmp_path: Path):
+@plants("output", "other options than were planned", "OSU", "incorrect", 1,
+        "the witness saw the options …, not ")  # fmt: skip
+def test_options_that_were_not_planned_are_incorrect(tmp_path: Path, declared: Declared):
     """Most options leave no trace in the output: as many calls, or buffers that rotate."""
     launch = replace(start(), options=("-i", "200"))
     witness = witnessed(command=["osu_allreduce", "-i", "100"])
@@ -407,6 +442,7 @@ def test_options_that_were_not_planned_are_incorrect(tmp_path: Path):
     assert "the witness saw the options ['-i', '100'], not ['-i', '200']" in reason
     right = witnessed(command=["osu_allreduce", "-i", "200"])
     assert assessed(tmp_path, launch, osu_text(), witness=right) == ("", "")
+    declared.check_case(verdict, reason)
 
 
 def test_another_build_is_another_method(tmp_path: Path):

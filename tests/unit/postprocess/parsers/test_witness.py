@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.witness import read_witness
+from tests.support.faults import Declared, plants
 
 RUN: dict[str, Any] = {
     "record": "run",
@@ -87,6 +88,7 @@ def test_a_file_that_is_not_there_is_incomplete(tmp_path: Path) -> None:
     assert "MPI_Finalize" in str(caught.value)
 
 
+@plants("schedulers", "several worlds", "what the witness writes", "incorrect", 1, "w.jsonl: ")
 @pytest.mark.parametrize(
     "records",
     [
@@ -99,9 +101,12 @@ def test_a_file_that_is_not_there_is_incomplete(tmp_path: Path) -> None:
         (RUN, END, []),
     ],
 )
-def test_more_than_one_world_is_incorrect(records: tuple, tmp_path: Path) -> None:
+def test_more_than_one_world_is_incorrect(
+    records: tuple, tmp_path: Path, declared: Declared
+) -> None:
     error = refusal(tmp_path / "w.jsonl", text(*records))
     assert error.verdict == Verdict.INCORRECT
+    declared.check_error(error)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from postprocess.references import provenance, reference_file
 from postprocess.references.lint import lint_reference, lint_references
 from postprocess.references.reference_file import COLUMNS
 from tests.support.factories.launch import CASES, PLACE, origin_of, write_references
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 #: Other values of a cell, each of another meaning, that are as well-formed as the one that is there.
@@ -58,9 +59,17 @@ def faults_of(path: Path, text: str, told: str | None = None) -> list[str]:
         sidecar.write_text(before[1])
 
 
+@plants(
+    "references",
+    "one cell changed, in any way",
+    "a reference file, in `lint`",
+    "",
+    1,
+    "mpich-5_0_2.",
+)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_every_change_of_one_cell_is_found(sound: Path, data: st.DataObject):
+def test_every_change_of_one_cell_is_found(sound: Path, declared: Declared, data: st.DataObject):
     rows = [line.split("\t") for line in sound.read_text().splitlines()]
     row = data.draw(st.integers(1, len(rows) - 1))
     column = data.draw(st.integers(0, len(COLUMNS) - 1))
@@ -71,6 +80,7 @@ def test_every_change_of_one_cell_is_found(sound: Path, data: st.DataObject):
     found = faults_of(sound, text)
     assert found, rows[row]
     assert all(line.startswith(str(sound.with_suffix(""))) and "\n" not in line for line in found)
+    declared.check((), 1, found)
 
 
 def same(one: str, other: str) -> bool:

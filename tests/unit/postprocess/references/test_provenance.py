@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 
 import pytest
 
+from postprocess.base.errors import UsageError
+from postprocess.calibration.staleness import find_stale
 from postprocess.calibration.update import update_references
+from postprocess.model.conditions import conditions_of
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.catalog import load_catalog, read_provenance
+from postprocess.references.reference_file import ReferenceFileError
+from tests.support.damage import changed, look_up, places
+from tests.support.factories import record as record_samples
 from tests.support.factories.launch import CASES, origin_of
 from tests.support.factories.ledger import METHOD, launch, launches_behind
+from tests.support.faults import Declared, plants
 
 KEYS = [case.key for case in CASES]
 
@@ -128,3 +136,54 @@ def test_a_case_and_its_values_stand_in_one_line(written):
     assert json.loads(provenance.encode_provenance(read_provenance(written))) == read_provenance(
         written
     )
+
+
+@plants("references", "options beside the calibrations, where nothing reads them", "a provenance", "", 2,
+        "programs: mpicost: options: stands beside calibrations")  # fmt: skip
+def test_what_stands_a_storey_too_high_is_refused(written, declared: Declared):
+    whole = read_provenance(written)
+    whole["programs"]["mpicost"]["options"] = {"oversubscribe": True}
+    provenance.locate_provenance(written).write_text(json.dumps(whole))
+    with declared.raises(ReferenceFileError):
+        load_catalog([written.parents[2]], [("local:cpu", written.stem)])
+
+
+NESTED = {
+    "in a list": lambda value: [value],
+    "in an object": lambda value: {"x": value},
+    "as text": str,
+    "as nothing": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("how", NESTED)
+def test_wrong_nesting_anywhere_is_read_or_told_in_one_line_that_names_the_place(written, how: str):
+    """Whoever uses the file afterwards finds what it needs: a session would end in a traceback."""
+    whole, told, table = read_provenance(written), 0, written.read_bytes()
+    # Of launches, values and cases one stands for all.
+    ways = {
+        tuple("#" if isinstance(e, int) or ":" in e else e for e in w): w for w in places(whole)
+    }
+    for way in ways.values():
+        nested = changed(whole, way, NESTED[how](look_up(whole, way)))
+        provenance.locate_provenance(written).write_text(json.dumps(nested))
+        written.write_bytes(table)
+        try:
+            use_references(written)
+        except UsageError as refused:
+            key = next((each for each in reversed(way) if isinstance(each, str)), "JSON object")
+            assert "\n" not in str(refused) and str(written.with_suffix("")) in str(refused), way
+            told += key in str(refused)
+    assert told >= 10
+
+
+def use_references(path) -> None:
+    """Do with them what a night, ``references age`` and a calibration do."""
+    root, conditions = path.parents[2], conditions_of(record_samples.launch()[0], exact=False)
+    (known,) = load_catalog([root], [("local:cpu", path.stem)]).sets.values()
+    for case in known.references:
+        assert isinstance(known.difference(conditions, case, {}, {}), str)
+    now = datetime.now(timezone.utc)
+    machine = {"host": "n1", "kernel": "6.1", "firmware": "1.0", "cpu_model": "a processor"}
+    find_stale(path.name, known.references, known.provenance, {}, machine, 90, now)
+    update_references(root, [launch(1.0, 12, cases=CASES[:1])])

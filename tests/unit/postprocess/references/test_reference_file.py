@@ -553,8 +553,10 @@ def test_a_broken_file_is_found_and_not_passed_over(path, tmp_path):
     assert "No such file" in refusal(reviewed)
 
 
-def test_a_root_that_cannot_be_searched_is_an_error(path, tmp_path):
-    with pytest.raises(ReferenceFileError, match="File name too long"):
+@plants("references", "a root that cannot be searched", "`--references`", "", 2,
+        "File name too long")  # fmt: skip
+def test_a_root_that_cannot_be_searched_is_an_error(path, tmp_path, declared: Declared):
+    with declared.raises(ReferenceFileError, match="File name too long"):
         reference_file.find_reference_file([tmp_path], "laptop", "cpu", "x" * 300)
 
 

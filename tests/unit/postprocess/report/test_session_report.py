@@ -21,6 +21,7 @@ from postprocess.report import size_tables as sizes_view
 from postprocess.results.summary_file import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
+from tests.support.faults import Declared, plants
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -94,7 +95,11 @@ def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
     assert names == {"report.md", "report.html"}
 
 
-def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch):
+@plants("lost", "a full disk", "the report of a session", "", 2,
+        "report.html: cannot be written: No space left")  # fmt: skip
+def test_a_report_that_cannot_be_written_changes_nothing(
+    bad, tmp_path, monkeypatch, declared: Declared
+):
     directory, summary = bad.write(tmp_path), parse_summary(bad.document())
     for name in ("report.md", "report.html"):
         (directory / name).write_text("earlier")
@@ -103,7 +108,7 @@ def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypa
         raise OSError(28, "No space left on device", str(directory / "report.html"))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(
+    with declared.raises(
         UsageError, match=r"report\.html: cannot be written: No space left"
     ) as error:
         session_report.build_report(directory, summary, {})

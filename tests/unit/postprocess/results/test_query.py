@@ -15,6 +15,7 @@ from postprocess.results.index import COLUMNS, FOLDER, ORDER
 from postprocess.results.query import read_headlines
 from postprocess.results.store import StoreError, read_sessions
 from tests.support.factories.store import Site, session_name, write_version_1
+from tests.support.faults import Declared, plants
 
 SITE = Site(cases=40)
 NIGHTS = 12  #: of which nine are in November 2021, and three in December
@@ -151,25 +152,31 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
+@plants("files", "a damaged session that nobody asked for", "the store", "", 2,
+        "is damaged, its checksum is wrong")  # fmt: skip
 @pytest.mark.parametrize("indexed", [False, True])
-def test_a_damaged_session_is_named_even_if_others_are_asked_for(folder, indexed):
+def test_a_damaged_session_is_named_even_if_others_are_asked_for(
+    folder, indexed, declared: Declared
+):
     if indexed:
         read_headlines(folder)
     path = session_file(folder, 2)
     damage(path)
     os.utime(path, ns=(1, 1))
-    with pytest.raises(StoreError, match=rf"{path.name}: is damaged, its checksum is wrong"):
+    with declared.raises(StoreError, match=rf"{path.name}: is damaged, its checksum is wrong"):
         read_headlines(folder, keys=["no:such:case"])
 
 
-def test_a_foreign_file_is_named(folder):
+@plants("files", "a file of somebody else, or a dead link", "the store", "", 2,
+        "mine.parquet: is damaged | mine.parquet: No such file")  # fmt: skip
+def test_a_foreign_file_is_named(folder, declared: Declared):
     read_headlines(folder)
     (folder / "mine.parquet").write_bytes(b"PAR1")
-    with pytest.raises(StoreError, match=r"mine\.parquet: is damaged"):
+    with declared.raises(StoreError, match=r"mine\.parquet: is damaged"):
         read_headlines(folder)
     (folder / "mine.parquet").unlink()
     (folder / "mine.parquet").symlink_to(folder / "gone")
-    with pytest.raises(StoreError, match=r"mine\.parquet: No such file"):
+    with declared.raises(StoreError, match=r"mine\.parquet: No such file"):
         read_headlines(folder)
 
 

@@ -199,12 +199,14 @@ def test_sessions_come_in_order_or_as_asked(tmp_path):
     assert read_sessions(tmp_path, []).is_empty()
 
 
-def test_a_store_that_is_not_there_is_named(tmp_path):
+@plants("use", "a folder that is not there, or is a file", "the store", "", 2,
+        "none: No such file or directory | file: Not a directory")  # fmt: skip
+def test_a_store_that_is_not_there_is_named(tmp_path, declared: Declared):
     assert read_sessions(tmp_path).is_empty()
-    with pytest.raises(StoreError, match="none: No such file or directory"):
+    with declared.raises(StoreError, match="none: No such file or directory"):
         read_sessions(tmp_path / "none")
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="file: Not a directory"):
+    with declared.raises(StoreError, match="file: Not a directory"):
         read_sessions(tmp_path / "file")
 
 
@@ -324,11 +326,13 @@ def test_a_file_of_a_newer_version_is_refused(path, version, declared: Declared)
     assert str(caught.value) == f"{said}read it with a newer Plumbline"
 
 
+@plants("files", "a version that is no number", "a session of the store", "", 2,
+        "its columns are not those of its version")  # fmt: skip
 @pytest.mark.parametrize("version", ["", "two", "0", "-1", "2.0"])
-def test_a_file_whose_version_is_no_number_is_refused(path, version):
+def test_a_file_whose_version_is_no_number_is_refused(path, version, declared: Declared):
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path), schema=version)
-    with pytest.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError, match="its columns are not those of its version"):
         read_sessions(path.parent)
 
 
@@ -387,27 +391,33 @@ def test_an_old_file_without_rows_is_read_too(path):
     assert read_sessions(path.parent).equals(store.SCHEMA.to_frame())
 
 
-def test_an_old_file_with_a_new_column_is_no_old_file(path):
+@plants("files", "a column of a later version", "a session of the store", "", 2,
+        "its columns are not those of its version")  # fmt: skip
+def test_an_old_file_with_a_new_column_is_no_old_file(path, declared: Declared):
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path))
-    with pytest.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError, match="its columns are not those of its version"):
         read_sessions(path.parent)
 
 
-def test_a_copy_under_another_name_would_count_twice(tmp_path):
+@plants("stale", "a copy of a session under another name", "the store", "", 2,
+        "b.parquet: holds another session")  # fmt: skip
+def test_a_copy_under_another_name_would_count_twice(tmp_path, declared: Declared):
     write_some(tmp_path, "a")
     (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes())
-    with pytest.raises(StoreError, match=r"b\.parquet: holds another session"):
+    with declared.raises(StoreError, match=r"b\.parquet: holds another session"):
         read_sessions(tmp_path)
 
 
 # ---------------------------------------------------------------- written once, or not at all
 
 
-def test_a_session_is_never_overwritten(path):
+@plants("lost", "a session of the same name", "writing into the store", "", 2,
+        "stored already and never overwritten")  # fmt: skip
+def test_a_session_is_never_overwritten(path, declared: Declared):
     write_session(path, [ROW])
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="stored already and never overwritten"):
+    with declared.raises(StoreError, match="stored already and never overwritten"):
         write_session(path, [LOST])
     assert path.read_bytes() == before
     assert names(path.parent) == [path.name]
@@ -420,8 +430,10 @@ def test_a_file_is_named_after_its_session(tmp_path, name):
     assert names(tmp_path) == []
 
 
-def test_a_row_of_another_session_is_refused(path):
-    with pytest.raises(StoreError, match="not named after its session"):
+@plants("stale", "a row of another session", "writing into the store", "", 2,
+        "not named after its session")  # fmt: skip
+def test_a_row_of_another_session_is_refused(path, declared: Declared):
+    with declared.raises(StoreError, match="not named after its session"):
         write_session(path, [ROW, replace(ROW, session="other")])
     assert not path.exists()
 

@@ -197,8 +197,9 @@ def test_a_file_that_is_no_summary_is_named(tmp_path, content, declared: Declare
         load_summary(path)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"summary\.json: No such file"):
+@plants("use", "a file that is not there", "`summary.json`", "", 2, "summary.json: No such file")
+def test_a_missing_file_is_named(tmp_path, declared: Declared):
+    with declared.raises(UsageError, match=r"summary\.json: No such file"):
         load_summary(tmp_path / "summary.json")
 
 
@@ -351,11 +352,14 @@ def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: 
     assert entry.library.startswith("MPICH Version: 5.0.2")
 
 
+@plants("lost", "a place that cannot be written to", "`summary.json`", "", 2, "cannot be written")
 @pytest.mark.parametrize("place", ["a-file/summary.json", "a-directory"])
-def test_a_summary_that_cannot_be_written_is_one_line(tmp_path: Path, place: str):
+def test_a_summary_that_cannot_be_written_is_one_line(
+    tmp_path: Path, place: str, declared: Declared
+):
     (tmp_path / "a-file").write_text("")
     (tmp_path / "a-directory").mkdir()
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         write_summary(tmp_path / place, {})
     assert str(refused.value).startswith(f"{tmp_path / place}: cannot be written: ")
     assert "\n" not in str(refused.value)

@@ -30,6 +30,7 @@ from site_configs.schema.variables import SESSION
 from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import CASES, VALUES, case, leave, planned
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 SITE = Selection(Path("site.py"))
@@ -87,12 +88,15 @@ def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver):
     assert len(make_plan(reframe, SITE)) == 1
 
 
+@plants("use", "a selection that fits no test", "options of a session", "", 2, "matches no case")
 @pytest.mark.parametrize("launches", [[], [planned(cases=())]])
-def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, launches):
+def test_a_selection_that_matches_nothing_is_refused(
+    reframe: ReframeDriver, launches, declared: Declared
+):
     for launch in launches:
         write_launch(reframe.session, launch)
     play(reframe)
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         make_plan(reframe, SITE)
     assert str(refused.value) == (
         "the selection matches no case: ./plumbline list shows environments, routines and counts"
@@ -107,10 +111,14 @@ def test_a_selection_that_matches_nothing_is_named():
     )
 
 
-def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: ReframeDriver):
+@plants("builds", "a check that does not load, among others", "reframe_checks", "", 2,
+        "ReFrame refuses: skipping check_y.py: no module z (all of it: ")  # fmt: skip
+def test_a_check_that_does_not_load_is_refused_although_others_planned(
+    reframe: ReframeDriver, declared: Declared
+):
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         make_plan(reframe, SITE)
     assert str(refused.value) == (
         f"ReFrame refuses: skipping check_y.py: no module z (all of it: {reframe.log})"
@@ -118,7 +126,9 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: 
     assert "skipping check_y.py" in reframe.log.read_text()
 
 
-def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver):
+@plants("builds", "a check that would run and plans nothing", "reframe_checks", "", 2,
+        " would run and plans no case, ")  # fmt: skip
+def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver, declared: Declared):
     """It could fail, and no verdict would tell."""
     write_launch(reframe.session, planned())
     write_launch(reframe.session, planned(test="empty", cases=()))
@@ -126,7 +136,7 @@ def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver):
     assert planned() in make_plan(reframe, SITE)
     for name in ("empty", "stranger"):
         play(reframe, report=[BUILD, RUN, RUN | {"unique_name": name}])
-        with pytest.raises(UsageError, match=f"^{name} would run and plans no case, "):
+        with declared.raises(UsageError, match=f"^{name} would run and plans no case, "):
             make_plan(reframe, SITE)
 
 
@@ -178,13 +188,17 @@ def test_what_reframe_complains_of(output: list[str], expected: str):
     assert extract_complaint(output) == f"ReFrame refuses: {expected}"
 
 
-def test_what_a_check_of_ours_says_stands_alone():
+@plants("environment", "one core, by `taskset -c 0`", "a session", "", 2,
+        "one core is too few for any process count of the ladder: choose --processes")  # fmt: skip
+def test_what_a_check_of_ours_says_stands_alone(declared: Declared):
     """``taskset -c 0``: the sentence tells what to do, and what ReFrame puts in front of it does not."""
     own = "one core is too few for any process count of the ladder: choose --processes"
     head = (
         "ERROR: run session stopped: warning as error: skipping test file 'reframe_checks/imb.py'"
     )
-    assert extract_complaint([f"{head}: value error: {own}: "]) == own
+    said = extract_complaint([f"{head}: value error: {own}: "])
+    assert said == own
+    declared.check_error(UsageError(said))
 
 
 # The run.

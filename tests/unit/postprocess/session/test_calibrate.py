@@ -38,6 +38,7 @@ from tests.support.factories.budget import ELAPSED, SECONDS, entry, write_sessio
 from tests.support.factories.budget import PLACE as JOB_PLACE
 from tests.support.factories.launch import CASES, PLACE, case, planned
 from tests.support.factories.ledger import launch
+from tests.support.faults import Declared, plants
 
 
 def test_a_case_that_is_skipped_is_no_fault():
@@ -197,8 +198,10 @@ def test_a_calibration_beside_other_work_is_refused(
         asked()
 
 
+@plants("speed", "another program, as a load of 40 %", "the machine of a calibration", "", 2,
+        "machine is 40% busy …; calibrate on … --beside")  # fmt: skip
 def test_a_calibration_looks_for_other_work_before_it_launches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
 ):
     request: Any = SimpleNamespace(
         references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
@@ -215,7 +218,7 @@ def test_a_calibration_looks_for_other_work_before_it_launches(
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
     work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
-    with pytest.raises(UsageError, match="40% busy"):
+    with declared.raises(UsageError, match="40% busy"):
         calibration_pass.run_calibration(work, request, Progress(), LaunchTarget())
 
 
@@ -371,9 +374,11 @@ def test_small_moves_and_gains_and_provisional_references_are_taken(bench: Bench
     assert bench.center() != 1.0 and bench.notes == []
 
 
-def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench):
+@plants("references", "launches with several compilers", "one calibration", "", 2,
+        "launches differ in compiler")  # fmt: skip
+def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench, declared: Declared):
     some = [launch(1.0, 1), launch(1.0, 2, facts={"compiler": "gcc 13"})]
-    with pytest.raises(UsageError, match="launches differ in compiler"):
+    with declared.raises(UsageError, match="launches differ in compiler"):
         bench.calibrate(*some)
     assert not bench.output.exists()
     assert len(ledger.read_ledger(bench.root)) == 2

@@ -25,6 +25,7 @@ from postprocess.model.case import Case
 from postprocess.session.compare_bench import ComparisonBench
 from postprocess.session.compare_folder import discard_unplanned, find_or_begin
 from postprocess.session.compare_values import find_own_case
+from tests.support.faults import Declared, plants
 
 BCAST, ALLREDUCE = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast", "allreduce_sum"))
 CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
@@ -54,15 +55,17 @@ def bench(work: WorkDirectory, progress: Progress) -> ComparisonBench:
     return ComparisonBench(None, stored.header, path)  # type: ignore[arg-type]
 
 
+@plants("use", "two sides without a case in common", "`compare`", "", 2,
+        "a and b have no case in common; choose")  # fmt: skip
 @pytest.mark.parametrize(
     "new", [trial(NEW, ALLREDUCE, CONTROL), trial(NEW, BCAST, verdict="skipped")]
 )
 def test_sides_without_a_common_case_are_refused(
-    bench: ComparisonBench, new: ComparisonPass
+    bench: ComparisonBench, new: ComparisonPass, declared: Declared
 ) -> None:
     data.append_pass(bench.path, trial(OLD, BCAST, CONTROL))
     data.append_pass(bench.path, new)
-    with pytest.raises(UsageError, match="a and b have no case in common; choose"):
+    with declared.raises(UsageError, match="a and b have no case in common; choose"):
         bench.require_common_cases()
 
 

@@ -119,12 +119,21 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
     with pytest.raises(SystemExit):
         night.begin()
     assert night.kept == [("nightly", [SLOW])]
-    assert PROGRESS.notes[-1].startswith("ended before what looked slow was measured again")
+    assert PROGRESS.notes[-1].startswith("ended before all that looked slow was measured again")
     (line,) = night.logged
     assert SLOW.case.key in line
     with pytest.raises(SystemExit):
         night.begin("run")
     assert len(night.logged) == 1
+
+
+def test_what_was_cleared_before_an_interrupt_is_kept_as_cleared(night: Night, monkeypatch):
+    cleared = replace(SLOW, verdict=Verdict.CLEARED)
+    ended = Confirmation([cleared], ended=KeyboardInterrupt())
+    monkeypatch.setattr(module, "confirm_slow_cases", lambda *_: ended)
+    with pytest.raises(KeyboardInterrupt):
+        night.begin()
+    assert night.kept == [("nightly", [cleared])]
 
 
 def broken(*_, **__):

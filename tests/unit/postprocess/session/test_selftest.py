@@ -274,7 +274,11 @@ def test_references_are_enough_if_they_are_of_many_launches_without_options_by_h
     assert not has_enough_references(load_catalog([tmp_path / "none"], list_places(PLAN)), PLAN, 1)
 
 
-def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_path: Path):
+@plants("references", "references without the library of the self-test", "`selftest --references`", "",
+        2, "has not 10 launches of each case with the idle library")  # fmt: skip
+def test_references_with_options_by_hand_that_were_asked_for_are_refused(
+    tmp_path: Path, declared: Declared
+):
     def took(by_hand: dict[str, Any]) -> str:
         root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
         request = SimpleNamespace(references=root)
@@ -283,7 +287,9 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
 
     demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
     assert took({}).endswith(", 10 sessions")  # the bench of this test loads no library
-    with pytest.raises(UsageError, match="has not 10 launches of each case with the idle library"):
+    with declared.raises(
+        UsageError, match="has not 10 launches of each case with the idle library"
+    ):
         took({"oversubscribe": True})
 
 

@@ -22,6 +22,7 @@ from spack_envs.layout import SpackLayout
 from spack_envs.products import PRODUCTS
 from spack_envs.programs import keep_installed, locate_program_file, read_program
 from spack_envs.provide import Spack
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 8 * 10**9, ())
@@ -140,8 +141,10 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
     )
 
 
-def test_installation_that_does_not_tell_is_named(work):
+@plants("builds", "a record of its build that is damaged", "an installation of Spack", "incomplete", 1,
+        "is damaged")  # fmt: skip
+def test_installation_that_does_not_tell_is_named(work, declared: Declared):
     done = installed(work.root, SpackLayout(work.root).environment("mpich-1"), "osu")
     (Path(done.prefix) / RECORD).unlink()
-    with pytest.raises(SpackEnvironmentError, match="is damaged"):
+    with declared.raises(SpackEnvironmentError, match="is damaged"):
         keep_installed(work.root, "mpich-1", done)

@@ -26,6 +26,7 @@ from spack_envs.toolchain import ExternalPackage
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import CRAY_MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.fake_mpis import install, script
+from tests.support.faults import Declared, plants
 
 SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
 
@@ -113,8 +114,10 @@ def test_the_compiler_is_that_of_the_modules(modules: Path):
     assert of_modules().toolchain is None
 
 
-def test_modules_that_do_not_load_are_named(modules: Path):
-    with pytest.raises(SpackEnvironmentError, match=r"^modules a c do not load on this node$"):
+@plants("schedulers", "modules that do not load", "a site file", "incomplete", 1,
+        "modules a c do not load on this node")  # fmt: skip
+def test_modules_that_do_not_load_are_named(modules: Path, declared: Declared):
+    with declared.raises(SpackEnvironmentError, match=r"^modules a c do not load on this node$"):
         _ = of_modules("a", "c").toolchain
 
 

@@ -25,6 +25,7 @@ from site_configs.schedulers.module_systems import module_system
 from site_configs.schedulers.slurm import SLURM
 from tests.support.factories.scheduler import CRAY, GROWN, NODE, PBS, TORQUE
 from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
+from tests.support.faults import Declared, plants
 
 
 def values(text: str, key: str) -> list[str]:
@@ -245,14 +246,20 @@ def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progres
     assert last.endswith("./plumbline site check mine")
 
 
+@plants("lost", "a file that is there", "`site new`", "", 2,
+        "is there already and is not overwritten; choose another")  # fmt: skip
 @pytest.mark.parametrize("make", ["file", "link", "directory"])
 @pytest.mark.parametrize("named", [True, False])
-def test_nothing_is_ever_overwritten(work, progress, looked, make: str, named: bool):
+def test_nothing_is_ever_overwritten(
+    work, progress, looked, make: str, named: bool, declared: Declared
+):
     path = work.source / "site_configs" / "login03.py"
     {"file": path.touch, "link": lambda: path.symlink_to("nowhere"), "directory": path.mkdir}[
         make
     ]()
-    with pytest.raises(UsageError, match="is there already and is not overwritten; choose another"):
+    with declared.raises(
+        UsageError, match="is there already and is not overwritten; choose another"
+    ):
         write.write_new_site(
             work, "login03" if named else None, None, None, None, no_mirror, progress
         )
@@ -272,19 +279,25 @@ def test_a_name_that_no_site_can_have(work, progress, looked, name: str):
         write.write_new_site(work, name, None, None, None, no_mirror, progress)
 
 
-def test_a_place_that_cannot_be_written_to(work, progress, looked, tmp_path: Path):
-    with pytest.raises(UsageError, match="choose another place with --output"):
+@plants("lost", "a place that cannot be written to", "`site new`", "", 2,
+        "choose another place with --output")  # fmt: skip
+def test_a_place_that_cannot_be_written_to(
+    work, progress, looked, tmp_path: Path, declared: Declared
+):
+    with declared.raises(UsageError, match="choose another place with --output"):
         write.write_new_site(
             work, None, tmp_path / "none" / "site.py", None, None, no_mirror, progress
         )
 
 
-def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
+@plants("schedulers", "a scheduler that does not answer", "`site new`", "", 2,
+        "ask again when it answers, or --scheduler none")  # fmt: skip
+def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, declared: Declared):
     def silent():
         raise SchedulerError("sinfo failed with exit code 1: no controller")
 
     monkeypatch.setattr(detect, "look", silent)
-    with pytest.raises(
+    with declared.raises(
         UsageError, match="no controller; ask again when it answers, or --scheduler none"
     ):
         write.write_new_site(work, "mine", None, None, None, no_mirror, progress)

@@ -12,6 +12,7 @@ from site_configs.validation import isolated_reader
 from site_configs.validation.isolated_reader import read_site
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import OPENMPI, slurm, text_of
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 from tests.support.request import ask
 
@@ -24,6 +25,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@plants("schedulers", "a file that exits, raises, is killed or writes into the reader", "a site file",
+        "", 2, ".py: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -39,10 +42,12 @@ def path(tmp_path: Path) -> Path:
         ("while True: pass\n", "does not end within 1 s when it is run; write down in it what"),
     ],
 )
-def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, complaint):
+def test_a_file_that_ends_its_reader_is_one_line(
+    work, path, monkeypatch, text, complaint, declared: Declared
+):
     monkeypatch.setattr(isolated_reader, "READ_SECONDS", 1 if "while" in text else 60)
     path.write_text(text)
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         read_site(work, path)
     assert str(refused.value) == f"{path}: " + str(refused.value).partition(": ")[2]
     assert complaint in str(refused.value)
@@ -81,22 +86,30 @@ open({file!r}, "w").write(str(child.pid))
 OTHER_ENVIRONMENT = "env={'PATH': os.environ['PATH']}"
 
 
+@plants("schedulers", "a file that does not end", "a site file", "", 2,
+        "does not end within 4 s when it is run")  # fmt: skip
 @pytest.mark.parametrize("how", ["", "start_new_session=True", OTHER_ENVIRONMENT])
-def test_a_child_does_not_outlive_a_file_that_does_not_end(work, path, tmp_path, monkeypatch, how):
+def test_a_child_does_not_outlive_a_file_that_does_not_end(
+    work, path, tmp_path, monkeypatch, how, declared: Declared
+):
     monkeypatch.setattr(isolated_reader, "READ_SECONDS", 4)
     file = tmp_path / "child"
     path.write_text(START.format(how=how, file=str(file)) + "while True: signal.pause()\n")
-    with pytest.raises(UsageError, match="does not end within 4 s when it is run"):
+    with declared.raises(UsageError, match="does not end within 4 s when it is run"):
         read_site(work, path)
     assert ended(file)
 
 
+@plants("schedulers", "a file that leaves a process running", "a site file", "", 2,
+        "mine.py: leaves processes running (sleep); let them")  # fmt: skip
 @pytest.mark.parametrize("how", ["", "start_new_session=True"])
-def test_a_file_that_leaves_a_process_is_told_so(work, path, tmp_path, how):
+def test_a_file_that_leaves_a_process_is_told_so(work, path, tmp_path, how, declared: Declared):
     """ReFrame reads the file too, and would wait for it: it holds what ReFrame prints to."""
     file = tmp_path / "child"
     path.write_text(START.format(how=how, file=str(file)) + path.read_text())
-    with pytest.raises(UsageError, match=r"mine.py: leaves processes running \(sleep\); let them"):
+    with declared.raises(
+        UsageError, match=r"mine.py: leaves processes running \(sleep\); let them"
+    ):
         read_site(work, path)
     assert ended(file)
 

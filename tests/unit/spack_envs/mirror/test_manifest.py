@@ -201,11 +201,13 @@ def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str, d
         manifest.verify_files(folder, contents, "wheels/")
 
 
-def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path):
+@plants("builds", "four faults at once", "a mirror", "", 2,
+        "(and 3 more; ./plumbline mirror check)")  # fmt: skip
+def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path, declared: Declared):
     contents = make_mirror(tmp_path)
     for file in contents.files:
         (tmp_path / file.path).unlink()
-    with pytest.raises(MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
+    with declared.raises(MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
         manifest.verify_files(tmp_path, contents)
 
 

@@ -112,24 +112,32 @@ def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(
     assert not locate_memory(work).exists()
 
 
-def test_sources_are_verified_by_every_later_call(work, mirror, progress):
+@plants("builds", "a source changed after it was chosen", "a mirror", "", 2,
+        "is damaged…(./plumbline setup --mirror none does")  # fmt: skip
+def test_sources_are_verified_by_every_later_call(work, mirror, progress, declared: Declared):
     """Nothing else looks at them: a source that is told by a commit has no checksum in its recipe."""
     choose_mirror(work, str(mirror), progress)
     (mirror / SOURCE).write_bytes(b"another source"[: len(b"a source")])
-    with pytest.raises(UsageError, match=r"is damaged.*\(./plumbline setup --mirror none does"):
+    with declared.raises(UsageError, match=r"is damaged.*\(./plumbline setup --mirror none does"):
         choose_mirror(work, None, progress)
 
 
-def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(work, mirror, progress):
+@plants("builds", "a mirror that was chosen and is gone", "a mirror", "", 2,
+        "is no mirror…--mirror none does without it")  # fmt: skip
+def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(
+    work, mirror, progress, declared: Declared
+):
     choose_mirror(work, str(mirror), progress)
     shutil.rmtree(mirror)
-    with pytest.raises(UsageError, match=r"is no mirror.*--mirror none does without it"):
+    with declared.raises(UsageError, match=r"is no mirror.*--mirror none does without it"):
         choose_mirror(work, None, progress)
 
 
-def test_a_path_that_spack_would_change_is_refused(work, tmp_path, progress):
+@plants("security", "a path with characters that Spack reads otherwise", "a mirror", "", 2,
+        "letters, digits")  # fmt: skip
+def test_a_path_that_spack_would_change_is_refused(work, tmp_path, progress, declared: Declared):
     make_mirror(tmp_path / "a mirror")
-    with pytest.raises(MirrorError, match="letters, digits"):
+    with declared.raises(MirrorError, match="letters, digits"):
         choose_mirror(work, str(tmp_path / "a mirror"), progress)
 
 
@@ -173,7 +181,10 @@ def test_a_folder_without_a_manifest_is_not_the_users_mirror(work, nothing_named
     assert progress.notes == []
 
 
-def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(work, mirror, progress):
+@plants("builds", "Spack itself, changed", "a mirror", "incomplete", 1, "is damaged")
+def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(
+    work, mirror, progress, declared: Declared
+):
     found = choose_mirror(work, str(mirror), progress)
     unpacked = found.unpacked(work)
     assert {name: (folder / "told").read_text() for name, folder in unpacked.items()} == {
@@ -183,7 +194,7 @@ def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(work, mirror, 
     assert found.unpacked(work) == unpacked
     shutil.rmtree(unpacked["spack"])
     (mirror / "releases" / "spack-v1.tar.gz").write_bytes(b"x")
-    with pytest.raises(SpackEnvironmentError, match="is damaged"):
+    with declared.raises(SpackEnvironmentError, match="is damaged"):
         found.unpacked(work)
     assert not unpacked["spack"].exists()
 

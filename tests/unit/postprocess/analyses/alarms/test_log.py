@@ -88,12 +88,15 @@ def test_the_last_word_of_people_counts(tmp_path: Path):
     assert (night.marked(REAL), night.marked(FALSE)) == (1, 1)
 
 
+@plants("use", "a mark for what was no alarm", "`alarms`", "", 2, "was no alarm | is no session")
 @pytest.mark.parametrize(("session", "key"), [("other", "c"), (NIGHT.session, "a")])
-def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: str):
+def test_what_was_no_alarm_cannot_be_marked(
+    tmp_path: Path, session: str, key: str, declared: Declared
+):
     path = tmp_path / log.FILE
     log.append_night(path, NIGHT)
     before = path.read_bytes()
-    with pytest.raises(UsageError, match=r"was no alarm|is no session"):
+    with declared.raises(UsageError, match=r"was no alarm|is no session"):
         log.mark_alarm(path, session, key, REAL)
     assert path.read_bytes() == before
 
@@ -147,9 +150,11 @@ def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(
         log.read_alarm_log(path)
 
 
-def test_a_log_that_cannot_be_written_says_so(tmp_path: Path):
+@plants("lost", "a place that cannot be written to", "the log of alarms", "", 2,
+        "cannot be written")  # fmt: skip
+def test_a_log_that_cannot_be_written_says_so(tmp_path: Path, declared: Declared):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with declared.raises(UsageError, match="cannot be written"):
         log.append_night(tmp_path / "file" / log.FILE, NIGHT)
 
 

@@ -32,6 +32,7 @@ from postprocess.analyses.compare.order import draw_block
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import MANIFEST, SIGNATURE, format_manifest
 from postprocess.main import main
+from tests.support.faults import Declared, plants
 
 BCAST, BARRIER = "cpu/mpicost/bcast/warm-barrier/2x2/8", "cpu/mpicost/barrier/warm-barrier/2x2/0"
 HEADER = ComparisonHeader(
@@ -157,9 +158,11 @@ def test_a_waiver_has_a_reason_an_end_and_cases(dossier, patterns, reason, until
         decide(judged, True, patterns, reason, until)
 
 
-def test_a_void_comparison_cannot_be_accepted(dossier: Path) -> None:
+@plants("use", "a comparison that is void", "`dossier sign --accept`", "", 2,
+        "is void; measure again")  # fmt: skip
+def test_a_void_comparison_cannot_be_accepted(dossier: Path, declared: Declared) -> None:
     judged = judge_comparison(data.read_comparison(dossier / data.FILE))
-    with pytest.raises(UsageError, match="is void; measure again"):
+    with declared.raises(UsageError, match="is void; measure again"):
         decide(replace(judged, decision=Decision.VOID), True, ["*"], "why", date.max)
 
 

@@ -20,6 +20,7 @@ from postprocess.analyses.compare.facts import (
 from postprocess.analyses.compare.text import tabulate_facts
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
+from tests.support.faults import Declared, plants
 
 
 def told(version: str = "4.3.2", prefix: str = "/opt/a", **more: Any) -> dict[str, Any]:
@@ -97,14 +98,18 @@ def test_what_changed_stands_before_what_came_or_went() -> None:
     assert [row[0] for row in table.rows] == ["c", "b", "a"]
 
 
+@plants("files", "what an MPI told of itself, damaged", "facts of a comparison", "", 2,
+        "is damaged")  # fmt: skip
 @pytest.mark.parametrize(
     ("name", "value"),
     [("linked_as", None), ("mpi_library", 7), ("objects", {"a": 1}), ("variables", [{}])],
 )
-def test_damaged_facts_are_refused_in_one_line(tmp_path: Path, name: str, value: Any) -> None:
+def test_damaged_facts_are_refused_in_one_line(
+    tmp_path: Path, name: str, value: Any, declared: Declared
+) -> None:
     path = tmp_path / "facts.json"
     path.write_text(json.dumps(told(**{name: value})) + "\n")
-    with pytest.raises(UsageError, match=r"facts\.json: .*is damaged") as caught:
+    with declared.raises(UsageError, match=r"facts\.json: .*is damaged") as caught:
         read_facts(path)
     assert "\n" not in str(caught.value)
 

@@ -59,6 +59,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.runner.reframe_pass import NoCaseSelected
 from tests.support.factories.launch import planned
 from tests.support.factories.links import Machine, Tournament
+from tests.support.faults import Declared, plants
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
 DEMAND = LinksDemand(least=0.1, launches=None)
@@ -278,9 +279,11 @@ def test_one_process_is_asked_for_on_each_node():
     assert build_parser().parse_args(["links"]).launches is None
 
 
-def test_too_few_nodes_are_refused(monkeypatch):
+@plants("use", "two nodes, of which nothing can be told apart", "`links`", "", 2,
+        "at least 4 nodes are needed")  # fmt: skip
+def test_too_few_nodes_are_refused(monkeypatch, declared: Declared):
     monkeypatch.setattr(links, "make_plan", lambda *_: [planned()])
-    with pytest.raises(UsageError, match="local:cpu: 2 nodes: at least 4 nodes are needed"):
+    with declared.raises(UsageError, match="local:cpu: 2 nodes: at least 4 nodes are needed"):
         plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 

@@ -36,6 +36,7 @@ from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write
 from tests.support.factories.launch import CASES, leave, planned
 from tests.support.factories.ledger import METHOD, launch
 from tests.support.factories.record import end_record
+from tests.support.faults import Declared, plants
 
 SESSIONS = 12
 BETWEEN, TRIAL = 0.02, 0.15  #: standard deviations
@@ -180,10 +181,11 @@ def test_without_times_too(work, capsys):
     assert "4 cases left out: no session tells what their launches took" in said(capsys)
 
 
-def test_a_damaged_store_is_no_noise(work):
+@plants("files", "a damaged session", "the store, in `references budget`", "", 2, "is damaged")
+def test_a_damaged_store_is_no_noise(work, declared: Declared):
     path = max(work.store.glob("*.parquet"))
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UsageError, match="is damaged"):
+    with declared.raises(UsageError, match="is damaged"):
         run(work)
 
 

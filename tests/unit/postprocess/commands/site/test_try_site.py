@@ -35,6 +35,7 @@ from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 
@@ -174,8 +175,9 @@ def test_an_mpi_that_was_not_launched_is_one_that_does_not_work(attempted):
     assert (status, last[:11]) == (1, "1 of 2 work")
 
 
-def test_a_wrong_site_is_not_tried(attempted):
-    with pytest.raises(UsageError, match=r"jobs: is not known; .*all that is wrong"):
+@plants("schedulers", "an unknown key", "a site file, in `site try`", "", 2, "jobs: is not known; ")
+def test_a_wrong_site_is_not_tried(attempted, declared: Declared):
+    with declared.raises(UsageError, match=r"jobs: is not known; .*all that is wrong"):
         attempted(text_of(PLAIN).replace("max_jobs=", "jobs="))
 
 
