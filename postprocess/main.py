@@ -19,6 +19,7 @@ from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
 from postprocess.commands import (
+    accept,
     agree,
     alarms,
     calibrate,
@@ -62,6 +63,7 @@ COMMANDS: dict[str, ModuleType] = {
     "compare": compare,
     "dossier": dossier,
     "offer": offer,
+    "accept": accept,
     "links": links,
     "agree": agree,
     "guidelines": guidelines,

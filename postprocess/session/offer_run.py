@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +126,8 @@ class OfferBench:
     rules: Rules
     plan: OfferPlan
     demand: OfferDemand
+    #: Launches of each case, by name, in the place of those of the rules; cases that are not in it get none.
+    targets: Mapping[str, int] | None = None
 
     def run(self) -> int:
         """Measure passes until every row has its launches, or nothing more comes. Returns their number."""
@@ -165,8 +167,12 @@ class OfferBench:
 
     def needed(self, name: str) -> int:
         """Return how many launches the rows of a case need."""
+        if self.targets is not None and name not in self.targets:
+            return 0
         if self.plan.machine.exact:
             return 1
+        if self.targets is not None:
+            return self.targets[name]
         least = self.demand.least or 0
         case = self.rules.find_case(name)
         return max(least, count_needed_launches(self.rules, case, self.plan.machine))
@@ -246,6 +252,6 @@ def read_firmware() -> str:
         return ""
 
 
-def locate_offer(folder: Path | None, work: WorkDirectory) -> Path:
-    """Return the folder of an offer: as it was asked for, else in the work directory."""
-    return Path(os.path.abspath(folder or work.root / "offer"))
+def locate_folder(folder: Path | None, work: WorkDirectory, name: str) -> Path:
+    """Return the folder of an offer or acceptance: as it was asked for, else in the work directory."""
+    return Path(os.path.abspath(folder or work.root / name))

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from postprocess.analyses.offer.check_offer import OpenedOffer
 from postprocess.analyses.offer.commitments import Commitment, StoredCommitments
@@ -45,10 +46,23 @@ class JudgedRow:
 class Acceptance:
     """All rows."""
 
+    rules: Rules
     rows: tuple[JudgedRow, ...]
     looks: tuple[int, ...]
-    spread: float
-    characteristic: OperatingCharacteristic
+    spread: float  #: of ln value between launches, of the median row
+
+    @cached_property
+    def characteristic(self) -> OperatingCharacteristic:
+        """How often a row is met and missed, by how much slower than committed the machine is."""
+        risk = self.rules.risk
+        return simulate_characteristic(
+            self.spread,
+            self.rules.tolerance,
+            self.looks,
+            risk.good_failed,
+            risk.slow_accepted,
+            SLOWER,
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -88,9 +102,7 @@ def judge_delivery(
     ]
     spread = statistics.median(spreads) if spreads else USUAL_SPREAD
     looks = choose_acceptance_looks(rules.launches, rules.risk.most_launches)
-    risks = rules.risk.good_failed, rules.risk.slow_accepted
-    drawn = simulate_characteristic(spread, rules.tolerance, looks, *risks, SLOWER)
-    return Acceptance(tuple(rows), looks, spread, drawn)
+    return Acceptance(rules, tuple(rows), looks, spread)
 
 
 def judge_row(

@@ -30,9 +30,11 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import quantity, size
 from postprocess.base.records import read_record
+from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+ROUNDING = 1e-5  #: by which a value in the form may be better than it was
 SAME = 1e-6  #: relative difference of a number that went through a spreadsheet
 
 
@@ -190,7 +192,8 @@ def check_commitment(
             Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told"
         )
     best = -find_slowest([-value for value in row.values], row.unit)
-    if each.committed and is_worse(best, each.committed, row.unit) and not each.model:
+    rounded = best * (1 - ROUNDING if row.unit == SECONDS else 1 + ROUNDING)
+    if each.committed and is_worse(rounded, each.committed, row.unit) and not each.model:
         what = f"{quantity(each.committed, row.unit)} is better than every launch, and no model is told"
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)
 

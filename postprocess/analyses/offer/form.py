@@ -80,7 +80,7 @@ class FormRow:
             show(self.value, self.unit),
             None if self.spread is None else float(f"{100 * self.spread:.3g}"),
             show(self.slowest, self.unit),
-            show(self.proposed, self.unit),
+            show(round_to_worse(self.proposed, self.unit), self.unit),
             self.risk,
             show(self.reference, self.unit),
             rule.limit or None,
@@ -90,6 +90,12 @@ class FormRow:
 def show(value: float | None, unit: str) -> float | None:
     """Return a value in the unit that people read, to a few digits."""
     return None if value is None else float(f"{value * SHOWN[unit][0]:.{DIGITS}g}")
+
+
+def round_to_worse(value: float | None, unit: str) -> float | None:
+    """Return a value that is no better after it was shown with its digits."""
+    step = 5 * 10.0**-DIGITS
+    return None if value is None else value * (1 + step if unit == SECONDS else 1 - step)
 
 
 def take(shown: float, unit: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postprocess.commands.offer import check, compare, new, run, seal, sheet
+from postprocess.commands.offer import check, compare, new, references, run, seal, sheet
 
 HELP = "Write and check the rules of a procurement; measure, fill in, seal and compare offers."
 EXAMPLE = "./plumbline offer new rules.toml"
@@ -15,4 +15,5 @@ COMMANDS = {
     "sheet": sheet,
     "seal": seal,
     "compare": compare,
+    "references": references,
 }

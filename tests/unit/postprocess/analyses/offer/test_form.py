@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.commitments import read_commitments
-from postprocess.analyses.offer.form import COLUMNS, build_form
+from postprocess.analyses.offer.form import COLUMNS, build_form, round_to_worse, show, take
 from postprocess.analyses.offer.spreadsheet import CSV, HEAD, XLSX
 from postprocess.main import main
 from tests.support.factories.offer import make_offer
@@ -69,6 +69,15 @@ def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
     assert sheet(offer) == 0  # a form written anew keeps what was typed
     again = openpyxl.load_workbook(offer / XLSX)["offer"]
     assert again.cell(4, COLUMNS.index("committed") + 1).value == 1.3
+
+
+@pytest.mark.parametrize("rate", [False, True], ids=["time", "rate"])
+def test_a_proposal_is_no_better_for_being_rounded(rate: bool) -> None:
+    unit = "MB/s" if rate else "s"
+    for value in (1.00000499e-6, 9.9999951e-6, 8.1600049e-6, 0.123456499):
+        shown = take(show(round_to_worse(value, unit), unit), unit)
+        assert (shown <= value) if rate else (shown >= value)
+        assert shown == pytest.approx(value, rel=1.1e-5)
 
 
 def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:

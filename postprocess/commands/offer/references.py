@@ -1,0 +1,47 @@
+"""The command ``offer references``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from postprocess.analyses.offer.check_offer import check_offer, open_offer
+from postprocess.analyses.offer.data import PASSES
+from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.violations import is_rejected
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import Parser
+from postprocess.session.offer_accept import MEASURED, TOLD_BY_ROWS
+from postprocess.session.offer_references import enter_launches
+
+HELP = "Enter the launches of an accepted machine in the ledger, from which references follow."
+EXAMPLE = "./plumbline offer references accept && ./plumbline references propose"
+FAILS = "the launches broke a run rule"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the folder."""
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="folder of the acceptance, or of an offer"
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Enter launches in the ledger. Returns the exit status."""
+    folder = arguments.folder / MEASURED
+    if not (folder / PASSES).exists():
+        folder = arguments.folder
+    offer = open_offer(folder)
+    found = [
+        each
+        for each in check_offer(offer, hash_own_source(work.source))
+        if each.code not in TOLD_BY_ROWS
+    ]
+    if is_rejected(found):
+        grave = next(each for each in found if each.code.grave)
+        raise UsageError(f"{folder}: {grave.format()}")
+    entered = enter_launches(work, offer)
+    print(f"{plural(entered, 'launch', 'es')} entered; ./plumbline references propose")
+    return 0

@@ -1,0 +1,78 @@
+"""Acceptances of machines 0, 2, 5, 10% slower than committed: verdicts come as often as the protocol states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+
+from postprocess.analyses.offer.accept import judge_delivery
+from postprocess.analyses.offer.commitments import Commitment, StoredCommitments
+from postprocess.analyses.offer.evidence import MeasuredRow, RowKey
+from postprocess.analyses.offer.lint import lint_text
+from postprocess.analyses.offer.rules_data import Rules
+from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
+from tests.support.factories.offer import RULES_TEXT
+
+ACCEPTANCES, SPREAD, COMMITTED = 400, 0.04, 1e-6
+
+
+@cache
+def rules() -> Rules:
+    found, faults = lint_text(RULES_TEXT)
+    assert found and not faults
+    return found
+
+
+def row(values: np.ndarray, rate: bool) -> MeasuredRow:
+    own = rules()
+    key = RowKey("broadcast", 8, "mpich-5_0_2", "baseline")
+    told = tuple((1e3 * 1e-6 / values if rate else values).tolist())
+    passes = tuple(range(1, len(told) + 1))
+    unit = "MB/s" if rate else "s"
+    return MeasuredRow(key, own.case[0], "2x2", "mpich", unit, told, False, passes)
+
+
+def accept(random: np.random.Generator, slower: float, rate: bool) -> RowVerdict:
+    """An acceptance as the session makes it: look by look, with fresh launches."""
+    own = rules()
+    committed = 1e3 if rate else COMMITTED
+    kept = StoredCommitments(1, "", (Commitment("broadcast/8/mpich-5_0_2/baseline", committed),))
+    noise = random.normal(0.0, SPREAD, own.risk.most_launches)
+    values = COMMITTED * (1 + slower) * np.exp(noise)
+    offered = row(values[:5], rate)
+    for look in choose_acceptance_looks(own.launches, own.risk.most_launches):
+        found = judge_delivery(own, [offered], kept, [row(values[:look], rate)]).rows[0].found
+        if found.verdict != RowVerdict.UNDECIDED:
+            break
+    return found.verdict
+
+
+@pytest.mark.parametrize("rate", [False, True], ids=["time", "rate"])
+@pytest.mark.parametrize("slower", [0.0, 0.02, 0.05, 0.10, 0.15])
+def test_verdicts_come_as_often_as_the_characteristic_says(slower: float, rate: bool) -> None:
+    random = np.random.default_rng([int(1000 * slower), rate])
+    counts = Counter(accept(random, slower, rate) for _ in range(ACCEPTANCES // 4))
+    own = rules()
+    values = COMMITTED * np.exp(np.random.default_rng(1).normal(0.0, SPREAD, 400))
+    offered = row(values, rate)
+    kept = StoredCommitments(1, "", (Commitment(offered.key.key, 1e3 if rate else COMMITTED),))
+    drawn = judge_delivery(own, [offered], kept, [offered]).characteristic
+    place = min(range(len(drawn.slower)), key=lambda n: abs(drawn.slower[n] - slower))
+    number = ACCEPTANCES // 4
+    for verdict, chance in (
+        (RowVerdict.MET, drawn.met[place]),
+        (RowVerdict.MISSED, drawn.missed[place]),
+    ):
+        room = 4 * np.sqrt(number * max(chance * (1 - chance), 0.01))
+        assert abs(counts[verdict] - number * chance) <= room
+
+
+def test_a_row_that_was_not_run_is_missed() -> None:
+    values = COMMITTED * np.exp(np.random.default_rng(1).normal(0.0, SPREAD, 5))
+    offered = row(values, rate=False)
+    kept = StoredCommitments(1, "", (Commitment(offered.key.key, COMMITTED),))
+    found = judge_delivery(rules(), [offered], kept, [])
+    assert (found.rows[0].found.verdict, found.status) == (RowVerdict.NOT_RUN, 1)
