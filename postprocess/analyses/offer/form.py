@@ -21,6 +21,9 @@ from postprocess.stats.tolerance import (
 )
 
 DIGITS = 6  #: of a value in the form
+MOST_DISTANCE = math.log(
+    10
+)  #: of a proposal from the mean, on the logarithm: beyond it says nothing
 #: Columns that the form fills in, and those that the bidder types.
 FILLED = (
     *(
@@ -143,8 +146,11 @@ def build_form_row(rules: Rules, row: MeasuredRow, when: str) -> FormRow:
     risk, proposed, limit = "too few launches for a proposal", None, None
     if row.exact or len(logs) >= LEAST_LAUNCHES:
         limit = compute_tolerance_limit(logs, rules.risk.confidence, rules.risk.coverage, row.exact)
-        proposed = from_log(limit.limit, row.unit)
         risk = describe_risk(rules, limit, when)
+        if limit.limit - statistics.fmean(logs) <= MOST_DISTANCE:
+            proposed = from_log(limit.limit, row.unit)
+        else:
+            risk = "launches differ too much for a proposal; make more, with nothing else running"
     spread = statistics.stdev(logs) if len(logs) > 1 else None
     return FormRow(
         row,

@@ -61,6 +61,11 @@ def test_what_is_proposed_is_a_tolerance_limit_with_its_risk_in_words(written: P
     assert row.reference == pytest.approx(2e-6)
 
 
+def test_launches_that_differ_much_give_no_proposal(tmp_path: Path) -> None:
+    row = build_form(open_offer(make_offer(tmp_path / "offer", [1.0, 3.0, 1.0, 9.0, 1.0])))[0]
+    assert row.proposed is None and row.risk.startswith("launches differ too much for a proposal")
+
+
 def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
     assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
     assert "3 commitments: no violation" in capsys.readouterr().out
