@@ -17,10 +17,15 @@ from postprocess.analyses.offer.check_offer import check_offer, open_offer
 from postprocess.analyses.offer.data import PASSES, RULES, TELL
 from postprocess.analyses.offer.evidence import MeasuredRow
 from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.pages import describe_status, tabulate_acceptance, write_protocol
+from postprocess.analyses.offer.pages import (
+    describe_status,
+    find_status,
+    tabulate_acceptance,
+    write_protocol,
+)
 from postprocess.analyses.offer.rules_data import Rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
-from postprocess.analyses.offer.violations import Code, Violation, is_rejected
+from postprocess.analyses.offer.violations import Code, Violation
 from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
 from postprocess.base import files
 from postprocess.base.errors import UsageError
@@ -198,8 +203,8 @@ def conclude(
     print(render_text(tabulate_acceptance(found)), end="", flush=True)
     for each in violations:
         progress.note(each.format())
-    status = 1 if is_rejected(violations) else found.status
+    status = find_status(found, violations)
     rows = plural(len(found.rows), "row")
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
-    progress.say(f"{describe_status(found)}: of {rows}, {counts or 'none'}; {page}")
+    progress.say(f"{describe_status(status)}: of {rows}, {counts or 'none'}; {page}")
     return status

@@ -15,7 +15,7 @@ from postprocess.analyses.offer.accept import Acceptance, JudgedRow
 from postprocess.analyses.offer.form import FILLED, TYPED, Cell, FormRow
 from postprocess.analyses.offer.rank import OfferComparison
 from postprocess.analyses.offer.rules_data import Rules
-from postprocess.analyses.offer.violations import Violation
+from postprocess.analyses.offer.violations import Violation, is_rejected
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, factor, format_percent, number, plural, quantity, size
 from postprocess.base.text_table import TextTable
@@ -252,9 +252,10 @@ def write_protocol(
     """
     html, table, data = (folder / name for name in ACCEPT)
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
+    status = find_status(found, violations)
     context = {
-        "good": found.status == 0,
-        "headline": f"{describe_status(found)}: {counts or 'nothing is committed'}",
+        "good": status == 0,
+        "headline": f"{describe_status(status)}: {counts or 'nothing is committed'}",
         "kicker": f"acceptance · {title}",
         "facts": [*facts, *describe_risks(rules, found)],
         "tables": (tabulate_acceptance(found), tabulate_violations(violations)),
@@ -271,9 +272,14 @@ def write_protocol(
     return html
 
 
-def describe_status(found: Acceptance) -> str:
+def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
+    """Find the exit status: a run rule that was broken is no acceptance, whatever the rows say."""
+    return 1 if is_rejected(violations) else found.status
+
+
+def describe_status(status: int) -> str:
     """Describe the outcome in a word."""
-    return {0: "Accepted", 1: "Not accepted"}.get(found.status, "Undecided")
+    return {0: "Accepted", 1: "Not accepted"}.get(status, "Undecided")
 
 
 def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
@@ -331,7 +337,7 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
 def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     """Tabulate violations of run rules."""
     rows = tuple((each.code.word, each.place, f"{each.text}; {each.code.fix}") for each in found)
-    return TextTable("Violations of run rules", ("code", "place"), ("what, and the fix",), rows)
+    return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
 
 
 def format_acceptance_csv(found: Acceptance) -> str:
@@ -366,7 +372,7 @@ def build_acceptance_json(
         "schema": SCHEMA,
         "kind": "acceptance",
         "title": rules.title,
-        "status": found.status,
+        "status": find_status(found, violations),
         "counts": found.counts,
         "risk": asdict(rules.risk),
         "looks": list(found.looks),
