@@ -1,6 +1,7 @@
 """Comparisons on real MPIs: a planted slowdown, a kill, a side that does not build, and what is refused.
 
-What is planted is five times as slow, and launches are paired: no verdict hangs on how busy the machine is.
+What is planted is five times as slow, launches are paired, and spikes are filtered out of as many trials as a
+night has.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.mpi import Installation, of_family
 from tests.support.plumbline_runner import LIMIT, Workshop
 
 FEW = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--processes", "2")
-FEW += ("--trials", "5", "--cache", "warm")
+FEW += ("--cache", "warm")
 PATIENCE = 3 * LIMIT  #: seconds; a comparison has as many launches as a dozen nights
 
 
@@ -46,6 +47,7 @@ def kill_when_begun(process: subprocess.Popen[str], passes: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @plants("lost", "SIGKILL of the driver and its process group after the first pass", "a comparison",
         "", 1, "going on with … passes done")  # fmt: skip
 def test_a_comparison_that_was_killed_goes_on_and_calls_what_was_planted(

@@ -127,4 +127,5 @@ def test_what_comes_and_goes_promises_nothing_and_what_is_void_counts_for_nothin
     void = [dossier(n, "", "", 1.0, accused=8, void=True) for n in range(6)]
     found = score_dossiers([*some, *void], 13)
     assert found.plants[0].promised is None and not found.faults and found.void == 6
+    assert "no dossier counts" in score_dossiers(void, 6).faults[0]
     assert found.unfinished == "only 12 of 13 dossiers are done"
