@@ -111,7 +111,8 @@ def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
     assert rounds[0] == rounds[2] == rounds[1][::-1] and rounds[0][0] == "mpicost"
 
 
-@plants("data", "one time multiplied by 1e9", "output of IMB, in `agree`", "", 1, "mpicost / imb")
+@plants("data", "one time multiplied by 1e9", "output of IMB, in `agree`", "", 1,
+        "mpicost-against-imb")  # fmt: skip
 def test_a_wrong_number_is_a_finding(
     workshop: Workshop, there: Inventory, tmp_path: Path, declared: Declared
 ) -> None:
