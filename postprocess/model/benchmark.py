@@ -37,9 +37,6 @@ class Benchmark:
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
     least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
-    empty: bool = (
-        False  #: whether it can send nothing, too, where ``least`` is the size of an element
-    )
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
@@ -80,8 +77,4 @@ class Benchmark:
         if self.sizes is not None:
             return list(self.sizes)
         element = max(self.least, 1)
-        return [
-            size
-            for size in sizes
-            if (size >= self.least and size % element == 0) or (self.empty and size == 0)
-        ]
+        return [size for size in sizes if size >= self.least and size % element == 0]
