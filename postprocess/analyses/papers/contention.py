@@ -17,11 +17,12 @@ from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.stats.segments import fit_segments
 
 ALONE = "0 with 1"
+NEIGHBOURS = "i with i+1"
 RING = "ring"
 #: How the routines of each experiment begin; of its protocols the fastest counts: the paper's peak
 EXPERIMENTS = {
     "swap_first_": ALONE,
-    "swap_next_": "i with i+1",
+    "swap_next_": NEIGHBOURS,
     "swap_half_": "i with i+P/2",
     "swap_ring_": RING,
 }

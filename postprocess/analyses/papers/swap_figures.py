@@ -27,10 +27,15 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
         names = list(curves)[:MOST_LINES]
         kept = {name: curves[name] for name in names}
         figures.append(_swap_figure(f"{each.machine}, {each.environment}, {each.conditions}", kept))
-    platforms = {f"{each.machine}, {each.environment}": _bandwidths(_first(each)) for each in swaps}
-    if len(platforms) > 1:
-        kept = {name: platforms[name] for name in list(platforms)[:MOST_LINES]}
-        figures.append(_swap_figure(f"Platforms, {contention.ALONE}", kept))
+    for experiment in (contention.ALONE, contention.NEIGHBOURS):
+        platforms = {
+            f"{each.machine}, {each.environment}": _bandwidths(_at_most(each, experiment))
+            for each in swaps
+            if experiment in each.times
+        }
+        if len(platforms) > 1:
+            kept = {name: platforms[name] for name in list(platforms)[:MOST_LINES]}
+            figures.append(_swap_figure(f"Platforms, {experiment}", kept))
     return figures
 
 
@@ -47,6 +52,12 @@ def _swap_curves(swaps: contention.Swaps) -> dict[str, Curve]:
 def _first(swaps: contention.Swaps) -> contention.Times:
     """Return the times of one pair at the fewest processes."""
     return swaps.alone_at(0)
+
+
+def _at_most(swaps: contention.Swaps, experiment: str) -> contention.Times:
+    """Return the times of an experiment at the most processes; of one pair at the fewest."""
+    counts = swaps.times[experiment]
+    return _first(swaps) if experiment == contention.ALONE else counts[max(counts)]
 
 
 def _bandwidths(times: contention.Times) -> Curve:

@@ -192,6 +192,21 @@ def test_swaps_are_drawn_logarithmic_and_linear():
     assert [line.name for line in figure.lines] == ["0 with 1", "ring, 8 processes"]
 
 
+def test_platforms_are_compared_alone_and_beside_others():
+    sizes = [64, 4096, 65536]
+    found = [
+        result(f"swap_{who}_sendrecv", s, 8, 1e-6 + s * 1e-9, machine)
+        for machine in ("torus", "myrinet")
+        for who in ("first", "next")
+        for s in sizes
+    ]
+    titles = [figure.title for figure in build_figures("commtest", arrange_results(found))]
+    assert [t for t in titles if t.startswith("Platforms")] == [
+        "Platforms, 0 with 1: bandwidth in both directions",
+        "Platforms, i with i+1: bandwidth in both directions",
+    ]
+
+
 # Luecke, Kraeva and Ju: library against library.
 
 
