@@ -40,7 +40,8 @@ def unpack_archive(path: Path, folder: Path) -> None:
     """
     fix = "it is no archive of ./plumbline offer seal"
     try:
-        with tarfile.open(path, mode="r:") as archive:
+        stream = io.BytesIO(files.read_regular(path))
+        with tarfile.open(fileobj=stream, mode="r:") as archive:
             _unpack_members(archive, path, folder)
     except (tarfile.TarError, EOFError) as error:
         raise UsageError(f"{path}: {error}; {fix}") from None

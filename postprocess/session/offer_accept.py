@@ -129,7 +129,9 @@ def measure_category(
     bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
     while bench.targets:
         bench.run()
-        bench.targets = next_looks(rules, checked, bench.open().rows, category, bench.targets)
+        bench.targets = next_looks(
+            rules, checked, bench.open_measured().rows, category, bench.targets
+        )
 
 
 def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:

@@ -144,14 +144,14 @@ class OfferBench:
                 self.context.progress.note(f"{name}: given up after {times} passes without a value")
         return made
 
-    def open(self) -> OpenedOffer:
+    def open_measured(self) -> OpenedOffer:
         """Open what is measured until now."""
         return open_offer(self.demand.folder)
 
     def count_launches(self) -> Counter[str]:
         """Count the launches of each case: of its row with fewest, in this category."""
         found: dict[str, list[int]] = {}
-        for row in self.open().rows:
+        for row in self.open_measured().rows:
             if row.key.category == self.demand.category:
                 found.setdefault(row.key.case, []).append(len(row.values))
         return Counter({name: min(counts) for name, counts in found.items()})
@@ -247,7 +247,7 @@ class OfferBench:
 def read_firmware() -> str:
     """Read the version of the firmware of the machine where the session runs; empty where it is not told."""
     try:
-        return FIRMWARE.read_text(encoding="utf-8", errors="replace").strip()
+        return files.read_text(FIRMWARE, errors="replace").strip()
     except OSError:
         return ""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as f_distribution
+from scipy.special import fdtrc
 
 LEAST_POINTS = 3  #: sizes of a segment: one more than a line has parameters
 LEVEL = 0.001  #: of the test for a further break
@@ -166,4 +166,4 @@ def _is_better(before: float, after: float, points: int, few: int, many: int) ->
     before, after = max(before, floor), max(after, floor)
     added = PARAMETERS * (many - few)
     ratio = (before - after) / added / (after / left)
-    return bool(f_distribution.sf(ratio, added, left) < LEVEL)
+    return bool(fdtrc(added, left, ratio) < LEVEL)

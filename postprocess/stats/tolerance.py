@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy import stats
+import scipy
 from scipy.special import ndtri
 
 NORMAL, ORDERED, EXACT = "normal tolerance limit", "order statistic", "exact"
@@ -37,14 +37,16 @@ class ToleranceLimit:
 def compute_tolerance_factor(launches: int, confidence: float, coverage: float) -> float:
     """Compute k of the one-sided normal limit m + k s of n launches."""
     root = math.sqrt(launches)
-    return float(stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
+    return (
+        float(scipy.stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
+    )
 
 
 @cache
 def find_order_statistic(launches: int, confidence: float, coverage: float) -> int:
     """Find which of the largest values is a limit without a distribution: 1 for the largest; 0 for none."""
     ranks = np.arange(1, launches + 1)
-    sure = stats.binom.cdf(launches - ranks, launches, coverage)
+    sure = scipy.stats.binom.cdf(launches - ranks, launches, coverage)
     return int(np.count_nonzero(sure >= confidence))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import least_squares
+import scipy
 
 from postprocess.analyses.papers.linear_model import TERMS, Growth
 from postprocess.stats.segments import (
@@ -178,5 +178,8 @@ def _fit_form(t0: float, part: Segment, times: Sequence[tuple[int, float]]) -> S
         return np.asarray((t0 + moving + ti * moving / (t0 + moving)) / y - 1)
 
     first = np.array([max(part.start - t0, -0.9 * t0), part.slope]) / scale
-    found = least_squares(errors, first, bounds=([-1.0, 0.0], [math.inf, math.inf])).x * scale
+    found = (
+        scipy.optimize.least_squares(errors, first, bounds=([-1.0, 0.0], [math.inf, math.inf])).x
+        * scale
+    )
     return Segment(part.first, part.last, t0 + float(found[0]), float(found[1]))

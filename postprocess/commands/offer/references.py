@@ -16,8 +16,10 @@ from postprocess.cli.parser import Parser
 from postprocess.session.offer_accept import MEASURED, TOLD_BY_ROWS
 from postprocess.session.offer_references import enter_launches
 
-HELP = "Enter the launches of an accepted machine in the ledger, from which references follow."
-EXAMPLE = "./plumbline offer references accept && ./plumbline references propose"
+HELP = (
+    "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."
+)
+EXAMPLE = "./plumbline offer references accept"
 FAILS = "the launches broke a run rule"
 
 

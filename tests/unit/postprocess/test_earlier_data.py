@@ -38,6 +38,11 @@ def rows(path: Path) -> list[list[str]]:
     return [line.split("\t") for line in path.read_text().splitlines()]
 
 
+def to_twelve_digits(row: list[str]) -> list[str]:
+    """Return the cells of a row without a float's last digits, which differ between processors."""
+    return [f"{float(cell):.12g}" if "." in cell or "e-" in cell else cell for cell in row]
+
+
 @pytest.mark.parametrize("night", NIGHTS)
 def test_a_night_is_reported_with_its_verdicts(work: Path, night: str):
     summary = json.loads((EARLIER / "sessions" / night / "summary.json").read_text())
@@ -68,7 +73,8 @@ def test_every_value_of_the_store_is_exported_to_the_last_digit(work: Path, tmp_
 
 def test_the_calibrations_make_the_references_that_they_made(work: Path, tmp_path: Path):
     assert run(work, "references", "propose", "--output", str(tmp_path / "proposal")) == 0
-    assert rows(tmp_path / "proposal" / REFERENCES) == rows(work / "references" / REFERENCES)
+    proposed = [to_twelve_digits(row) for row in rows(tmp_path / "proposal" / REFERENCES)]
+    assert proposed == [to_twelve_digits(row) for row in rows(work / "references" / REFERENCES)]
 
 
 def test_references_are_read_with_their_calibrations(work: Path):

@@ -115,7 +115,7 @@ WRONG = [
     ["run", "--routine", ""],
     ["run", "--mpis", ""],
     ["run", "--cache", "cold"],
-    ["run", "--sync", "loop"],
+    ["run", "--sync", "loops"],
     ["run", "--time-limit", "1h"],
     ["run", "--set-env", "NAME=VALUE"],
     ["alarms", "--since", "20261121"],
@@ -167,6 +167,14 @@ def parsers(
         yield from parsers(below, *words, name)
 
 
+#: What a command needs beside the option.
+POSITIONALS = {
+    ("import",): ["report.json"],
+    ("compare",): ["old", "new"],
+    ("offer", "check"): ["rules.toml"],
+}
+
+
 @plants("lost", "a place that cannot be written to", "`--json`", "", 2,
         "plumbline: --json /dev/null/x.json: ")  # fmt: skip
 @pytest.mark.parametrize(
@@ -177,7 +185,7 @@ def parsers(
 def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(
     words, declared: Declared
 ):
-    needed = {("import",): ["report.json"], ("compare",): ["old", "new"]}.get(words, [])
+    needed = POSITIONALS.get(words, [])
     with called() as calls:
         status, errors = run(*words, *needed, "--json", "/dev/null/x.json")
     assert (status, calls) == (2, [])
@@ -227,7 +235,7 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
         ),
         (
             ["drift", "--seconds=5"],
-            "; --seconds is an option of calibrate, compare, references budget (",
+            "; --seconds is an option of calibrate, compare, selftest, references budget (",
         ),
     ],
 )
@@ -313,6 +321,14 @@ def test_each_command_has_its_module():
         "compare old new": "compare",
         "dossier sign x --accept --key k": "dossier.sign",
         "dossier verify x --signers s": "dossier.verify",
+        "offer new x": "offer.new",
+        "offer check x": "offer.check",
+        "offer run x": "offer.run",
+        "offer sheet x": "offer.sheet",
+        "offer seal x --key k": "offer.seal",
+        "offer compare x": "offer.compare",
+        "offer references x": "offer.references",
+        "accept x": "accept",
         "links": "links",
         "agree": "agree",
         "guidelines": "guidelines",

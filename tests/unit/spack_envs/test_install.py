@@ -251,7 +251,7 @@ def test_own_environment_has_what_the_whole_one_has(place):
     place.install("imb")
     own = yaml.safe_load((place.directory / "alone" / "imb" / "spack.yaml").read_text())["spack"]
     whole = yaml.safe_load((place.directory / "spack.yaml").read_text())["spack"]
-    assert own["specs"] == ["intel-mpi-benchmarks@2021.11~ext~io~mt"]
+    assert own["specs"] == ["intel-mpi-benchmarks@2021.11~ext~io~mt~p2p"]
     assert own["include"] == [
         str(place.directory / "machine.yaml"),
         str(place.root / "environments" / "common"),

@@ -14,7 +14,7 @@ from postprocess.model.options import BYTES, CACHE_STATE, CHOOSING, OPTIONS, PEE
 from tests.support.factories.launch import case
 
 #: Values of the command line that every option accepts.
-GIVEN = {"program": "osu", "cache": "warm", "sync": "window", "strict": None}
+GIVEN = {"program": "osu", "cache": "warm", "sync": "window", "strict": None, "boundaries": None}
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.flag)
