@@ -209,4 +209,5 @@ def plant_into_dossiers(work: WorkDirectory, arguments: argparse.Namespace, dire
         seconds=arguments.seconds,
         seed=arguments.seed,
     )
+    arguments.launches = 1  # of a pass; a dossier has as many passes as it needs
     return run_compare_selftest(work, build_request(work, arguments), demand, Progress())
