@@ -58,6 +58,26 @@ def parse_launches(text: str) -> int:
     return number
 
 
+#: Numbers of processes that the papers name; of the Origin those on both sides of a hypercube's dimensions.
+PAPER_COUNTS = {
+    "luecke2001": (2, 4, 8, 16, 32, 64, 96, 128),
+    "luecke2003-t3e": (2, 4, 8, 16, 32, 48, 64),
+    "luecke2003-origin": (
+        *(2, 4, 8, 16, 17, 32, 33, 48, 49, 64, 65, 80, 81, 96, 97, 112, 113, 126, 128),
+    ),
+    "rus": (32, 64, 128, 256),
+    "taboada": tuple(range(2, 17)),
+}
+
+
+def parse_processes(text: str) -> list[int]:
+    """Numbers of processes, or the name of a paper for those that it names; separated by commas."""
+    found: list[int] = []
+    for word in parse_comma_list(text):
+        found += PAPER_COUNTS[word] if word in PAPER_COUNTS else [parse_count(word)]
+    return list(dict.fromkeys(found))
+
+
 def parse_counts(text: str) -> list[int]:
     """Whole numbers of one or more, separated by commas."""
     return [parse_count(word) for word in parse_comma_list(text)]

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from postprocess.cli.option_types import (
+    PAPER_COUNTS,
     GatherLists,
     parse_assignment,
     parse_comma_list,
@@ -14,6 +15,7 @@ from postprocess.cli.option_types import (
     parse_launches,
     parse_minutes,
     parse_moment,
+    parse_processes,
     parse_programs,
     parse_sizes,
     parse_trials,
@@ -95,10 +97,11 @@ def add_places(parser: Parser, environments: bool = True) -> None:
     )
     what.add_argument(
         "--processes",
-        type=parse_counts,
+        type=parse_processes,
         default=[],
         metavar="N,...",
-        help="numbers of processes (default: those of the site)",
+        help=f"numbers of processes, or those of a paper ({', '.join(PAPER_COUNTS)}; default: those of "
+        "the site)",
     )
     what.add_argument(
         "--boundaries",

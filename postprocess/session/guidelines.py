@@ -110,7 +110,7 @@ def finish_guidelines(
         summary, _ = write_files(context, session, finished, summary)
     print(format_guidelines(found), end="", flush=True)
     with context.progress.phase("analysis"):
-        page = write_guideline_page(session, found, demand.strict)
+        page = write_guideline_page(session, found)
     if file := context.request.json_file:
         write_output(file, json.dumps(build_guideline_json(found, session.name), indent=1) + "\n")
     quiet = replace(context, request=replace(context.request, json_file=None))

@@ -16,14 +16,13 @@ from postprocess.report import templating
 PAGE = "guidelines.html"
 
 
-def write_guideline_page(session: Session, found: GuidelineResult, strict: bool) -> Path:
+def write_guideline_page(session: Session, found: GuidelineResult) -> Path:
     """Write ``guidelines.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
 
-    :param strict: whether a violated guideline is a failure
     :raises UsageError: if they cannot be written.
     """
     context = {
-        "good": not found.failures and bool(found.judged) and not (strict and found.violated),
+        "good": not found.failures and bool(found.judged) and not found.violated,
         "headline": text.format_title(found),
         "summary": text.summarise(found),
         "session": session.name,

@@ -138,9 +138,11 @@ def format_other_side(guideline: Guideline) -> str:
 
 
 def format_ratio(ratio: float | None, limits: tuple[float, float] | None) -> str:
-    """Format a ratio with its interval."""
+    """Format a ratio with its interval; of simulated time, which repeats, there is none."""
     if ratio is None or limits is None:
         return NOT_PRINTED
+    if limits[0] == limits[1]:
+        return factor(ratio)
     return f"{factor(ratio)} ({factor(limits[0])} to {factor(limits[1])})"
 
 

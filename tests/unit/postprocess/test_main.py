@@ -276,6 +276,8 @@ def test_references_are_proposed_and_looked_at_for_their_age():
 
 
 def test_what_is_named_twice_counts_once():
+    named = build_parser().parse_args(["run", "--processes", "luecke2003-t3e,3,4"])
+    assert named.processes == [2, 4, 8, 16, 32, 48, 64, 3]
     words = ["--routine", "bcast,scan_sum,bcast", "--processes", "2,2", "--bytes", "16,8,16"]
     words += ["--program", "imb,imb"]
     chosen = build_parser().parse_args(["run", *words])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,9 +25,11 @@ from postprocess.analyses.guidelines.overrides import (
     list_overrides,
     merge_overrides,
 )
+from postprocess.analyses.guidelines.page import write_guideline_page
 from postprocess.analyses.guidelines.text import (
     GuidelineResult,
     format_guidelines,
+    format_ratio,
     list_caveats,
     summarise,
 )
@@ -38,6 +42,7 @@ from postprocess.model.guidelines import (
     list_table,
 )
 from postprocess.model.mpicost import BARRIER, find_routine
+from postprocess.model.session import Session
 from postprocess.session.guideline_overrides import choose_best, list_gains
 
 PLACE = Place("local:cpu", "openmpi-5_0_11", "4x4")
@@ -218,3 +223,24 @@ def test_two_processes_are_said_to_tell_little() -> None:
     (line,) = list_caveats([replace(PLACE, layout="2x2")])
     assert "with 2 processes" in line and "not of algorithms" in line
     assert list_caveats([replace(PLACE, layout="4x1")]) == []
+
+
+def test_the_page_and_its_data_say_the_same(tmp_path: Path) -> None:
+    """A violated guideline is no failure of the session, and yet nothing that a page calls good."""
+    result = GuidelineResult(
+        tuple(judge_guidelines(launches(1.3))),
+        tuple(judge_overrides([effect(2.0)], exact=False)),
+        notes=("machine is <busy>",),
+    )
+    session = Session(tmp_path, "guidelines", "local", ["./plumbline"], False)
+    page = write_guideline_page(session, result)
+    shown = page.read_text()
+    assert (
+        "1 of 1 guideline violated" in shown and "✗" in shown and "machine is &lt;busy&gt;" in shown
+    )
+    assert "NAME=2" in shown and "NAME=2" in page.with_suffix(".md").read_text()
+    told = json.loads(page.with_suffix(".json").read_text())
+    assert [each["standing"] for each in told["guidelines"]] == ["violated"]
+    assert [each["advised"] for each in told["overrides"]] == [True]
+    exact = judge_guidelines([replace(launches(1.2, spread=0, count=1)[0], exact=True)])
+    assert format_ratio(exact[0].ratio, exact[0].limits) == "1.20"
