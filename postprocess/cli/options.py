@@ -55,7 +55,8 @@ def add_site(parser: Parser) -> None:
         "--mpis",
         type=parse_comma_list,
         metavar="FAMILY,...",
-        help="MPI families to use on this machine, or releases of them as in mpich@4.3.2 "
+        help="MPI families to use on this machine, releases of them as in mpich@4.3.2, or prefixes as in "
+        "/opt/mpich "
         "(default: mpich,openmpi,intel-mpi)",
     )
 

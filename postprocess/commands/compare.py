@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.compare.data import ComparedSide
@@ -21,7 +22,7 @@ from postprocess.model.options import OPTIONS
 from postprocess.session.compare import ComparisonDemand, run_comparison
 from postprocess.session.compare_history import HistoryDemand, run_history
 from postprocess.session.compare_stored import StoredDemand, compare_stored
-from site_configs.mpi.family import DEFAULT_FAMILIES
+from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
 EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
@@ -47,8 +48,9 @@ def add_arguments(parser: Parser) -> None:
             name,
             nargs="?",
             metavar=name.upper(),
-            help="an environment of the site, or on this machine a released version as in mpich@4.3.2; with "
-            "--stored a session, or a day for its nights, with :ENVIRONMENT to choose one",
+            help="an environment of the site, or on this machine a released version as in mpich@4.3.2, or a "
+            "prefix as in /opt/mpich; with --stored a session, or a day for its nights, with :ENVIRONMENT to "
+            "choose one",
         )
     what.add_argument(
         "--history",
@@ -154,11 +156,12 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         )
     if arguments.stored:
         return run_stored(work, arguments)
+    arguments.old, arguments.new = map(locate_side, (arguments.old, arguments.new))
     labels = (arguments.old, arguments.new)
-    if arguments.site == "local" and any("@" in label for label in labels):
-        others = arguments.mpis or ([] if all("@" in each for each in labels) else DEFAULT_FAMILIES)
-        releases = [label for label in labels if "@" in label]
-        arguments.mpis = list(dict.fromkeys([*releases, *others]))
+    found = [label for label in labels if "@" in label or is_prefix(label)]
+    if arguments.site == "local" and found:
+        others = arguments.mpis or ([] if len(found) == len(labels) else DEFAULT_FAMILIES)
+        arguments.mpis = list(dict.fromkeys([*found, *others]))
     demand = ComparisonDemand(
         old=ComparedSide(arguments.old, "", plant=IDLE.name if arguments.plant else ""),
         new=ComparedSide(arguments.new, "", dict(arguments.new_env), arguments.plant or ""),
@@ -169,6 +172,11 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     return run_comparison(work, build_request(work, arguments), demand, Progress())
+
+
+def locate_side(label: str) -> str:
+    """Return the absolute prefix of a side that is named by where it is installed; others as they are."""
+    return str(Path(label).absolute()) if is_prefix(label) else label
 
 
 def run_versions(work: WorkDirectory, arguments: argparse.Namespace) -> int:

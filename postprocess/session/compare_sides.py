@@ -13,7 +13,7 @@ from postprocess.model.options import PARTITION, PLANTED
 from postprocess.model.session import Selection
 from postprocess.session.context import SessionContext
 from postprocess.session.selftest_night import find_mpicost_prefix
-from site_configs.mpi.family import environment_name, split_release
+from site_configs.mpi.family import environment_name, is_prefix, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.reader import SiteReading
@@ -95,16 +95,16 @@ def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
 def find_environment(
     context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str
 ) -> str:
-    """Find the environment that a side names: by its name, or as a release such as ``mpich@4.3.2``.
+    """Find the environment that a side names: by name, as a release such as ``mpich@4.3.2``, or by its prefix.
 
     :raises UsageError: if there is none
     """
     family, version = split_release(label)
     name = label
-    if version:
+    if version or is_prefix(label):
         inventory = context.prepared.inventory
         mpi = find_release(inventory, context.work.root, label) if inventory else None
-        name = mpi.name if mpi else environment_name(family, version)
+        name = mpi.name if mpi else label if is_prefix(label) else environment_name(family, version)
     if name not in declared:
         choice = ", ".join(sorted(declared)) or "none"
         raise UsageError(f"{label}: site {context.request.site} has no such MPI; it has {choice}")

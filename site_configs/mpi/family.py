@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,10 @@ FAMILIES = (
 )
 
 
+PREFIX = "prefix"  #: origin of what was asked for by where it is installed
+DIGITS = 6  #: of the hash of a prefix in a name
+
+
 @dataclass(frozen=True)
 class Mpi:
     """One MPI implementation that can compile and start programs."""
@@ -40,7 +45,7 @@ class Mpi:
     family: str
     version: str
     library: str  #: what MPI_Get_library_version said in a program built and started with it
-    origin: str  #: ``path``, ``debian``, ``module`` or ``wheel``
+    origin: str  #: ``path``, ``debian``, ``module``, ``wheel`` or ``prefix``
     prefix: str
     mpicc: str
     mpiexec: str
@@ -84,6 +89,11 @@ def split_release(word: str) -> tuple[str, str]:
     """Split ``mpich@4.3.2`` into family and version; of a mere family the version is empty."""
     family, _, version = word.partition("@")
     return family, version
+
+
+def is_prefix(word: str) -> bool:
+    """Return whether a word names an MPI by where it is installed, as ``/opt/mpich``."""
+    return "/" in word
 
 
 def is_of_release(environment: str, word: str) -> bool:
@@ -141,12 +151,15 @@ OVERSUBSCRIBED = {
 def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
     """Name MPIs by family and version; a second one of the same name ends in ``-2``, and so on.
 
-    Names follow from the order alone, not from the names that the MPIs had before.
+    Names follow from the order alone, not from the names that the MPIs had before. One that was asked for by
+    its prefix has a hash of that in its name: what is built for it is never taken for what is another's.
     """
     taken: set[str] = set()
     renamed = []
     for mpi in mpis:
         plain = environment_name(mpi.family, mpi.version)
+        if mpi.origin == PREFIX:
+            plain += f"-{hashlib.sha256(mpi.prefix.encode()).hexdigest()[:DIGITS]}"
         names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
         name = next(name for name in names if name not in taken)
         taken.add(name)

