@@ -69,8 +69,9 @@ SIZES = "0,1,16,256,4096,65536,1048576,216,9776,236104"
 def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop: Workshop):
     """A message takes the latencies of its links and n over their rate."""
     few = ("--site", "simulated", "--partition", "fattree", "--environment", "simgrid-mpich")
-    routines = ("--routine", "pingpong,rightshift", "--peers", "1", "--bytes", SIZES)
-    ended = workshop.measure(*few, *routines, "--processes", "2,4", "--per-node", "1,4")
+    routines = ("--routine", "pingpong,swap_first_sendrecv,swap_half_sendrecv", "--peers", "1")
+    layouts = ("--processes", "2,8", "--per-node", "1,4")
+    ended = workshop.measure(*few, *routines, *layouts, "--bytes", SIZES)
     sessions = workshop.home / "sessions"
     newest = max(sessions.iterdir(), key=lambda each: each.name)
     measured = arrange_sessions({"": load_summary(newest / "summary.json").results})
@@ -84,6 +85,7 @@ def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop:
     assert len(fit.segments) == 1
     assert fit.held_out == 3
     assert max(fit.errors.values()) < 0.01
-    (row,) = build_contention_tables(measured)[0].rows
-    assert row[3:5] == ("ring", "4")
-    assert row[7] == "1.00"  # flows inside a node share nothing in this model
+    rows = build_contention_tables(measured)[0].rows
+    assert {row[3] for row in rows} == {"i with i+P/2"}
+    # four pairs on the link between two nodes have a quarter of it each; one pair has all
+    assert {row[4]: row[7] for row in rows} == {"2": "1.00", "8": "0.25"}
