@@ -185,6 +185,7 @@ def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
         check = SimpleNamespace(
             layout="2x2",
             program="mpicost",
+            family="",
             number=number,
             valid_prog_environs=["+mpi"],
             measures_on=lambda _: True,
