@@ -6,7 +6,6 @@ interrupted is measured again.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ from postprocess.analyses.compare.facts import SideFacts
 from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.json_log import append_entry
 from postprocess.base.records import parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
@@ -220,14 +220,7 @@ def append_facts(path: Path, side: str, told: ToldFacts) -> None:
 
 
 def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(f"{json.dumps(entry, allow_nan=False)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+    append_entry(path, entry, "choose another --output")
 
 
 @dataclass(frozen=True)

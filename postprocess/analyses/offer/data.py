@@ -7,17 +7,15 @@ is taken out shows. Every figure of an offer is computed from the files below ``
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from postprocess.analyses.offer.layouts import MachineFacts
 from postprocess.analyses.offer.rules_data import TOLD
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.json_log import append_entry, truncate_unfinished_line
 from postprocess.base.records import Amount, Count, Text, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.base.toml_files import parse_toml
@@ -97,12 +95,15 @@ def locate_session(folder: Path, session: str) -> Path:
     return folder / SESSIONS / session
 
 
+ELSEWHERE = "choose another folder"
+
+
 def write_header(folder: Path, header: OfferHeader) -> None:
     """Begin ``passes.jsonl``.
 
     :raises UsageError: if it cannot be written
     """
-    _append(folder / PASSES, asdict(header))
+    append_entry(folder / PASSES, asdict(header), ELSEWHERE)
 
 
 def append_pass(folder: Path, done: OfferPass) -> None:
@@ -110,18 +111,7 @@ def append_pass(folder: Path, done: OfferPass) -> None:
 
     :raises UsageError: if it cannot be written
     """
-    _append(folder / PASSES, asdict(done))
-
-
-def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(f"{json.dumps(entry, allow_nan=False)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another folder") from None
+    append_entry(folder / PASSES, asdict(done), ELSEWHERE)
 
 
 def hash_last_line(folder: Path) -> str:
@@ -136,11 +126,7 @@ def hash_line(line: bytes) -> str:
 
 def truncate_unfinished_pass(folder: Path) -> None:
     """Cut off a line that was interrupted while it was written."""
-    path = folder / PASSES
-    data = files.read_regular(path)
-    end = data.rfind(b"\n") + 1
-    if end < len(data):
-        os.truncate(path, end)
+    truncate_unfinished_line(folder / PASSES)
 
 
 def read_offer(folder: Path) -> StoredOffer:
