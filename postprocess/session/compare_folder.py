@@ -9,6 +9,7 @@ from postprocess.analyses.compare import data, history_page, page
 from postprocess.analyses.compare.data import ComparisonHeader, StoredComparison
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
+from postprocess.base.json_log import truncate_unfinished_line
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 
@@ -36,7 +37,7 @@ def find_or_begin(
     if found is None:
         data.write_header(path, asked)
         return path, data.read_comparison(path)
-    data.truncate_unfinished_line(found)
+    truncate_unfinished_line(found)
     stored = data.read_comparison(found)
     if other := find_other_demand(stored.header, asked):
         raise UsageError(f"{found}: was begun with other {other}; choose another --output")

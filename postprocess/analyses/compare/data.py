@@ -6,7 +6,6 @@ interrupted is measured again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -290,14 +289,6 @@ def read_comparison(path: Path) -> StoredComparison:
         tuple(fingerprints),
         effects[-1] if effects else None,
     )
-
-
-def truncate_unfinished_line(path: Path) -> None:
-    """Cut off a line that was interrupted while it was written, so that the next one begins a line."""
-    data = files.read_regular(path)
-    end = data.rfind(b"\n") + 1
-    if end < len(data):
-        os.truncate(path, end)
 
 
 def _read_looks(entry: Mapping[str, Any]) -> tuple[int, ...]:

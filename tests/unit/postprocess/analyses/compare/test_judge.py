@@ -21,6 +21,7 @@ from postprocess.analyses.compare.data import (
 from postprocess.analyses.compare.judge import Comparison, Decision, judge_comparison
 from postprocess.analyses.compare.order import draw_block
 from postprocess.analyses.compare.text import format_comparison_text
+from postprocess.base.json_log import truncate_unfinished_line
 
 BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
 CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"
@@ -135,7 +136,7 @@ def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> N
     with path.open("a") as file:
         file.write('{"record": "pass", "blo')
     assert data.read_comparison(path) == stored
-    data.truncate_unfinished_line(path)
+    truncate_unfinished_line(path)
     assert path.read_bytes().endswith(b"\n")
 
 
