@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -18,35 +20,6 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
-from postprocess.commands import (
-    accept,
-    agree,
-    alarms,
-    calibrate,
-    compare,
-    doctor,
-    dossier,
-    drift,
-    export,
-    guidelines,
-    import_reports,
-    links,
-    lint,
-    list_cases,
-    load,
-    mirror,
-    nightly,
-    offer,
-    papers,
-    references,
-    report,
-    run,
-    selftest,
-    setup,
-    site,
-    tests,
-    where,
-)
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXAMPLE = "./plumbline nightly"
@@ -55,43 +28,61 @@ INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
 
-#: In the order of ``--help``.
-COMMANDS: dict[str, ModuleType] = {
-    "nightly": nightly,
-    "run": run,
-    "calibrate": calibrate,
-    "compare": compare,
-    "dossier": dossier,
-    "offer": offer,
-    "accept": accept,
-    "links": links,
-    "agree": agree,
-    "guidelines": guidelines,
-    "import": import_reports,
-    "drift": drift,
-    "selftest": selftest,
-    "list": list_cases,
-    "setup": setup,
-    "doctor": doctor,
-    "mirror": mirror,
-    "report": report,
-    "export": export,
-    "load": load,
-    "papers": papers,
-    "references": references,
-    "lint": lint,
-    "alarms": alarms,
-    "site": site,
-    "where": where,
-    "test": tests,
+#: The module of each command, in the order of ``--help``.
+COMMANDS: dict[str, str] = {
+    "nightly": "nightly",
+    "run": "run",
+    "calibrate": "calibrate",
+    "compare": "compare",
+    "dossier": "dossier",
+    "offer": "offer",
+    "accept": "accept",
+    "links": "links",
+    "agree": "agree",
+    "guidelines": "guidelines",
+    "import": "import_reports",
+    "drift": "drift",
+    "selftest": "selftest",
+    "list": "list_cases",
+    "setup": "setup",
+    "doctor": "doctor",
+    "mirror": "mirror",
+    "report": "report",
+    "export": "export",
+    "load": "load",
+    "papers": "papers",
+    "references": "references",
+    "lint": "lint",
+    "alarms": "alarms",
+    "site": "site",
+    "where": "where",
+    "test": "tests",
 }
 
 
-def build_parser() -> Parser:
-    """Create the parser of the whole command line."""
+def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType]:
+    """Import the modules of some commands. All of them take seconds, for the libraries they use."""
+    return {name: import_module(f"postprocess.commands.{COMMANDS[name]}") for name in names}
+
+
+def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
+    """Create the parser of the command line, with these commands."""
     parser = Parser(prog="plumbline", description=DESCRIPTION, example=EXAMPLE, fails=FAILS)
-    add_commands(parser, "name", COMMANDS)
+    add_commands(parser, "name", load_commands(names))
     return parser
+
+
+def parse_words(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line by the parser of its command alone; the whole one knows what is wrong with it.
+
+    :raises UsageError: for words that no command takes
+    """
+    if words and words[0] in COMMANDS:
+        try:
+            return build_parser(words[:1]).parse_args(words)
+        except UsageError:
+            pass
+    return build_parser().parse_args(words)
 
 
 def exit_on_signal(number: int, _: object) -> None:
@@ -104,10 +95,11 @@ def exit_on_signal(number: int, _: object) -> None:
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. An error is one line, never a traceback."""
     signal.signal(signal.SIGTERM, exit_on_signal)
+    words = sys.argv[1:] if words is None else words
     try:
-        check_texts([*(sys.argv[1:] if words is None else words), work, source])
+        check_texts([*words, work, source])
         check_folders([work, source])
-        arguments = build_parser().parse_args(words)
+        arguments = parse_words(words)
         place = WorkDirectory(Path(work), Path(source))
         check_outputs(place, arguments)
         return arguments.run(place, arguments)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import subcommands
-from postprocess.main import COMMANDS, build_parser, main
+from postprocess.main import build_parser, load_commands, main
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
@@ -58,7 +58,7 @@ def called(does: Callable[[argparse.Namespace], int] = lambda _: 0) -> Iterator[
         return run
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in modules(COMMANDS):
+        for module in modules(load_commands()):
             patch.setattr(module, "run", instead(module))
         yield calls
 
@@ -76,12 +76,24 @@ def run(*words: str, work: str = "/nonexistent") -> tuple[int, str]:
 
 def test_no_command_starts_with_all_of_scipy() -> None:
     """It takes as long as all other packages together, and ReFrame starts the checks anew in every pass."""
-    told = (
-        "import postprocess.main, sys; print(*{'scipy.stats', 'scipy.optimize'} & set(sys.modules))"
-    )
+    loaded = list_loaded("load_commands()")
+    assert "scipy.special" in loaded
+    assert not {"scipy.stats", "scipy.optimize"} & loaded
+
+
+def test_a_command_loads_its_own_libraries_only() -> None:
+    """All of them take seconds: a command that draws nothing does not wait for what draws."""
+    loaded = list_loaded("parse_words(['where', 'mpicc', '--environment', 'mpich'])")
+    assert "postprocess.commands.where" in loaded
+    assert not {"postprocess.commands.offer", "matplotlib"} & loaded
+
+
+def list_loaded(call: str) -> set[str]:
+    """Modules that are loaded after a call of a function of the command line."""
+    told = f"import sys; from postprocess import main; main.{call}; print(*sys.modules)"
     command = [sys.executable, "-c", told]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    return set(done.stdout.split())
 
 
 def is_one_line(text: str) -> bool:
