@@ -22,15 +22,14 @@ from site_configs.programs import installed
 from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
+from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
-from site_configs.schema.partition_facts import REFERENCE_DAYS, UNLIMITED
+from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
 
-#: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
-PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 SIMULATED = "simgrid"  #: family of what passes for an MPI in simulated time
 
 

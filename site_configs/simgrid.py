@@ -21,7 +21,6 @@ from reframe.core.launchers import JobLauncher
 from postprocess.base import files
 from postprocess.base.shell_words import quote_word
 from site_configs.common import (
-    PLATFORM_HASH,
     SIMULATED,
     NotInstalledError,
     SiteError,
@@ -29,6 +28,7 @@ from site_configs.common import (
     only_looking,
     partition,
 )
+from site_configs.schema.variables import PLATFORM_HASH
 from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"

@@ -22,6 +22,7 @@ MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window", "loop")
 SESSION_GAP_MINUTES = 20  #: between launches of two sessions, unless a partition says otherwise
+REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.
 FOLLOW_FROM = {

@@ -9,12 +9,11 @@ from typing import Any
 
 from reframe.core.backends import getscheduler
 
-from site_configs.schema.fields import SESSION_GAP_MINUTES
+from site_configs.schema.fields import REFERENCE_DAYS, SESSION_GAP_MINUTES
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, Topology, layouts, list_boundary_counts
 from site_configs.topology.machine import read_machine
 
-REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
 NODES = re.compile(
     r"(\d+)_nodes?"

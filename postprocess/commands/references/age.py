@@ -29,7 +29,7 @@ from postprocess.references.catalog import read_provenance
 from postprocess.results import query
 from postprocess.results.schema import parse_run_json
 from postprocess.results.store import SUFFIX, read_session
-from site_configs.common import REFERENCE_DAYS
+from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.topology.machine import read_machine
 from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site

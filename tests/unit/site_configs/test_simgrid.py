@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs import simgrid
-from site_configs.schema.variables import SESSION
+from site_configs.schema.variables import PLATFORM_HASH, SESSION
 from site_configs.simgrid import (
     MEMORY,
     MEMORY_DEFAULT,
@@ -161,7 +161,7 @@ def test_a_platform_of_ones_own_can_be_a_machine(tmp_path: Path):
     assert variables[simgrid.PLATFORM] == f"'{file}'"
     file.write_text(file.read_text().replace("1.8us", "1.7us"))
     changed = dict(machine("mine", per_node=1, counts=[2, 4], platform=file)["env_vars"])
-    assert changed[simgrid.PLATFORM_HASH] != variables[simgrid.PLATFORM_HASH]
+    assert changed[PLATFORM_HASH] != variables[PLATFORM_HASH]
     assert entry["extras"]["layouts"] == [[2, 1], [4, 1]]
 
 
