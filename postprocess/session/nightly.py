@@ -31,7 +31,6 @@ from postprocess.judging.suspicion import find_suspect_nights
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
-from postprocess.model.mpicost import program_sort_key
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
@@ -41,7 +40,8 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.references.expected_failures import ExpectedFailure
 from postprocess.references.trial_count import describe_unusual_trials
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import find_program, make_plan, run_plan
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.builds import build_part, split_by_builds
 from postprocess.session.calibrate import calibrate_unknown
 from postprocess.session.context import (
     SessionContext,
@@ -82,6 +82,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         for line in describe_unusual_trials(planned):
             progress.say(line)
         parts = split_by_builds(context, planned)
+        build_part(context, session, planned, parts[0])
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned, catalog)
@@ -91,6 +92,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             results = apply_failures(results, failed, CALIBRATED)
             with progress.keeping("first verdicts"):
                 show_first_verdicts(context, session, finished, results)
+            build_part(context, session, planned, programs)
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
@@ -175,23 +177,6 @@ def judge_night(
                 for line in describe():
                     progress.note(line)
     return results
-
-
-def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
-    """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
-
-    That takes minutes, and nobody shall wait for it to see how the MPIs are.
-    """
-    programs = sorted({launch.program for launch in planned}, key=program_sort_key)
-    others = [name for name in programs if name != "mpicost"]
-    unbuilt = any(
-        find_program(context.work.root, launch) is None
-        for launch in planned
-        if launch.program in others
-        and launch.cases
-        and launch.environment in context.prepared.by_spack
-    )
-    return [["mpicost"], others] if unbuilt and others != programs else [programs]
 
 
 def calibrate_part(

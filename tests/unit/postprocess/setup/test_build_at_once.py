@@ -1,0 +1,68 @@
+"""Builds of several MPIs beside each other, by commands that stand for Spack's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from postprocess.base.processes import find_processes
+from postprocess.base.workdir import WorkDirectory
+from postprocess.setup import build_at_once as building
+from postprocess.setup.build_at_once import build_at_once
+from site_configs.schema.variables import SESSION
+from spack_envs.provide import Spack
+from tests.support.paths import ROOT
+
+MPIS = ("mpich-1", "mpich-2")
+SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
+
+#: Ends well once all builds have begun.
+MEET = """
+import pathlib, sys, time
+result = pathlib.Path(sys.argv[-1])
+result.touch()
+limit = time.monotonic() + 60
+while len(list(result.parent.glob("*.json"))) < 2 and time.monotonic() < limit:
+    time.sleep(0.01)
+print("all have begun:", len(list(result.parent.glob("*.json"))))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(building.os, "cpu_count", lambda: 2)
+    return tmp_path / "builds"
+
+
+def build_by(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build for two MPIs by a program in Python, which gets the words of the real one."""
+    monkeypatch.setattr(building, "start_module", lambda *_: [sys.executable, "-c", program])
+    build_at_once(WorkDirectory(folder.parent, ROOT), SPACK, MPIS, "osu", folder)
+
+
+def test_builds_run_beside_each_other(folder, monkeypatch):
+    build_by(MEET, folder, monkeypatch)
+    for name in MPIS:
+        assert (folder / f"{name}.osu.log").read_text() == "all have begun: 2\n"
+
+
+def test_build_that_fails_is_left_to_the_check_that_tells(folder, monkeypatch):
+    build_by("import sys; sys.exit('no such compiler')", folder, monkeypatch)
+    assert (folder / "mpich-2.osu.log").read_text() == "no such compiler\n"
+
+
+def test_interrupt_leaves_no_build_behind(folder, monkeypatch):
+    def interrupt() -> None:
+        while len(find_processes(SESSION, str(folder))) < len(MPIS):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        build_by("import time; time.sleep(600)", folder, monkeypatch)
+    assert not find_processes(SESSION, str(folder))
