@@ -28,7 +28,7 @@ from site_configs.common import (
     only_looking,
     partition,
 )
-from site_configs.schema.variables import PLATFORM_HASH
+from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"

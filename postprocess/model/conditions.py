@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
-from site_configs.schema.variables import PLATFORM_HASH
+from site_configs.schema.fields import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")

@@ -19,7 +19,7 @@ from postprocess.results.query import read_headlines
 from postprocess.results.schema import parse_run_json
 from postprocess.results.store import SUFFIX, list_sessions, read_session
 from postprocess.results.summary_file import load_summary
-from site_configs.schema.variables import PLATFORM_HASH
+from site_configs.schema.fields import PLATFORM_HASH
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 COLUMNS = ("key", "launch", "verdict", "reason", "value", "unit", "hosts", "provenance")

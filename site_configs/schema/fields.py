@@ -23,6 +23,8 @@ CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window", "loop")
 SESSION_GAP_MINUTES = 20  #: between launches of two sessions, unless a partition says otherwise
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
+#: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
+PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.
 FOLLOW_FROM = {

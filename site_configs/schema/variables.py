@@ -7,5 +7,3 @@ HOME = "PLUMBLINE_HOME"
 #: The session that Plumbline runs. It was told the site, so host names need not match. Whatever a session
 #: starts has this variable, and is found by it when it is left behind.
 SESSION = "PLUMBLINE_SESSION"
-#: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
-PLATFORM_HASH = "SMPI_PLATFORM_HASH"

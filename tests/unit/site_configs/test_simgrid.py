@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs import simgrid
-from site_configs.schema.variables import PLATFORM_HASH, SESSION
+from site_configs.schema.fields import PLATFORM_HASH
+from site_configs.schema.variables import SESSION
 from site_configs.simgrid import (
     MEMORY,
     MEMORY_DEFAULT,

@@ -15,7 +15,7 @@ from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
 from postprocess.references.comparability import Difference
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
-from site_configs.schema.variables import PLATFORM_HASH
+from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
 from tests.support.faults import Declared, plants
