@@ -15,7 +15,7 @@ from postprocess.session.context import SessionContext
 from postprocess.session.selftest_night import find_mpicost_prefix
 from site_configs.mpi.family import environment_name, is_prefix, split_release
 from site_configs.mpi.inventory import find_release
-from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
@@ -79,12 +79,7 @@ def read_declared_site(context: SessionContext) -> SiteReading:
 
     :raises UsageError: if it cannot be read
     """
-    reading = read_site(context.work, context.request.selection.site)
-    if reading.configuration is None:
-        raise UsageError(
-            f"{context.request.selection.site}: cannot be read; ./plumbline site check"
-        )
-    return reading
+    return read_usable_site(context.work, context.request.selection.site)
 
 
 def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:

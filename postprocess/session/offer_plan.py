@@ -22,7 +22,7 @@ from postprocess.model.session import Selection
 from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import SessionContext
-from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
 
@@ -32,9 +32,7 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
     :raises UsageError: if there are several, or the one chosen is not there
     """
     selection = context.request.selection
-    reading = read_site(context.work, selection.site)
-    if reading.configuration is None:
-        raise UsageError(f"{selection.site}: cannot be read; ./plumbline site check")
+    reading = read_usable_site(context.work, selection.site)
     found = {each.name: each for each in select_sound(reading, list_entries(reading, "partition"))}
     wanted = PARTITION.wanted(selection.choice) or tuple(found)
     if len(wanted) != 1 or wanted[0] not in found:

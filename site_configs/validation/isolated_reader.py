@@ -56,6 +56,20 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
         return parse_reading(files.read_text(result))
 
 
+def read_usable_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> SiteReading:
+    """Read a site file of which ReFrame can make a configuration.
+
+    :param only_looking: see :func:`read_site`
+    :raises UsageError: if it can make none, with the first fault of the file
+    """
+    reading = read_site(work, path, only_looking)
+    if reading.configuration is None:
+        faults = [each.text for each in reading.faults]
+        why = [*faults, reading.not_installed or "makes no configuration"][0]
+        raise UsageError(f"{path}: {why} (all that is wrong: ./plumbline site check {path})")
+    return reading
+
+
 def run_isolated(
     command: list[str], directory: Path, variables: Mapping[str, str], errors: Path
 ) -> tuple[int | None, list[str]]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 
-from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
@@ -32,7 +31,7 @@ from postprocess.results.store import SUFFIX, read_session
 from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.topology.machine import read_machine
 from site_configs.validation.catalog import locate_site_file
-from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.isolated_reader import read_usable_site
 
 SUMMARY = 1  #: version of the findings for programs
 COLUMNS = (
@@ -119,10 +118,7 @@ def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Par
     :raises UsageError: if the site file is none that can be used
     """
     path = locate_site_file(work.source, site)
-    reading = read_site(work, path, only_looking=True)
-    if reading.configuration is None:
-        fault = f": {reading.faults[0].text}" if reading.faults else ""
-        raise UsageError(f"{path}{fault}; ./plumbline site check {site}")
+    reading = read_usable_site(work, path, only_looking=True)
     return {
         (system["name"], partition["name"]): Partition(
             partition["extras"].get("reference_days", REFERENCE_DAYS),

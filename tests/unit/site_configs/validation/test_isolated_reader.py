@@ -9,7 +9,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from site_configs.validation import isolated_reader
-from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.isolated_reader import read_site, read_usable_site
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import OPENMPI, slurm, text_of
 from tests.support.faults import Declared, plants
@@ -58,6 +58,16 @@ def test_a_site_is_read_as_it_is_and_in_no_session(work, path, monkeypatch):
     ask(monkeypatch, only_looking=True)
     system = read_site(work, path).configuration["systems"][0]
     assert system["hostnames"] == ["login\\d+"] and system["modules_system"] == "lmod"
+
+
+def test_a_site_that_makes_no_configuration_is_refused_with_its_first_fault(work, path):
+    path.write_text(text_of(slurm(CRAY, OPENMPI)).replace("topology=", "topologie="))
+    told = read_site(work, path)
+    assert told.configuration is None
+    with pytest.raises(UsageError) as refused:
+        read_usable_site(work, path)
+    fault = f"{path}: {told.faults[0].text} (all that is wrong: ./plumbline site check {path})"
+    assert str(refused.value) == fault
 
 
 def is_running(process: int) -> bool:
