@@ -17,7 +17,7 @@ from postprocess.analyses.offer.check_offer import check_offer, open_offer
 from postprocess.analyses.offer.data import PASSES, RULES, TELL
 from postprocess.analyses.offer.evidence import MeasuredRow
 from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.pages import (
+from postprocess.analyses.offer.protocol import (
     describe_status,
     find_status,
     tabulate_acceptance,

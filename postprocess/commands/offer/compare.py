@@ -6,13 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.pages import (
+from postprocess.analyses.offer.comparison_page import (
     describe_best,
     tabulate_rows,
     tabulate_scores,
     write_comparison,
 )
+from postprocess.analyses.offer.official import hash_own_source
 from postprocess.analyses.offer.rank import RankedOffer, compare_offers, rank_offer
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.whole_check import opened_archive

@@ -16,7 +16,7 @@ from postprocess.analyses.offer.commitments import (
 )
 from postprocess.analyses.offer.data import COMMITMENTS, RULES
 from postprocess.analyses.offer.form import Cell, FormRow, build_form, show
-from postprocess.analyses.offer.pages import FORM_HTML, write_form_page
+from postprocess.analyses.offer.form_page import FORM_HTML, write_form_page
 from postprocess.analyses.offer.rules_data import hash_rules
 from postprocess.analyses.offer.spreadsheet import CSV, XLSX, format_csv, read_form, write_xlsx
 from postprocess.analyses.offer.violations import describe_violations, is_rejected

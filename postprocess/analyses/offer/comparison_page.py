@@ -1,0 +1,188 @@
+"""Offers side by side, as page, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from postprocess.analyses.offer.rank import OfferComparison
+from postprocess.base.files import write_output, write_summary
+from postprocess.base.formats import DASH, factor, format_percent, number, plural, size
+from postprocess.base.text_table import TextTable
+from postprocess.report import templating
+from postprocess.report.svg import MUTED, SERIES, apply_style, render_inline_svg
+
+SCHEMA = 1
+COMPARE = ("offers.html", "offers.csv", "offers.json")
+MISSING = "missing"
+
+
+def write_comparison(folder: Path, found: OfferComparison) -> Path:
+    """Write offers side by side as HTML, CSV and JSON.
+
+    :raises UsageError: if they cannot be written
+    """
+    html, table, data = (folder / name for name in COMPARE)
+    best = found.scores[0]
+    responsive = sum(score.is_responsive for score in found.scores)
+    context = {
+        "good": best.is_responsive,
+        "headline": f"{responsive} of {plural(len(found.scores), 'offer')} responsive; {describe_best(found)}",
+        "kicker": f"offers · {found.rules.title}",
+        "facts": [
+            f"figure of merit: {found.rules.merit} of ratios over {found.common} of "
+            f"{plural(len(found.rows), 'row')} that all offers have"
+        ],
+        "tables": (tabulate_scores(found), *tabulate_rows(found)),
+        "notes": [
+            "A ratio: times as fast as the buyer's reference system; without one, as the slowest offer.",
+            "Missing is worst: it keeps no row, its smallest ratio is 0. Means are over rows that all have.",
+            "Projected values stand apart, and count for nothing.",
+        ],
+        "pictures": (found,),
+    }
+    page = templating.render_html_template("offer.html.j2", context, draw=draw_families)
+    templating.write_pages({html: page})
+    write_output(table, format_comparison_csv(found))
+    write_summary(data, build_comparison_json(found))
+    return html
+
+
+def describe_best(found: OfferComparison) -> str:
+    """Describe the offer that comes first."""
+    score = found.scores[0]
+    return f"first: {score.name}, merit {factor(score.merit)}"
+
+
+def tabulate_scores(found: OfferComparison) -> TextTable:
+    """Tabulate what each offer comes to."""
+    families = sorted({name for score in found.scores for name in score.families})
+    rows = tuple(
+        (
+            score.name,
+            "yes" if score.is_responsive else "no",
+            str(score.violations),
+            f"{score.must_kept} of {score.must_rows}",
+            format_percent(score.should),
+            factor(score.merit),
+            factor(score.worst),
+            *(factor(score.families.get(name)) for name in families),
+        )
+        for score in found.scores
+    )
+    heads = ("responsive", "violations", "must", "should", "merit", "worst", *families)
+    return TextTable("Offers, the best first", ("offer",), heads, rows)
+
+
+def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
+    """Tabulate commitments, ratios and projections."""
+    committed, ratios, projected = [], [], []
+    for row in found.rows:
+        label = (row.case.name, row.case.demand, size(row.bytes))
+        known = number(row.reference, row.unit) if row.reference else DASH
+        unit = "us" if row.unit == "s" else row.unit
+        cells = [
+            MISSING if value is None else number(value, row.unit) + ("" if kept else " !")
+            for value, kept in zip(row.committed, row.kept, strict=True)
+        ]
+        committed.append((*label, unit, known, *cells))
+        ratios.append((*label, *(MISSING if each is None else factor(each) for each in row.ratios)))
+        if any(row.projected):
+            projected.append((*label, *(number(each, row.unit) for each in row.projected)))
+    labels = ("case", "demand", "size")
+    tables = [
+        TextTable(
+            "Committed (! beyond the limit)",
+            labels,
+            ("unit", "reference system", *found.names),
+            tuple(committed),
+        ),
+        TextTable("Ratios", labels, found.names, tuple(ratios)),
+    ]
+    if projected:
+        tables.append(TextTable("Projected", labels, found.names, tuple(projected)))
+    return tuple(tables)
+
+
+def format_comparison_csv(found: OfferComparison) -> str:
+    """Format offers side by side as CSV: a line for each row and offer."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    heads = ("offer", "case", "demand", "bytes", "unit", "reference", "committed", "projected")
+    writer.writerow((*heads, "ratio", "kept"))
+    for row in found.rows:
+        for place, name in enumerate(found.names):
+            values = row.reference, row.committed[place], row.projected[place], row.ratios[place]
+            one, two, three, four = ("" if each is None else each for each in values)
+            writer.writerow(
+                (
+                    name,
+                    row.case.name,
+                    row.case.demand,
+                    row.bytes,
+                    row.unit,
+                    one,
+                    two,
+                    three,
+                    four,
+                    int(row.kept[place]),
+                )
+            )
+    return stream.getvalue()
+
+
+def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
+    """Build offers side by side for programs."""
+    return {
+        "schema": SCHEMA,
+        "kind": "offers",
+        "title": found.rules.title,
+        "common_rows": found.common,
+        "offers": [{**asdict(score), "responsive": score.is_responsive} for score in found.scores],
+        "rows": [
+            {
+                "case": row.case.name,
+                "demand": row.case.demand,
+                "bytes": row.bytes,
+                "unit": row.unit,
+                "reference": row.reference,
+                "committed": dict(zip(found.names, row.committed, strict=True)),
+                "projected": dict(zip(found.names, row.projected, strict=True)),
+                "ratios": dict(zip(found.names, row.ratios, strict=True)),
+            }
+            for row in found.rows
+        ],
+    }
+
+
+@apply_style
+def draw_families(found: OfferComparison) -> str:
+    """Draw the geometric means of each offer by routine."""
+    families = sorted({name for score in found.scores for name in score.families})
+    figure = Figure(figsize=(8.5, 0.6 + 0.28 * max(len(families), 1) * len(found.scores)))
+    axes = figure.subplots()
+    height = 0.8 / len(found.scores)
+    for place, score in enumerate(found.scores):
+        spots = [
+            line + (place - (len(found.scores) - 1) / 2) * height for line in range(len(families))
+        ]
+        values = [score.families.get(name, 0.0) for name in families]
+        axes.barh(spots, values, height * 0.9, color=SERIES[place % len(SERIES)], label=score.name)
+    axes.set_yticks(range(len(families)), families)
+    axes.invert_yaxis()
+    axes.axvline(1.0, color=MUTED, linewidth=0.8)
+    axes.set_xlabel("times as fast as the reference system, or the slowest offer")
+    if families:
+        axes.legend(frameon=False, loc="lower right", fontsize=9)
+    figure.tight_layout()
+    told = "; ".join(
+        f"{score.name}: "
+        + ", ".join(f"{name} {value:.2f}" for name, value in score.families.items())
+        for score in found.scores
+    )
+    return render_inline_svg(figure, f"geometric means by routine: {told}")

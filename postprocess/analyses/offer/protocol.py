@@ -1,0 +1,203 @@
+"""The protocol of an acceptance, as page, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from postprocess.analyses.offer.accept import Acceptance, JudgedRow
+from postprocess.analyses.offer.rules_data import Rules
+from postprocess.analyses.offer.violations import Violation, is_rejected
+from postprocess.base.files import write_output, write_summary
+from postprocess.base.formats import DASH, format_percent, number, plural, quantity
+from postprocess.base.text_table import TextTable
+from postprocess.report import templating
+from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
+from postprocess.stats.acceptance import OperatingCharacteristic
+
+SCHEMA = 1
+ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json")
+
+
+def write_protocol(
+    folder: Path,
+    title: str,
+    rules: Rules,
+    found: Acceptance,
+    facts: Sequence[str],
+    violations: Sequence[Violation],
+) -> Path:
+    """Write the protocol of an acceptance as HTML, CSV and JSON.
+
+    :raises UsageError: if it cannot be written
+    """
+    html, table, data = (folder / name for name in ACCEPT)
+    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
+    status = find_status(found, violations)
+    context = {
+        "good": status == 0,
+        "headline": f"{describe_status(status)}: {counts or 'nothing is committed'}",
+        "kicker": f"acceptance · {title}",
+        "facts": [*facts, *describe_risks(rules, found)],
+        "tables": (tabulate_acceptance(found), tabulate_violations(violations)),
+        "notes": [
+            "met: the confidence limit is within the commitment times its tolerance; missed: it is beyond.",
+            "A row that was not run is missed. An undecided row says how many launches more would decide.",
+        ],
+        "pictures": (found.characteristic,),
+    }
+    page = templating.render_html_template("offer.html.j2", context, draw=draw_characteristic)
+    templating.write_pages({html: page})
+    write_output(table, format_acceptance_csv(found))
+    write_summary(data, build_acceptance_json(rules, found, violations))
+    return html
+
+
+def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
+    """Find the exit status: a run rule that was broken is no acceptance, whatever the rows say."""
+    return 1 if is_rejected(violations) else found.status
+
+
+def describe_status(status: int) -> str:
+    """Describe the outcome in a word."""
+    return {0: "Accepted", 1: "Not accepted"}.get(status, "Undecided")
+
+
+def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
+    """Describe both risks of a row, as the operating characteristic has them."""
+    drawn, tolerance = found.characteristic, rules.tolerance
+    beyond = tolerance + 0.1
+    slow = drawn.met[nearest(drawn, beyond)]
+    own = drawn.missed[nearest(drawn, 0.0)]
+    looks = ", ".join(map(str, found.looks))
+    return [
+        f"each row is looked at after {looks} launches; a machine just within the tolerance of "
+        f"{format_percent(tolerance)} is missed with {format_percent(rules.risk.good_failed)} at most, one "
+        f"just beyond it met with at most {format_percent(rules.risk.slow_accepted)}",
+        f"with launches that differ by {format_percent(found.spread)}: a machine as committed is missed with "
+        f"{own:.1%}, one {format_percent(beyond)} slower met with {slow:.1%}",
+    ]
+
+
+def nearest(drawn: OperatingCharacteristic, slower: float) -> int:
+    """Return the place of the point nearest to a slowdown."""
+    return min(range(len(drawn.slower)), key=lambda n: abs(drawn.slower[n] - slower))
+
+
+def describe_row_verdict(row: JudgedRow) -> str:
+    """Describe a verdict, with what would decide."""
+    more = row.found.launches_more
+    return (
+        f"{row.found.verdict} ({plural(more, 'launch', 'es')} more)"
+        if more
+        else str(row.found.verdict)
+    )
+
+
+def tabulate_acceptance(found: Acceptance) -> TextTable:
+    """Tabulate the rows of an acceptance."""
+    rows = tuple(
+        (
+            row.key.key,
+            row.demand,
+            describe_row_verdict(row),
+            quantity(row.committed, row.unit),
+            quantity(row.limit, row.unit),
+            quantity(row.value, row.unit),
+            f"{number(row.bounds[0], row.unit)} to {number(row.bounds[1], row.unit)}"
+            if row.bounds
+            else DASH,
+            str(row.launches),
+        )
+        for row in found.rows
+    )
+    heads = ("verdict", "committed", "with tolerance", "measured", "confidence", "launches")
+    return TextTable("Rows", ("row", "demand"), heads, rows)
+
+
+def tabulate_violations(found: Sequence[Violation]) -> TextTable:
+    """Tabulate violations of run rules."""
+    rows = tuple((each.code.word, each.place, f"{each.text}; {each.code.fix}") for each in found)
+    return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
+
+
+def format_acceptance_csv(found: Acceptance) -> str:
+    """Format the rows of an acceptance as CSV."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(
+        ("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more")
+    )
+    for row in found.rows:
+        more = row.found.launches_more
+        cells = row.committed, row.limit, "" if row.value is None else row.value
+        writer.writerow(
+            (
+                row.key.key,
+                row.demand,
+                str(row.found.verdict),
+                row.unit,
+                *cells,
+                row.launches,
+                "" if more is None else more,
+            )
+        )
+    return stream.getvalue()
+
+
+def build_acceptance_json(
+    rules: Rules, found: Acceptance, violations: Sequence[Violation]
+) -> dict[str, Any]:
+    """Build the protocol for programs."""
+    return {
+        "schema": SCHEMA,
+        "kind": "acceptance",
+        "title": rules.title,
+        "status": find_status(found, violations),
+        "counts": found.counts,
+        "risk": asdict(rules.risk),
+        "looks": list(found.looks),
+        "spread": found.spread,
+        "characteristic": asdict(found.characteristic),
+        "rows": [
+            {
+                "row": row.key.key,
+                "demand": row.demand,
+                "verdict": str(row.found.verdict),
+                "launches_more": row.found.launches_more,
+                "unit": row.unit,
+                "committed": row.committed,
+                "limit": row.limit,
+                "measured": row.value,
+                "launches": row.launches,
+            }
+            for row in found.rows
+        ],
+        "violations": [each.as_entry() for each in violations],
+    }
+
+
+@apply_style
+def draw_characteristic(drawn: OperatingCharacteristic) -> str:
+    """Draw the operating characteristic of a row."""
+    figure = Figure(figsize=(8.5, 3.4))
+    axes = figure.subplots()
+    slower = [100 * each for each in drawn.slower]
+    axes.plot(slower, [100 * each for each in drawn.met], color=GOOD, linewidth=2, label="met")
+    axes.plot(slower, [100 * each for each in drawn.missed], color=BAD, linewidth=2, label="missed")
+    undecided = [100 * (1 - a - b) for a, b in zip(drawn.met, drawn.missed, strict=True)]
+    axes.plot(slower, undecided, color=MUTED, linewidth=1.2, linestyle="--", label="undecided")
+    axes.set_xlabel("slower than committed, %")
+    axes.set_ylabel("probability, %")
+    axes.grid(True)
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    return render_inline_svg(
+        figure, "operating characteristic: probability of met, missed, undecided"
+    )
