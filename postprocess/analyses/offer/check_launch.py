@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from postprocess.analyses.offer.check_flags import find_changed_flags
 from postprocess.analyses.offer.data import ToldFacts
 from postprocess.analyses.offer.evidence import LaunchEvidence
 from postprocess.analyses.offer.physics import list_speed_limits
@@ -65,6 +66,7 @@ def check_launch(
     yield from check_binding(each, records)
     yield from check_facts(each, records)
     yield from check_source(each, records, rules, told, official)
+    yield from check_flags(each, records, rules)
     yield from check_iterations(each, rules)
     yield from check_speed(each, records, told)
 
@@ -183,6 +185,23 @@ def check_source(
     if not allows(rules, each.done.category, "patch"):
         category = each.done.category
         yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, f"{category} allows no patch")
+
+
+def check_flags(each: LaunchEvidence, records: Records, rules: Rules) -> Iterator[Violation]:
+    """Check that a program was compiled as published, where its category does not allow other flags."""
+    launch, category = each.launch, each.done.category
+    if launch.exact or allows(rules, category, "flags"):
+        return
+    built = find_build(each)
+    own = records.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
+    flags = own or (built.flags if built else "")
+    changed = find_changed_flags(launch.program, flags, bool(built and "/" in built.spec))
+    if changed is None:
+        what = f"nothing tells the compiler flags of {launch.program}, and {category} allows none"
+        yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
+    elif changed:
+        what = f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
+        yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, what)
 
 
 def allows(rules: Rules, name: str, change: Change) -> bool:

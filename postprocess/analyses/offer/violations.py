@@ -45,6 +45,11 @@ class Code(Enum):
     )
     PATCH_MISSING = ("patch-missing", True, "keep the patch below patches/")
     CHANGE_NOT_ALLOWED = ("change-not-allowed", True, "measure it in a category that allows it")
+    FLAGS_UNCHECKED = (
+        "flags-unchecked",
+        False,
+        "build it by Spack, or ask the bidder for its flags",
+    )
     FEW_LAUNCHES = ("few-launches", True, "offer run goes on where it stopped")
     FEW_ITERATIONS = ("few-iterations", True, "repeat each launch as often as the rules ask")
     ROW_MISSING = ("row-missing", True, "offer run measures it, where the machine can")

@@ -74,6 +74,11 @@ def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
     return lambda folder: [change(path) for path in session_of(folder).glob(pattern)]
 
 
+def built(old: str, new: str) -> Forge:
+    """Changes what the first pass tells of the build of OSU."""
+    return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
+
+
 def faster(folder: Path) -> None:
     """Takes a megabyte from every time of the first launch: the records stay whole."""
     from tests.support.factories import record
@@ -127,6 +132,9 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.TOLD_DAMAGED, "no number", text(TELL, "200.0", '"fast"')),
     (Code.CATEGORY_UNKNOWN, "own category", lambda f: edit_pass(f, category="tuned")),
     (Code.CHANGE_NOT_ALLOWED, "a variable", lambda f: edit_pass(f, **OTHER)),
+    (Code.CHANGE_NOT_ALLOWED, "a flag", run(compiler_flags="-O3 -march=native -std=c11")),
+    (Code.CHANGE_NOT_ALLOWED, "a flag of OSU", built("-O2", "-O2 -ffast-math")),
+    (Code.FLAGS_UNCHECKED, "no flags", built("-O2", "unknown")),
     (Code.PASS_TAKEN_OUT, "a pass dropped", drop_pass),
     (Code.SESSION_MISSING, "no files", lambda f: shutil.rmtree(session_of(f))),
     (Code.SESSION_UNLISTED, "files without a pass", lambda f: (f / "sessions" / "x").mkdir()),
@@ -170,23 +178,9 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.RANKS_DIFFER, "on one rank", run(interposed_elsewhere={"rank": 1, "interposed": OBJECT})),
     (Code.DELAYED, "the delay library", run(environment={"PLUMBLINE_DELAY_PLANTED": "1"})),
     (Code.SOURCE_OTHER, "another source", run(source_hash="f" * 16)),
-    (
-        Code.SOURCE_OTHER,
-        "another OSU",
-        raw(
-            "programs/*/osu.json",
-            lambda p: p.write_text(p.read_text().replace("official", "mirror")),
-        ),
-    ),
+    (Code.SOURCE_OTHER, "another OSU", built("official", "mirror")),
     (Code.BUILD_UNKNOWN, "no build", raw("programs/*/osu.json", lambda p: p.unlink())),
-    (
-        Code.BUILD_UNKNOWN,
-        "no lock",
-        raw(
-            "programs/*/osu.json",
-            lambda p: p.write_text(p.read_text().replace("cmake", "osu@7.4/abc")),
-        ),
-    ),
+    (Code.BUILD_UNKNOWN, "no lock", built("cmake", "osu@7.4/abc")),
     (Code.PATCH_MISSING, "a patch named", lambda f: (f / TELL).write_text(PATCH)),
     (Code.FEW_ITERATIONS, "fewer trials", text(RULES, "mpicost = 51", "mpicost = 99")),
     (Code.FEW_LAUNCHES, "more are asked for", text(RULES, "launches = 5", "launches = 6")),
@@ -254,6 +248,13 @@ def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
         (folder / "patches").mkdir()
         (folder / "patches" / "a.patch").write_text("+ faster")
         run(source_hash="f" * 16)(folder)
+        assert set(codes(folder)) == wanted
+
+
+def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
+    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
+        folder = make_offer(tmp_path / category, category=category)
+        run(compiler_flags="-Ofast -std=c11")(folder)
         assert set(codes(folder)) == wanted
 
 
