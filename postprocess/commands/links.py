@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from postprocess.analyses.links.check import check_launch
 from postprocess.analyses.links.data import (
-    STATISTICS,
+    MEASURES,
     PairSweep,
     build_sweeps,
-    find_unplayed_pairs,
     list_rank_hosts,
     write_pair_trials,
 )
@@ -50,7 +49,7 @@ from postprocess.cli.parser import HOW, OUTPUT, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
-from postprocess.model.launch import FinishedLaunch, fail_launch
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.mpicost import TOURNAMENT, WARM
 from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Request, Selection, Session
@@ -66,7 +65,6 @@ from postprocess.session.finish import (
 )
 
 TAG = "links"
-MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
 
 HELP = "Measure all pairs of nodes; name slow nodes and slow links."
 EXAMPLE = "./plumbline links --site mycluster --nodes 16"
@@ -199,35 +197,6 @@ def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> N
             f"{partition} with {environment}: {nodes} nodes, {nodes * (nodes - 1) // 2} pairs, "
             f"{plural(len(here), 'launch', 'es')} of {trials} trials"
         )
-
-
-def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
-    """Return the launch; failed if data was wrong, a rank's node is unknown, or cases were skipped."""
-    if not finished.outcome.records:
-        return finished
-    if finished.wrong:
-        reason = next(iter(finished.wrong.values()))
-        return replace(finished, outcome=fail_launch(Verdict.INCORRECT, reason))
-    if problem := describe_misplaced_ranks(finished.run):
-        return replace(finished, outcome=fail_launch(Verdict.INCORRECT, problem))
-    if skips := finished.launch.skips:
-        reason = f"{skips[0].reason}; choose fewer --nodes"
-        return replace(finished, outcome=fail_launch(Verdict.INCOMPLETE, reason))
-    if missing := find_unplayed_pairs(finished):
-        reason = f"pairs missing in launch {finished.launch.number}: {format_pairs(missing)}"
-        return replace(finished, outcome=fail_launch(Verdict.INCOMPLETE, reason))
-    return finished
-
-
-def describe_misplaced_ranks(run: Mapping[str, Any]) -> str:
-    """Describe what is wrong with the ranks of a run record; empty if each has a node of its own."""
-    try:
-        names = list_rank_hosts(run)
-    except (KeyError, TypeError) as error:
-        return f"the run record does not say where each rank ran: ranks: {error}"
-    if len(set(names)) < len(names) or len(names) != run["processes"]:
-        return f"{len(names)} ranks on {plural(len(set(names)), 'node')}: one on each is needed"
-    return ""
 
 
 def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> list[SweepReport]:

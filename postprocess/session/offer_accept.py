@@ -13,7 +13,7 @@ from postprocess.analyses.offer.accept import (
     list_undecided,
     open_categories,
 )
-from postprocess.analyses.offer.check_offer import check_offer, open_offer
+from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.data import PASSES, RULES, TELL
 from postprocess.analyses.offer.evidence import MeasuredRow
 from postprocess.analyses.offer.official import hash_own_source
@@ -21,11 +21,12 @@ from postprocess.analyses.offer.protocol import (
     describe_status,
     find_status,
     tabulate_acceptance,
+    tabulate_links,
     write_protocol,
 )
 from postprocess.analyses.offer.rules_data import Rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
-from postprocess.analyses.offer.violations import Code, Violation
+from postprocess.analyses.offer.violations import Violation
 from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
 from postprocess.base import files
 from postprocess.base.errors import UsageError
@@ -36,14 +37,18 @@ from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.session import Request
 from postprocess.session.context import SessionContext, open_session_context
+from postprocess.session.offer_acceptance_check import (
+    LINKS,
+    MEASURED,
+    OFFERED,
+    judge_measured,
+)
+from postprocess.session.offer_links import measure_links
 from postprocess.session.offer_plan import plan_on_site
 from postprocess.session.offer_run import OfferBench, OfferDemand, begin_folder
 from postprocess.stats.acceptance import choose_acceptance_looks
 
 MODE = "accept"
-OFFERED, MEASURED = "offer", "measured"  #: folders of an acceptance
-#: What rows say themselves.
-TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
 
 
 @dataclass(frozen=True)
@@ -67,12 +72,12 @@ def run_acceptance(
     """
     official = hash_own_source(work.source)
     checked = open_committed(demand, official, progress)
-    measured = demand.folder / MEASURED
     with work.held():
         context = open_session_context(work, request, progress)
         for category in open_categories(checked.offer, kept_of(checked)):
             measure_category(context, checked, demand, category)
-    found, violations = judge_measured(checked, measured, official)
+        measure_all_pairs(context, checked, demand)
+    found, violations = judge_measured(checked, demand.folder, official)
     status = conclude(checked, demand, found, violations, progress)
     if demand.key:
         path = demand.folder.with_name(f"{demand.folder.name}.tar")
@@ -134,6 +139,21 @@ def measure_category(
         )
 
 
+def measure_all_pairs(
+    context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand
+) -> None:
+    """Measure all pairs of nodes where rules ask for them, with the MPI of the first row that was measured."""
+    rules = checked.offer.rules
+    known = [row.key.environment for row in open_offer(demand.folder / MEASURED).rows]
+    if rules.links is None or not known:
+        return
+    plan = plan_on_site(context, rules, demand.nics)
+    path = checked.offer.stored.folder / RULES
+    asked = OfferDemand(path, demand.folder / LINKS, "baseline", demand.nics, MODE)
+    begin_folder(context, asked, plan)
+    measure_links(OfferBench(context, rules, plan, asked), rules.links, known[0])
+
+
 def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:
     """Find the variables with which a category was measured."""
     own = [each for each in checked.offer.stored.passes if each.category == category]
@@ -177,16 +197,6 @@ def next_looks(
     return found
 
 
-def judge_measured(
-    checked: CheckedOffer, measured: Path, official: str
-) -> tuple[Acceptance, list[Violation]]:
-    """Judge what was measured, and check it by the same run rules."""
-    offer = open_offer(measured)
-    violations = [each for each in check_offer(offer, official) if each.code not in TOLD_BY_ROWS]
-    rules = checked.offer.rules
-    return judge_delivery(rules, checked.offer.rows, kept_of(checked), offer.rows), violations
-
-
 def conclude(
     checked: CheckedOffer,
     demand: AcceptanceDemand,
@@ -202,11 +212,12 @@ def conclude(
         f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
     ]
     page = write_protocol(demand.folder, offer.rules.title, offer.rules, found, facts, violations)
-    print(render_text(tabulate_acceptance(found)), end="", flush=True)
+    for table in (tabulate_acceptance(found), *tabulate_links(found)):
+        print(render_text(table), end="", flush=True)
     for each in violations:
         progress.note(each.format())
     status = find_status(found, violations)
-    rows = plural(len(found.rows), "row")
+    rows = plural(len(found.verdicts), "row")
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
     progress.say(f"{describe_status(status)}: of {rows}, {counts or 'none'}; {page}")
     return status

@@ -12,7 +12,6 @@ from postprocess.calibration.ledger import (
     collect_launches,
     locate_ledger,
 )
-from postprocess.model.launch import FinishedLaunch
 from spack_envs.programs import read_program
 
 
@@ -28,7 +27,12 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
                 continue
             header = CalibrationHeader(done.session, done.set_env)
             own = [each for each in offer.evidence if each.done.number == done.number]
-            finished = [finish_launch(each) for each in own]
+            finished = [
+                each.finish(
+                    read_program(each.session, each.launch.environment, each.launch.program)
+                )
+                for each in own
+            ]
             session = locate_session(offer.stored.folder, done.session)
             found = collect_launches(header, session, finished, done.others)
             append_launches(work.root, done.session, found)
@@ -36,9 +40,3 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
     if not entered:
         raise UsageError(f"{offer.stored.folder}: nothing new to enter; all of it is in the ledger")
     return entered
-
-
-def finish_launch(each) -> FinishedLaunch:
-    """Return a launch as the session had it."""
-    built = read_program(each.session, each.launch.environment, each.launch.program)
-    return FinishedLaunch(each.launch, each.outcome, 0.0, "", {}, built.spec, built)

@@ -27,6 +27,7 @@ from postprocess.model.mpicost import PINGPONG, TOURNAMENT
 from postprocess.results import store
 
 STATISTICS = {"median": np.median, "mean": np.mean}
+MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
 SCHEMA = pl.Schema(
     {
         "session": pl.String,

@@ -23,6 +23,7 @@ from postprocess.stats.acceptance import (
 )
 
 SLOWER = tuple(each / 100 for each in range(-10, 31))  #: of the operating characteristic
+ALL_PAIRS = "links"  #: the row of all pairs of nodes
 USUAL_SPREAD = 0.05  #: where no row tells one
 
 
@@ -43,6 +44,18 @@ class JudgedRow:
 
 
 @dataclass(frozen=True)
+class JudgedLinks:
+    """What the delivered machine says of its pairs of nodes."""
+
+    demand: str
+    verdict: RowVerdict
+    launches: int
+    launches_more: int | None = None  #: that the next look takes
+    slow: tuple[str, ...] = ()  #: each node, link or path that is named, in words
+    remarks: tuple[str, ...] = ()  #: what was measured, or why not
+
+
+@dataclass(frozen=True)
 class Acceptance:
     """All rows."""
 
@@ -50,6 +63,7 @@ class Acceptance:
     rows: tuple[JudgedRow, ...]
     looks: tuple[int, ...]
     spread: float  #: of ln value between launches, of the median row
+    links: JudgedLinks | None = None  #: None where the rules do not ask for them
 
     @cached_property
     def characteristic(self) -> OperatingCharacteristic:
@@ -67,16 +81,20 @@ class Acceptance:
     @property
     def counts(self) -> dict[str, int]:
         """Rows by verdict, all four."""
-        return {
-            str(verdict): sum(row.found.verdict == verdict for row in self.rows)
-            for verdict in RowVerdict
-        }
+        found = [each for each, _ in self.verdicts]
+        return {str(verdict): found.count(verdict) for verdict in RowVerdict}
+
+    @property
+    def verdicts(self) -> list[tuple[RowVerdict, str]]:
+        """Verdict and demand of every row, and of all pairs of nodes."""
+        own = [(row.found.verdict, row.demand) for row in self.rows]
+        return own + ([(self.links.verdict, self.links.demand)] if self.links else [])
 
     @property
     def status(self) -> int:
         """The exit status: 0 all met, 1 a must or should row missed or not run, 3 undecided."""
         bad = (RowVerdict.MISSED, RowVerdict.NOT_RUN)
-        asked = [row.found.verdict for row in self.rows if row.demand != "information"]
+        asked = [verdict for verdict, demand in self.verdicts if demand != "information"]
         if not asked or any(each in bad for each in asked):
             return 1
         return 3 if RowVerdict.UNDECIDED in asked else 0
@@ -87,6 +105,7 @@ def judge_delivery(
     offered: Sequence[MeasuredRow],
     commitments: StoredCommitments,
     delivered: Sequence[MeasuredRow],
+    links: JudgedLinks | None = None,
 ) -> Acceptance:
     """Judge every committed row. One that was not run counts as missed."""
     by_key = commitments.by_key()
@@ -102,7 +121,7 @@ def judge_delivery(
     ]
     spread = statistics.median(spreads) if spreads else USUAL_SPREAD
     looks = choose_acceptance_looks(rules.launches, rules.risk.most_launches)
-    return Acceptance(rules, tuple(rows), looks, spread)
+    return Acceptance(rules, tuple(rows), looks, spread, links)
 
 
 def judge_row(

@@ -13,10 +13,11 @@ from postprocess.analyses.offer.plan import AskedCase, OfferPlan, plan_offer
 from postprocess.analyses.offer.rules_data import RuleCase, Rules
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
-from postprocess.model.launch import LaunchOutcome
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch
 from site_configs.mpi.family import identify_library
+from spack_envs.programs import BuiltBinary
 
 SIMULATED = "simgrid"
 
@@ -45,6 +46,12 @@ class LaunchEvidence:
         if self.launch.exact:
             return SIMULATED
         return identify_library(self.run.get("mpi_library", self.launch.library))[0]
+
+    def finish(self, built: BuiltBinary | None = None) -> FinishedLaunch:
+        """Return the launch as its session had it."""
+        return FinishedLaunch(
+            self.launch, self.outcome, 0.0, "", {}, built.spec if built else "", built
+        )
 
     @property
     def place(self) -> str:

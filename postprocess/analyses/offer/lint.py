@@ -97,6 +97,8 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
     for name in rules.category:
         if not NAME.fullmatch(name):
             yield f"category.{name}", f"is {NOT_A_NAME}"
+    if rules.links and rules.links.nodes_per_switch < 0:
+        yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
     if not any(each.demand == "must" for each in rules.case):
         yield "case", 'no case is a must; write demand = "must" for one'
 

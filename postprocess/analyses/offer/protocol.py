@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from postprocess.analyses.offer.accept import Acceptance, JudgedRow
+from postprocess.analyses.offer.accept import ALL_PAIRS, Acceptance, JudgedRow
 from postprocess.analyses.offer.rules_data import Rules
 from postprocess.analyses.offer.violations import Violation, is_rejected
 from postprocess.base.files import write_output, write_summary
@@ -45,7 +45,11 @@ def write_protocol(
         "headline": f"{describe_status(status)}: {counts or 'nothing is committed'}",
         "kicker": f"acceptance · {title}",
         "facts": [*facts, *describe_risks(rules, found)],
-        "tables": (tabulate_acceptance(found), tabulate_violations(violations)),
+        "tables": (
+            tabulate_acceptance(found),
+            *tabulate_links(found),
+            tabulate_violations(violations),
+        ),
         "notes": [
             "met: the confidence limit is within the commitment times its tolerance; missed: it is beyond.",
             "A row that was not run is missed. An undecided row says how many launches more would decide.",
@@ -121,6 +125,21 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
     return TextTable("Rows", ("row", "demand"), heads, rows)
 
 
+def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
+    """Tabulate what all pairs of nodes say; nothing where the rules do not ask for them."""
+    if found.links is None:
+        return ()
+    links = found.links
+    more = f" ({plural(links.launches_more, 'launch', 'es')} more)" if links.launches_more else ""
+    told = (("verdict", f"{links.verdict}{more}"), ("demand", links.demand))
+    rows = [
+        *told,
+        *(("slow", each) for each in links.slow),
+        *(("", each) for each in links.remarks),
+    ]
+    return (TextTable("All pairs of nodes", ("", ""), (), tuple(rows)),)
+
+
 def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     """Tabulate violations of run rules."""
     rows = tuple((each.code.word, each.place, f"{each.text}; {each.code.fix}") for each in found)
@@ -148,6 +167,10 @@ def format_acceptance_csv(found: Acceptance) -> str:
                 "" if more is None else more,
             )
         )
+    if found.links:
+        own, more = found.links, found.links.launches_more
+        told = (ALL_PAIRS, own.demand, str(own.verdict), "", "", "", "", own.launches)
+        writer.writerow((*told, "" if more is None else more))
     return stream.getvalue()
 
 
@@ -179,6 +202,9 @@ def build_acceptance_json(
             }
             for row in found.rows
         ],
+        "links": asdict(found.links) | {"verdict": str(found.links.verdict)}
+        if found.links
+        else None,
         "violations": [each.as_entry() for each in violations],
     }
 

@@ -78,6 +78,15 @@ class Risks:
 
 
 @dataclass(frozen=True)
+class LinksRule:
+    """What acceptance asks of all pairs of nodes: none is slower than its peers."""
+
+    demand: Demand = "must"
+    slower: Share = 0.10  #: by which a node or a link is missed
+    nodes_per_switch: int = 0  #: 0 where pairs of one switch are not told from others
+
+
+@dataclass(frozen=True)
 class Category:
     """What may be changed for a column of the form."""
 
@@ -114,6 +123,7 @@ class Rules:
     category: Mapping[str, Category] = field(
         default_factory=lambda: {"baseline": Category("nothing is changed")}
     )
+    links: LinksRule | None = None  #: None where acceptance leaves them out
     reference: tuple[ReferenceValue, ...] = ()
 
     def find_case(self, name: str) -> RuleCase:

@@ -81,6 +81,7 @@ class Code(Enum):
     )
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
+    PROTOCOL_OTHER = ("protocol-other", True, "accept DIR again writes it anew from its files")
     SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
     SIGNER_UNKNOWN = ("signer-unknown", True, "let somebody sign who is named in the signers' file")
     FILE_CHANGED = ("file-changed", True, "ask the bidder for the archive as it was signed")

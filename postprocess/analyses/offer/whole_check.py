@@ -65,6 +65,16 @@ def check_archive(
     :raises UsageError: if it is no offer
     """
     open_archive(path, folder)
+    return check_opened(folder, official, issued, signers)
+
+
+def check_opened(
+    folder: Path, official: str, issued: str = "", signers: Path | None = None
+) -> CheckedOffer:
+    """Check an offer that was handed in and is unpacked.
+
+    :raises UsageError: if it is no offer
+    """
     sealed = verify_seal(folder, signers, OFFER)
     found = check_folder(folder, official, issued, final=True)
     violations = (*sealed.violations, *found.violations)

@@ -10,9 +10,11 @@ from tempfile import TemporaryDirectory
 
 from postprocess.analyses.offer.lint import lint_rules
 from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.protocol import describe_status, find_status
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
-from postprocess.analyses.offer.violations import describe_violations, is_rejected
-from postprocess.analyses.offer.whole_check import check_archive, check_folder
+from postprocess.analyses.offer.sealed import SealedFolder, open_archive
+from postprocess.analyses.offer.violations import Violation, describe_violations, is_rejected
+from postprocess.analyses.offer.whole_check import check_folder, check_opened
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
@@ -23,19 +25,31 @@ from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.compare import add_buyer
 from postprocess.session.context import open_session_context
+from postprocess.session.offer_acceptance_check import (
+    CheckedAcceptance,
+    check_acceptance,
+    is_acceptance,
+)
 from postprocess.session.offer_plan import describe_cost, plan_on_site, preview_offer
 
 HELP = (
-    "Check rules, with what they cost on a site; or an offer, by the same code at bidder and buyer."
+    "Check rules, with what they cost on a site; or an offer or acceptance, by the same code at "
+    "bidder and buyer."
 )
 EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
-FAILS = "the rules have a fault, or the offer a violation"
+FAILS = (
+    "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
+)
+PARSER = {"others": ((3, "a row of the acceptance is undecided"),)}
 
 
 def add_arguments(parser: Parser) -> None:
     """Add what is checked, and the site."""
     parser.add_argument(
-        "path", type=Path, metavar="PATH", help="rules, the folder of an offer, or a sealed one"
+        "path",
+        type=Path,
+        metavar="PATH",
+        help="rules; an offer or an acceptance, as a folder or sealed",
     )
     add_site(parser)
     add_partition(parser)
@@ -93,25 +107,54 @@ def print_check(
     """Check an offer, and print its violations. Returns the exit status."""
     official = hash_own_source(work.source)
     with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
-        if path.is_dir():
-            found = check_folder(path, official, issued)
-        else:
-            found = check_archive(path, Path(scratch), official, issued, signers)
+        folder = path
+        if not path.is_dir():
+            folder = Path(scratch)
+            open_archive(path, folder)
+        if is_acceptance(folder):
+            sealed = folder is not path
+            accepted = check_acceptance(folder, official, issued, signers, sealed)
+            return print_acceptance(path, accepted, report)
+        found = (
+            check_folder(path, official, issued)
+            if folder is path
+            else check_opened(folder, official, issued, signers)
+        )
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
-    for each in violations:
-        print(f"plumbline: {each.format()}", file=sys.stderr)
-    if found.seal and found.seal.root:
-        who = f"signed by {found.seal.signer}" if found.seal.signer else "by nobody known"
-        print(f"{path}: {who}; root {found.seal.root}")
+    print_violations(path, violations, found.seal, report)
     print(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
         f"{describe_violations(violations)}"
     )
-    if report:
-        entries = [each.as_entry() for each in violations]
-        write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
     return int(is_rejected(violations))
+
+
+def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None) -> int:
+    """Print what is wrong with an acceptance, and what it comes to. Returns the exit status of that."""
+    violations = [*checked.violations, *checked.broken]
+    print_violations(path, violations, checked.seal, report)
+    counts = ", ".join(f"{count} {name}" for name, count in checked.found.counts.items() if count)
+    status = find_status(checked.found, violations)
+    outcome = describe_status(find_status(checked.found, checked.broken))
+    print(
+        f"{path}: {outcome}: {counts or 'nothing is committed'}: {describe_violations(violations)}"
+    )
+    return status
+
+
+def print_violations(
+    path: Path, found: list[Violation], seal: SealedFolder | None, report: Path | None
+) -> None:
+    """Print violations and who signed, and write them for programs."""
+    for each in found:
+        print(f"plumbline: {each.format()}", file=sys.stderr)
+    if seal and seal.root:
+        who = f"signed by {seal.signer}" if seal.signer else "by nobody known"
+        print(f"{path}: {who}; root {seal.root}")
+    if report:
+        entries = [each.as_entry() for each in found]
+        write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
 
 
 def describe_rules(rules: Rules) -> str:

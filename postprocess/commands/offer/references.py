@@ -13,7 +13,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.session.offer_accept import MEASURED, TOLD_BY_ROWS
+from postprocess.session.offer_acceptance_check import MEASURED, TOLD_BY_ROWS
 from postprocess.session.offer_references import enter_launches
 
 HELP = (

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from postprocess.analyses.links.check import check_launch
 from postprocess.analyses.links.data import (
     build_sweeps,
     find_unplayed_pairs,
@@ -17,7 +18,7 @@ from postprocess.analyses.links.data import (
     write_pair_trials,
 )
 from postprocess.base.errors import UsageError
-from postprocess.commands.links import check_launch, describe_missed_pairs
+from postprocess.commands.links import describe_missed_pairs
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.links import TRIALS, Tournament

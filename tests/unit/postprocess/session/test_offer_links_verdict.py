@@ -1,0 +1,90 @@
+"""All pairs of nodes at acceptance: a bad cable is missed, too few nodes or launches are no pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.accept import JudgedLinks
+from postprocess.analyses.offer.data import OfferPass
+from postprocess.analyses.offer.evidence import LaunchEvidence
+from postprocess.analyses.offer.layouts import MachineFacts
+from postprocess.analyses.offer.lint import lint_text
+from postprocess.analyses.offer.rules_data import Rules
+from postprocess.session.offer_links_verdict import judge_links, list_links_looks
+from postprocess.stats.acceptance import RowVerdict
+from tests.support.factories.links import Tournament
+from tests.support.factories.offer import RULES_TEXT, moment
+
+EIGHT = tuple(f"n{number}" for number in range(8))
+DONE = OfferPass(
+    1, "", "s", "baseline", MachineFacts("cpu", 8, 1), moment(1), moment(2), ("./plumbline",)
+)
+
+
+def rules(text: str = "[links]\n") -> Rules:
+    found, faults = lint_text(
+        RULES_TEXT.replace("[category.baseline]", f"{text}[category.baseline]")
+    )
+    assert found and not faults
+    return found
+
+
+def judge(folder: Path, slow: dict[str, float], launches: int, nodes: int = 8) -> JudgedLinks:
+    """Launches on a machine on which the pairs of some nodes, or a pair ``n2-n5``, take longer."""
+
+    def seconds(a: str, b: str, size: int) -> float:
+        factors = (slow.get(a, 1.0), slow.get(b, 1.0), slow.get("-".join(sorted((a, b))), 1.0))
+        return 1e-6 * (1 + size / 1000) * max(factors)
+
+    evidence = []
+    for number in range(1, launches + 1):
+        session = folder / str(number)
+        done = Tournament(seconds, EIGHT[:nodes], number=number).finished(session)
+        evidence.append(LaunchEvidence(DONE, done.launch, session))
+    own = rules()
+    assert own.links
+    return judge_links(own, own.links, nodes, evidence)
+
+
+NEEDED = list_links_looks(rules(), 8, exact=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("slow", "verdict", "named"),
+    [
+        ({}, RowVerdict.MET, ""),
+        ({"n3": 1.5}, RowVerdict.MISSED, "node n3"),
+        ({"n2-n5": 1.5}, RowVerdict.MISSED, "link n2-n5"),
+        ({"n3": 1.05}, RowVerdict.MET, ""),  # within what the rules allow
+    ],
+)
+def test_what_is_slow_is_missed_and_named(tmp_path, slow, verdict, named) -> None:
+    found = judge(tmp_path, slow, NEEDED)
+    assert found.verdict == verdict, found
+    assert [text.partition(":")[0] for text in found.slow] == ([named] if named else [])
+    assert "8 nodes, 28 pairs" in found.remarks[0]
+
+
+def test_too_few_launches_are_undecided_and_too_few_nodes_not_run(tmp_path: Path) -> None:
+    found = judge(tmp_path / "a", {"n3": 1.5}, NEEDED - 1)
+    assert (found.verdict, found.launches_more) == (RowVerdict.UNDECIDED, 1)
+    found = judge(tmp_path / "b", {}, 1, nodes=3)
+    assert found.verdict == RowVerdict.NOT_RUN and "3 nodes" in found.remarks[0]
+    own = rules()
+    assert own.links and judge_links(own, own.links, 8, []).verdict == RowVerdict.NOT_RUN
+
+
+def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
+    judge(tmp_path, {}, 1)
+    own = rules()
+    assert own.links
+    launch = Tournament(lambda *_: 1e-6, EIGHT).finished(tmp_path / "1")
+    found = judge_links(own, own.links, 9, [LaunchEvidence(DONE, launch.launch, tmp_path / "1")])
+    assert found.verdict == RowVerdict.NOT_RUN and "8 of 9 nodes" in found.remarks[0]
+
+
+def test_faults_of_the_rules_are_told() -> None:
+    text = RULES_TEXT.replace("[risk]", "[links]\nnodes_per_switch = -1\n[risk]")
+    assert [each.key for each in lint_text(text)[1]] == ["links.nodes_per_switch"]
