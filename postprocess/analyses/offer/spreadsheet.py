@@ -114,14 +114,15 @@ def read_form(path: Path) -> list[TypedRow]:
 
 
 def read_csv(path: Path, data: bytes) -> list[TypedRow]:
-    """Read the form from CSV."""
+    """Read the form from CSV: ours, or the spreadsheet saved as such, with its lines above the heads."""
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: {error}; save it as CSV in UTF-8 with commas") from None
-    check_heads(path, lines[0] if lines else [])
+    above = next((n for n, cells in enumerate(lines[:HEAD]) if cells[:1] == [COLUMNS[0]]), 0)
+    check_heads(path, lines[above] if lines else [])
     found = []
-    for number, cells in enumerate(lines[1:], 2):
+    for number, cells in enumerate(lines[above + 1 :], above + 2):
         if any(cells):
             whole = [cell or None for cell in cells] + [None] * (len(COLUMNS) - len(cells))
             found.append(split_row(number, whole))

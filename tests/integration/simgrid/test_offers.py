@@ -20,6 +20,7 @@ schema = 1
 title = "simulated"
 launches = 3
 tell = ["offeror"]
+[links]
 [category.baseline]
 text = "as it is"
 [[case]]
@@ -52,7 +53,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     if shutil.which("smpirun") is None or shutil.which("ssh-keygen") is None:
         pytest.skip(NO_SIMGRID)
     folder = tmp_path_factory.mktemp("offers")
-    slow = {f"c{node}": 0.9 for node in range(4)}
+    slow = {f"c{node}": 0.9 for node in range(3)} | {"c3": 0.5}
     machines = {
         "offered": (4, str(star(4, {}).write(folder / "offered.xml"))),
         "slower": (4, str(star(4, slow).write(folder / "slower.xml"))),
@@ -108,9 +109,12 @@ def test_the_machine_that_was_offered_is_accepted_and_gets_references(
 ) -> None:
     ended, told = accept(workshop, sealed, "offered")
     assert ended.status == 0, ended.output + ended.errors
-    assert told["counts"] == {"met": 3, "missed": 0, "undecided": 0, "not run": 0}
-    assert (sealed.parent / "offered.tar").exists()
+    assert told["counts"] == {"met": 4, "missed": 0, "undecided": 0, "not run": 0}
     folder = sealed.parent / "offered"
+    signers = ("--signers", str(sealed.parent / "signers"))
+    verified = workshop.run("offer", "check", str(folder.with_suffix(".tar")), *signers)
+    assert verified.status == 0, verified.output + verified.errors
+    assert "signed by ann" in verified.output and "Accepted: 4 met" in verified.output
     assert_good(workshop.run("offer", "references", str(folder)))
     proposed = workshop.run(
         "references", "propose", "--site", "drawn", "--output", str(folder / "p")
@@ -127,6 +131,8 @@ def test_a_machine_with_slower_links_misses_what_they_carry(
     assert ended.status == 1, ended.output + ended.errors
     verdicts = {each["row"].rpartition("/simgrid")[0]: each["verdict"] for each in told["rows"]}
     assert verdicts == {"far/8": "met", "broadcast/8": "met", "broadcast/1000000": "missed"}
+    assert told["links"]["verdict"] == "missed"
+    assert [each.partition(":")[0] for each in told["links"]["slow"]] == ["node n3"]
 
 
 def test_the_protocol_of_another_offer_is_not_gone_on_with(

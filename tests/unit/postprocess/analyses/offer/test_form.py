@@ -97,12 +97,16 @@ def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:
     assert open_cells == {"committed", "projected", "model"}
 
 
-def test_csv_is_read_back_too(offer: Path) -> None:
+@pytest.mark.parametrize(
+    "above", [[], [["a title", ""], ["rules 0123", ""]]], ids=["ours", "saved"]
+)
+def test_csv_is_read_back_too(offer: Path, above: list[list[str]]) -> None:
+    """Ours, and the spreadsheet saved as CSV, which keeps the lines above its heads."""
     lines = list(csv.reader((offer / CSV).open()))
     for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
         line[COLUMNS.index("committed")] = value
     with (offer / CSV).open("w") as file:
-        csv.writer(file).writerows(lines)
+        csv.writer(file).writerows([*above, *lines])
     assert sheet(offer, "--read", str(offer / CSV)) == 0
     assert read_commitments(offer).rows[2].committed == pytest.approx(4.5e-5)
 
