@@ -16,6 +16,7 @@ from postprocess.analyses.offer.accept import (
 from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.data import PASSES, RULES, TELL
 from postprocess.analyses.offer.evidence import MeasuredRow
+from postprocess.analyses.offer.form import describe_when
 from postprocess.analyses.offer.official import hash_own_source
 from postprocess.analyses.offer.protocol import (
     describe_status,
@@ -210,6 +211,7 @@ def conclude(
     facts = [
         f"offer of {offer.told.offeror}, root {compute_root(demand.folder / OFFERED)}; rules {header.rules}",
         f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
+        f"launches {describe_when(open_offer(demand.folder / MEASURED))}",
     ]
     page = write_protocol(demand.folder, offer.rules.title, offer.rules, found, facts, violations)
     for table in (tabulate_acceptance(found), *tabulate_links(found)):

@@ -197,10 +197,11 @@ class OfferBench:
         progress.move("running", "build", record.build_seconds)
         others = since.share() if context.prepared.inventory else None
         self.keep(session, record, began, others)
-        ended = sum(each.outcome.records is not None for each in record.finished)
+        launched = [each for each in record.finished if each.launch.cases]
+        ended = sum(each.outcome.records is not None for each in launched)
         number = len(read_offer(self.demand.folder).passes)
         progress.say(
-            f"pass {number}: {ended} of {plural(len(record.finished), 'launch', 'es')} ended well "
+            f"pass {number}: {ended} of {plural(len(launched), 'launch', 'es')} ended well "
             f"({duration(sum(each.seconds for each in record.finished))})"
         )
 

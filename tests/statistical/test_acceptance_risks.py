@@ -14,6 +14,8 @@ from postprocess.analyses.offer.evidence import MeasuredRow, RowKey
 from postprocess.analyses.offer.lint import lint_text
 from postprocess.analyses.offer.rules_data import Rules
 from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
+from tests.statistical.simulated_acceptances import Delivery, count_verdicts
+from tests.statistical.simulated_nights import NOISES
 from tests.support.factories.offer import RULES_TEXT
 
 ACCEPTANCES, SPREAD, COMMITTED = 400, 0.04, 1e-6
@@ -68,6 +70,26 @@ def test_verdicts_come_as_often_as_the_characteristic_says(slower: float, rate: 
     ):
         room = 4 * np.sqrt(number * max(chance * (1 - chance), 0.01))
         assert abs(counts[verdict] - number * chance) <= room
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_risks_hold_under_noise_that_is_not_normal(noise: str) -> None:
+    """At the tolerance both verdicts are wrong; a skewed tail is slower than its normal share, and may miss."""
+    counts = count_verdicts(1, Delivery(0.05, noise=noise), 8)
+    number = counts.total()
+    room = 4 * np.sqrt(number * 0.05)
+    assert counts[RowVerdict.MET] <= 0.05 * number + room, counts
+    assert counts[RowVerdict.MISSED] <= 0.05 * number + room, counts
+    slow = count_verdicts(2, Delivery(0.10, 0.02, noise), 2)
+    assert slow[RowVerdict.MISSED] >= 0.95 * slow.total(), slow
+
+
+def test_launches_that_share_a_day_break_what_is_stated() -> None:
+    """Why a protocol says over which time its launches were made."""
+    own, shared = (count_verdicts(3, Delivery(0.05, 0.02, day=day), 4) for day in (0.0, 0.02))
+    assert shared[RowVerdict.MET] + shared[RowVerdict.MISSED] > 3 * (
+        own[RowVerdict.MET] + own[RowVerdict.MISSED]
+    )
 
 
 def test_a_row_that_was_not_run_is_missed() -> None:

@@ -66,7 +66,6 @@ def check_launch(
     yield from check_binding(each, records)
     yield from check_facts(each, records)
     yield from check_source(each, records, rules, told, official)
-    yield from check_flags(each, records, rules)
     yield from check_iterations(each, rules)
     yield from check_speed(each, records, told)
 
@@ -187,23 +186,6 @@ def check_source(
         yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, f"{category} allows no patch")
 
 
-def check_flags(each: LaunchEvidence, records: Records, rules: Rules) -> Iterator[Violation]:
-    """Check that a program was compiled as published, where its category does not allow other flags."""
-    launch, category = each.launch, each.done.category
-    if launch.exact or allows(rules, category, "flags"):
-        return
-    built = find_build(each)
-    own = records.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
-    flags = own or (built.flags if built else "")
-    changed = find_changed_flags(launch.program, flags, bool(built and "/" in built.spec))
-    if changed is None:
-        what = f"nothing tells the compiler flags of {launch.program}, and {category} allows none"
-        yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
-    elif changed:
-        what = f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
-        yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, what)
-
-
 def allows(rules: Rules, name: str, change: Change) -> bool:
     """Return whether a category allows a change."""
     category: Category | None = rules.category.get(name)
@@ -233,6 +215,34 @@ def check_speed(each: LaunchEvidence, records: Records, told: ToldFacts) -> Iter
                 how = format_comparison(measured.value, limit.value, measured.unit)
                 what = f"{case.label} {size(case.bytes)}: {how} {limit.what} allows"
                 yield Violation(LIMITS[limit.what], each.place, what)
+
+
+def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Violation]:
+    """Check that programs were compiled as published, where their category does not allow other flags.
+
+    Each is named once, with the first of its launches.
+    """
+    seen = set()
+    for each in evidence:
+        launch, category = each.launch, each.done.category
+        if launch.exact or allows(rules, category, "flags"):
+            continue
+        built = find_build(each)
+        own = each.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
+        flags = own or (built.flags if built else "")
+        key = launch.environment, launch.program, category, flags
+        if key in seen:
+            continue
+        seen.add(key)
+        changed = find_changed_flags(launch.program, flags, bool(built and "/" in built.spec))
+        if changed is None:
+            what = f"nothing tells the flags of {launch.program}, and {category} allows none"
+            yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
+        elif changed:
+            what = (
+                f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
+            )
+            yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, what)
 
 
 def find_lock(session: Path, environment: str, program: str) -> Path | None:

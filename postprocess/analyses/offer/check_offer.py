@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from postprocess.analyses.offer.check_launch import allows, check_builds, check_launch
+from postprocess.analyses.offer.check_launch import (
+    allows,
+    check_builds,
+    check_flags,
+    check_launch,
+)
 from postprocess.analyses.offer.data import (
     PATCHES,
     RULES,
@@ -93,6 +98,7 @@ def check_offer(offer: OpenedOffer, official: str, issued: str = "") -> list[Vio
         *check_told(offer),
         *check_passes(offer),
         *check_builds(offer.evidence),
+        *check_flags(offer.evidence, offer.rules),
     ]
     for each in offer.evidence:
         found += check_launch(each, offer.rules, offer.told, official)

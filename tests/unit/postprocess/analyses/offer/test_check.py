@@ -254,8 +254,12 @@ def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
 def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
     for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
         folder = make_offer(tmp_path / category, category=category)
-        run(compiler_flags="-Ofast -std=c11")(folder)
-        assert set(codes(folder)) == wanted
+        for number in (1, 2):
+            change = {"compiler_flags": "-Ofast -std=c11"}
+            edit_records(folder, lambda records, new=change: records[0].update(new), number=number)
+        found = codes(folder)
+        assert set(found) == wanted
+        assert all(len(told) == 1 for told in found.values())  # once for each build
 
 
 def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None:
