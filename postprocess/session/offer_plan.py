@@ -37,8 +37,12 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
     wanted = PARTITION.wanted(selection.choice) or tuple(found)
     if len(wanted) != 1 or wanted[0] not in found:
         choice = ", ".join(sorted(found)) or "none"
+        asked = ",".join(PARTITION.wanted(selection.choice))
         raise UsageError(
-            f"--partition {','.join(wanted)}: an offer is about one partition; "
+            f"{PARTITION.flag} {asked}: an offer is about one partition; "
+            f"{context.request.site} has {choice}"
+            if asked
+            else f"an offer is about one partition; choose one by {PARTITION.flag}: "
             f"{context.request.site} has {choice}"
         )
     return describe_partition(found[wanted[0]], nics)

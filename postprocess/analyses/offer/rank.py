@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from postprocess.analyses.offer.check_offer import OpenedOffer
 from postprocess.analyses.offer.commitments import StoredCommitments
-from postprocess.analyses.offer.form import is_worse, limit_of
+from postprocess.analyses.offer.form import is_worse, limit_of, summarise_values
 from postprocess.analyses.offer.rules_data import RuleCase, Rules
 from postprocess.base.units import compute_slowdown
+
+#: Values of a system by case and bytes, in the unit of the case.
+PresentSystem = dict[tuple[str, int], float]
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,28 @@ def rank_offer(
     return RankedOffer(name, violations, values)
 
 
-def compare_offers(rules: Rules, offers: Sequence[RankedOffer]) -> OfferComparison:
-    """Compare offers by the rules that all of them share."""
+def take_measured(offer: OpenedOffer) -> PresentSystem:
+    """Take what was measured of each row, with the best MPI, as the buyer's present system."""
+    found: PresentSystem = {}
+    for row in offer.rows:
+        place = row.key.case, row.key.bytes
+        value = summarise_values(row.rule, row.values, row.unit)
+        if place not in found or is_worse(found[place], value, row.unit):
+            found[place] = value
+    return found
+
+
+def compare_offers(
+    rules: Rules, offers: Sequence[RankedOffer], present: PresentSystem | None = None
+) -> OfferComparison:
+    """Compare offers by the rules that all of them share.
+
+    :param present: values of the buyer's present system, where the rules have none
+    """
     rows = tuple(
-        compare_row(rules, case, size, offers) for case in rules.case for size in case.bytes
+        compare_row(rules, case, size, offers, present or {})
+        for case in rules.case
+        for size in case.bytes
     )
     scores = [score_offer(rows, offers, number) for number in range(len(offers))]
     order = sorted(
@@ -142,14 +163,18 @@ def reorder_row(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
 
 
 def compare_row(
-    rules: Rules, case: RuleCase, size: int, offers: Sequence[RankedOffer]
+    rules: Rules,
+    case: RuleCase,
+    size: int,
+    offers: Sequence[RankedOffer],
+    present: PresentSystem,
 ) -> ComparedRow:
     """Compare a row: ratios to the reference system, or where there is none to the slowest offer."""
     found = [offer.values.get((case.name, size)) for offer in offers]
     unit = next((each.unit for each in found if each), "s")
     committed = tuple(each.committed if each else None for each in found)
     known = [value for value in committed if value is not None]
-    reference = rules.reference_of(case.name, size)
+    reference = rules.reference_of(case.name, size) or present.get((case.name, size))
     base = reference
     if base is None and known:
         base = max(known, key=lambda value: compute_slowdown(value, known[0], unit))

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.comparison_page import (
     describe_best,
     tabulate_rows,
@@ -13,7 +14,13 @@ from postprocess.analyses.offer.comparison_page import (
     write_comparison,
 )
 from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.rank import RankedOffer, compare_offers, rank_offer
+from postprocess.analyses.offer.rank import (
+    PresentSystem,
+    RankedOffer,
+    compare_offers,
+    rank_offer,
+    take_measured,
+)
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.whole_check import opened_archive
 from postprocess.base.errors import UsageError
@@ -31,6 +38,12 @@ def add_arguments(parser: Parser) -> None:
     """Add the offers, the buyer's rules and who may sign."""
     parser.add_argument("offers", nargs="+", type=Path, metavar="FILE", help="sealed offers")
     add_buyer(parser)
+    parser.group(HOW).add_argument(
+        "--present",
+        type=Path,
+        metavar="DIR",
+        help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
+    )
     add_output_directory(parser, "--output", "write the pages to DIR (default: offers/ here)")
 
 
@@ -68,10 +81,25 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if len(rules) > 1:
         codes = ", ".join(code[:16] for code in rules)
         raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
-    found = compare_offers(next(iter(rules.values())), ranked)
+    present = read_present(arguments.present, next(iter(rules))) if arguments.present else None
+    found = compare_offers(next(iter(rules.values())), ranked, present)
     folder = arguments.output or Path("offers")
     page = write_comparison(folder, found)
     for table in (tabulate_scores(found), *tabulate_rows(found)):
         print(render_text(table))
     print(f"{describe_best(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
+
+
+def read_present(folder: Path, code: str) -> PresentSystem:
+    """Read what was measured of the buyer's present system.
+
+    :param code: hash of the rules of the offers
+    :raises UsageError: if it was not measured, or by other rules
+    """
+    measured = open_offer(folder)
+    if measured.stored.header.rules != code:
+        raise UsageError(
+            f"--present {folder}: was measured by other rules than the offers; measure it again"
+        )
+    return take_measured(measured)

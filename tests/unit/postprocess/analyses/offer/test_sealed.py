@@ -195,6 +195,21 @@ def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkey
     assert (tmp_path / "pages" / "offers.csv").read_text().count("\n") == 1 + 3 * 3
 
 
+def test_ratios_are_to_a_present_system_that_was_measured(tmp_path, keys, capsys) -> None:
+    rules = RULES_TEXT.partition("[[reference]]")[0]
+    folder = commit(make_offer(tmp_path / "new", [0.5] * 5, rules))
+    seal_archive(folder, keys / "ann", OFFER, tmp_path / "new.tar")
+    present = make_offer(tmp_path / "present", [1.2] * 5, rules)
+    words = ("compare", str(tmp_path / "new.tar"), "--output", str(tmp_path / "pages"))
+    plumbline(tmp_path, *words, "--present", str(present))
+    told = json.loads((tmp_path / "pages" / "offers.json").read_text())
+    ratios = [each["ratios"]["A"] for each in told["rows"]]  # it commits to 1.2 times its slowest
+    assert ratios == [pytest.approx(2.0)] * 3
+    other = make_offer(tmp_path / "other", rules=rules + "#\n")
+    assert plumbline(tmp_path, *words, "--present", str(other)) == 2
+    assert "by other rules than the offers" in capsys.readouterr().err
+
+
 def test_offers_by_different_rules_are_not_compared(tmp_path, keys, capsys) -> None:
     for name, rules in (("a", RULES_TEXT), ("b", RULES_TEXT + "#\n")):
         folder = commit(make_offer(tmp_path / name, rules=rules))
