@@ -24,6 +24,8 @@ from postprocess.cli.registry import add_commands
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXAMPLE = "./plumbline nightly"
 FAILS = "a case, a file or a machine is not as it should be (see the command)"
+#: Commands under another name, where people look for them first.
+ALIASES = {("compare", verb): ["dossier", verb] for verb in ("sign", "verify")}
 INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
@@ -85,6 +87,11 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
     return build_parser().parse_args(words)
 
 
+def rename_command(words: Sequence[str]) -> list[str]:
+    """Return the words of a command with its own name in the place of another one."""
+    return [*ALIASES.get(tuple(words[:2]), words[:2]), *words[2:]]
+
+
 def exit_on_signal(number: int, _: object) -> None:
     """Come to an end in good order because of a signal."""
     text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
@@ -99,7 +106,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     try:
         check_texts([*words, work, source])
         check_folders([work, source])
-        arguments = parse_words(words)
+        arguments = parse_words(rename_command(words))
         place = WorkDirectory(Path(work), Path(source))
         check_outputs(place, arguments)
         return arguments.run(place, arguments)

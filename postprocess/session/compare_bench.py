@@ -110,9 +110,9 @@ class ComparisonBench:
             )
             values = self.collect(side, session, record.finished)
             values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
-            self.keep(0, position, name, session, spent, values)
-            if name == NEW:
+            if name == NEW:  # before the pass itself, which is not made again once it is kept
                 note_effects(self.context, self.path, self.header.old, record.finished)
+            self.keep(0, position, name, session, spent, values)
 
     def collect(
         self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
@@ -250,8 +250,9 @@ class ComparisonBench:
         """Return whether a block fits into the time that is left."""
         if self.header.seconds is None:
             return True
-        last = [each.seconds for each in stored.passes if each.block in (number - 1, number)]
-        expected = sum(last) * (2 if number == 1 else 1)
+        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
+        own = sum(each.seconds for each in stored.passes if each.block == number)
+        expected = last * (2 if number == 1 else 1) - own
         return stored.seconds + expected <= self.header.seconds * 1.05
 
     def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:

@@ -187,6 +187,11 @@ def print_promises(comparisons: int) -> None:
                 print(f"| {cases} | {noise} | {memory:g} | {cells} |")
 
 
+def format_share(share: float) -> str:
+    """Format a share as a number per 1,000 cases."""
+    return f"{1000 * share:.3g}" if share < 0.9995 else "1000"
+
+
 def main() -> None:
     """Print a table: per 1,000 cases, those called slower, and those proven not worse."""
     comparisons = int(sys.argv[1]) if len(sys.argv) > 1 else 10
@@ -196,8 +201,8 @@ def main() -> None:
         for spread in SPREADS:
             for change in CHANGES:
                 found = average_claims(comparisons, spread, change, noise)
-                cells = [f"{1000 * each.slower:.3g}" for each in found.values()]
-                fine = f"{1000 * (found['plumbline'].fine or 0):.3g}"
+                cells = [format_share(each.slower) for each in found.values()]
+                fine = format_share(found["plumbline"].fine or 0.0)
                 print(f"| {spread:.0%}, {noise} | {change:+.0%} | {' | '.join([*cells, fine])} |")
     print_promises(20 * comparisons)
 

@@ -121,6 +121,14 @@ def read_decision(folder: Path) -> SignedDecision:
         raise UsageError(f"{folder / FILE}: {error}: is damaged") from None
 
 
+def tell_waivers(decision: SignedDecision) -> list[str]:
+    """Tell the waivers of a decision, a line each."""
+    return [
+        f"waived until {each.until}: {each.pattern} ({plural(len(each.cases), 'case')}): {each.reason}"
+        for each in decision.waivers
+    ]
+
+
 def list_expired(decision: SignedDecision) -> list[CaseWaiver]:
     """List the waivers that are over."""
     today = date.today().isoformat()

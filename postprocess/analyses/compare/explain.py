@@ -56,6 +56,8 @@ def explain_slower(
             best = covered - others
             also = f", and {others} that {'is' if others == 1 else 'are'} not" if others else ""
             sentence = f"{cause.words} covers {covered} of {len(slower)} slower cases{also}"
+    if len(slower) < LEAST_COVERED:
+        return "One slower case alone is not explained by the fingerprint"
     return sentence or f"Nothing in the fingerprint covers half of the {len(slower)} slower cases"
 
 

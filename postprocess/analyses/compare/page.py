@@ -10,6 +10,7 @@ from typing import Any
 
 from postprocess.analyses.compare import text
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
+from postprocess.analyses.compare.decision import SignedDecision, tell_waivers
 from postprocess.analyses.compare.facts import MPI
 from postprocess.analyses.compare.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
@@ -46,13 +47,16 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
 
 
-def write_comparison(directory: Path, judged: JudgedComparison) -> Path:
+def write_comparison(
+    directory: Path, judged: JudgedComparison, decided: SignedDecision | None = None
+) -> Path:
     """Write all pages of a comparison; return that for people. The JSON comes last: with it, all is there.
 
+    :param decided: what people have decided on it
     :raises UsageError: if they cannot be written
     """
     page = directory / HTML
-    context = build_context(judged)
+    context = {**build_context(judged), "decided": format_decided(decided) if decided else []}
     templating.write_pages(
         {
             page: templating.render_html_template("compare.html.j2", context),
@@ -89,6 +93,12 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "bad": BAD,
         "how_to_read": text.select_how_to_read(judged),
     }
+
+
+def format_decided(decided: SignedDecision) -> list[str]:
+    """Format what people have decided, and what they waived."""
+    said = f"{decided.decision} at {decided.decided_utc}"
+    return [f"{said}: {decided.reason}" if decided.reason else said, *tell_waivers(decided)]
 
 
 def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:

@@ -63,7 +63,7 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     folder = arguments.folder
     judged = judge_comparison(data.read_comparison(folder / data.FILE))
     found = decide(judged, arguments.accept, arguments.waive, arguments.reason, arguments.until)
-    write_comparison(folder, judged)
+    write_comparison(folder, judged, found)
     write_decision(folder, found)
     seal(folder, arguments.key, DOSSIER)
     print(f"{folder}: {found.decision}: {found.sentence}")

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from postprocess.analyses.compare.decision import list_expired, read_decision
+from postprocess.analyses.compare.decision import list_expired, read_decision, tell_waivers
 from postprocess.base.signature import DOSSIER, find_changes, find_signer
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
@@ -41,8 +41,8 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         print(
             f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}"
         )
-        for each in decision.waivers:
-            print(f"  waived until {each.until}: {each.pattern} ({len(each.cases)}): {each.reason}")
+        for line in tell_waivers(decision):
+            print(f"  {line}")
     for each in faults:
         print(f"plumbline: {each}", file=sys.stderr)
     return 1 if faults else 0

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from postprocess.analyses.compare import data
 from postprocess.references.reference_file import load_references
+from tests.support.faults import Declared, plants
+from tests.support.killed_comparison import kill_in_first_block
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 from tests.support.simgrid import NO_SIMGRID
@@ -41,8 +44,18 @@ def compare(workshop: Workshop, status: int, *words: str) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
-def test_two_selectors_differ_by_just_what_their_references_do(workshop: Workshop) -> None:
-    found = compare(workshop, 1, *SELECTORS, *FEW)
+@plants("lost", "SIGKILL of the driver and its process group in the middle of a block", "a comparison",
+        "", 1, "passes done")  # fmt: skip
+def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_killed(
+    workshop: Workshop, tmp_path: Path, declared: Declared
+) -> None:
+    folder = tmp_path / "dossier"
+    words = (*SELECTORS, *FEW)
+    before = kill_in_first_block(workshop, folder, *words)
+    ended = workshop.run("compare", *words, "--output", str(folder))
+    assert (folder / data.FILE).read_bytes().startswith(before)
+    declared.check((), ended.status, [ended.output + ended.errors])
+    found = json.loads((folder / "comparison.json").read_text())
     roots = [
         ROOT / "reference_data" / "simulated" / "fattree" / f"{name}.tsv" for name in SELECTORS
     ]

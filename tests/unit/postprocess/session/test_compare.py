@@ -84,6 +84,19 @@ def test_what_is_refused_for_its_time_leaves_no_folder(bench: ComparisonBench) -
     assert not bench.path.parent.exists()
 
 
+@pytest.mark.parametrize(("measured", "is_time"), [(0, True), (1, True), (3, True), (4, False)])
+def test_the_rest_of_a_block_needs_only_the_time_of_the_rest(
+    bench: ComparisonBench, measured: int, is_time: bool
+) -> None:
+    """A block of four launches of 1 s fits into 10 s once more, begun or not; a third one does not."""
+    done = [trial(side, BCAST, seconds=0.5) for side in (OLD, NEW)]
+    done += [replace(trial(OLD, BCAST, seconds=1.0), block=1) for _ in range(4)]
+    done += [replace(trial(OLD, BCAST, seconds=1.0), block=2) for _ in range(measured)]
+    for each in done:
+        data.append_pass(bench.path, each)
+    assert bench.has_time(bench.stored, 2 if measured < 4 else 3) is is_time
+
+
 def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work, progress) -> None:
     path, _ = find_or_begin(work, tmp_path / "own", HEADER, progress)
     (path.parent / "notes").write_text("mine")

@@ -86,10 +86,11 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, dossier: Path) -> Callable[..., int]:
-    def command(verb: str, *words: str) -> int:
-        return main(str(tmp_path), str(tmp_path / "home"), ["dossier", verb, str(dossier), *words])
+    def run_verb(verb: str, *words: str, command: str = "dossier") -> int:
+        words = (command, verb, str(dossier), *words)
+        return main(str(tmp_path), str(tmp_path / "home"), words)
 
-    return command
+    return run_verb
 
 
 def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, capsys) -> None:
@@ -103,6 +104,17 @@ def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, cap
         ["sha256sum", "-c", MANIFEST], cwd=dossier, check=False, capture_output=True
     )
     assert sums.returncode == 0
+
+
+def test_pages_show_what_was_decided_and_waived(run, dossier, keys, capsys) -> None:
+    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann"), command="compare") == 0
+    assert run("verify", "--signers", str(keys / "signers"), command="compare") == 0
+    waived = f"waived until {LATER}: cpu/mpicost/bcast/* (1 case): none broadcasts"
+    assert waived in capsys.readouterr().out
+    for page in ("comparison.html", "comparison.md"):
+        text = (dossier / page).read_text()
+        assert f"waived until {LATER}" in text and "(1 case): none broadcasts" in text
+        assert f"accepted at {read_decision(dossier).decided_utc}" in text
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,6 @@ def test_only_a_control_variable_names_the_switch() -> None:
     "cases",
     [
         [case(n, Comparison.SLOWER) for n in (8, KIB, 2 * KIB)],  # elsewhere
-        SLOW[:1],  # one case is none
         [*SLOW[:2], *(case(n, Comparison.SLOWER) for n in (8, 16, 32, 64))],  # less than half
         [*SLOW, *(case(n, Comparison.SAME) for n in range(9000, 9005))],  # most of it is not slower
         [case(n, Comparison.SLOWER, layout="4x2") for n in (16 * KIB, 20_000)],  # between nodes
@@ -107,6 +106,11 @@ def test_nothing_is_claimed_beyond_the_data(cases: list[ComparedCase]) -> None:
     assert explain_slower(cases, MOVED) == (
         f"Nothing in the fingerprint covers half of the {slower} slower cases"
     )
+
+
+def test_one_slower_case_is_explained_by_nothing() -> None:
+    said = explain_slower([*SLOW[:1], case(8, Comparison.SAME)], MOVED)
+    assert said == "One slower case alone is not explained by the fingerprint"
 
 
 def test_a_switch_that_made_messages_faster_explains_no_slower_case() -> None:
