@@ -1,4 +1,4 @@
-"""Comparisons that are killed in the middle of a block of launches."""
+"""Comparisons that are killed between two of their passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.plumbline_runner import LIMIT, Workshop
 PATIENCE = 1.8 * LIMIT  #: seconds; below the limit of a test, which then ends what it has started
 
 
-def list_block(folder: Path, block: int = 1) -> list[ComparisonPass]:
+def list_block(folder: Path, block: int) -> list[ComparisonPass]:
     """List the passes of a block that are written down."""
     path = folder / data.FILE
     stored = data.read_comparison(path).passes if path.exists() else ()
@@ -49,10 +49,10 @@ def start_comparison(workshop: Workshop, folder: Path, *words: str) -> subproces
     )
 
 
-def kill_in_first_block(workshop: Workshop, folder: Path, *words: str) -> bytes:
-    """Begin a comparison and kill it after the first pass of its first block; return what is written."""
+def kill_after_first_pass(workshop: Workshop, folder: Path, block: int, *words: str) -> bytes:
+    """Begin a comparison, kill it after the first pass of a block, and return its whole lines."""
     begun = start_comparison(workshop, folder, *words)
-    kill_when(begun, lambda: bool(list_block(folder)))
+    kill_when(begun, lambda: bool(list_block(folder, block)))
+    assert len(list_block(folder, block)) == 1, "it was killed too late"
     written = (folder / data.FILE).read_bytes()
-    assert len(list_block(folder)) < 4, "it was killed too late"
     return written[: written.rfind(b"\n") + 1]

@@ -12,7 +12,7 @@ import pytest
 from postprocess.analyses.compare import data
 from postprocess.references.reference_file import load_references
 from tests.support.faults import Declared, plants
-from tests.support.killed_comparison import kill_in_first_block
+from tests.support.killed_comparison import kill_after_first_pass
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 from tests.support.simgrid import NO_SIMGRID
@@ -51,7 +51,7 @@ def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_kil
 ) -> None:
     folder = tmp_path / "dossier"
     words = (*SELECTORS, *FEW)
-    before = kill_in_first_block(workshop, folder, *words)
+    before = kill_after_first_pass(workshop, folder, 1, *words)
     ended = workshop.run("compare", *words, "--output", str(folder))
     assert (folder / data.FILE).read_bytes().startswith(before)
     declared.check((), ended.status, [ended.output + ended.errors])
