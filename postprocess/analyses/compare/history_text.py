@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from postprocess.analyses.compare.groups import describe_layout
 from postprocess.analyses.compare.history import CaseHistory, JudgedHistory, VersionStep
+from postprocess.analyses.compare.text import format_controls
 from postprocess.base.formats import DASH, factor, first_of, number, plural, quantity, signed, size
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
@@ -45,12 +46,10 @@ def format_headline(judged: JudgedHistory) -> str:
 def format_facts(judged: JudgedHistory) -> list[str]:
     """Format what stands below the headline."""
     header = judged.header
-    controls = len(judged.controls)
-    still = controls - len(judged.moved)
     left_out = [f"left out: {label}: {why}" for label, why in header.left_out.items()]
     return [
         f"{plural(judged.rounds, 'round')} of all versions, in an order drawn with seed {header.seed}",
-        f"controls without MPI: {still} of {controls} unmoved" if controls else "controls: none",
+        format_controls(len(judged.controls), len(judged.moved)),
         *left_out,
     ]
 

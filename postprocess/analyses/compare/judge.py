@@ -16,6 +16,7 @@ from postprocess.analyses.compare.cases import (
     group_of_sizes,
     judge_presence,
     margin_of,
+    tell_failures,
 )
 from postprocess.analyses.compare.data import (
     NEW,
@@ -185,7 +186,8 @@ def judge_cases(
             judged.append(describe_case(header, each, verdict, reason, None))
         else:
             result = by_key[each.key]
-            reason = describe_pairs(each, result, looks)
+            words = [f"old: {tell_failures(each, OLD)}"] if each.failed(OLD) else []
+            reason = "; ".join(filter(None, [*words, describe_pairs(each, result, looks)]))
             verdict = Comparison(result.verdict.value)
             judged.append(describe_case(header, each, verdict, reason, result))
     return judged

@@ -138,28 +138,30 @@ def format_facts(judged: JudgedComparison) -> list[str]:
     if header.unpaired:
         return format_unpaired_facts(judged)
     looks = ", ".join(map(str, judged.looks)) or "none yet"
-    controls = len(judged.controls)
-    still = controls - len(select_moved(judged.controls))
     return [
         format_counts(judged),
         f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
         f"{header.seed}; looks after {looks}; margin {format_margins(header.margins)}",
         *([judged.explanation] if judged.explanation else []),
         format_unchanged(judged),
-        f"controls without MPI: {still} of {controls} unmoved" if controls else "controls: none",
+        format_controls(len(judged.controls), len(select_moved(judged.controls))),
     ]
+
+
+def format_controls(controls: int, moved: int) -> str:
+    """Format how many controls moved, in which no MPI has a part."""
+    if not controls:
+        return "controls without MPI: none, they are of mpicost on real machines"
+    return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
 def format_unpaired_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision on stored sessions."""
-    moved, controls = len(select_moved(judged.controls)), len(judged.controls)
     return [
         format_counts(judged),
         "unpaired: the sides were not measured in turn; a difference counts only beyond what two sessions "
         f"differ by anyway; margin {format_margins(judged.header.margins)}",
-        f"controls without MPI: {controls - moved} of {controls} unmoved"
-        if controls
-        else "controls: none",
+        format_controls(len(judged.controls), len(select_moved(judged.controls))),
     ]
 
 

@@ -70,6 +70,7 @@ def test_what_is_proven_for_every_case_is_safe() -> None:
     both = {BCAST: value(1e-6), PINGPONG: value(2e-6), CONTROL: value(1e-6)}
     judged = judge_comparison(compared(both, both))
     assert judged.decision == Decision.SAFE and judged.decision.status == 0
+    assert "controls without MPI: 1 of 1 unmoved" in format_comparison_text(judged)
     assert judged.counts == {"same": 2} and judged.pairs == 16
     assert judged.unchanged.cases == 2 and judged.unchanged.accused == 0
 
@@ -120,6 +121,19 @@ def test_one_failed_launch_breaks_a_case() -> None:
     assert verdicts(broken)[BCAST] == Comparison.BROKEN
 
 
+@pytest.mark.parametrize(("new", "verdict"), [(3e-6, Comparison.SLOWER), (1e-6, Comparison.SAME)])
+def test_an_old_side_that_fails_now_and_then_excuses_no_slower_new_one(
+    new: float, verdict: Comparison
+) -> None:
+    stored = compared({BCAST: value(1e-6)}, {BCAST: value(new)})
+    bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "crashed", "signal 11")})
+    more = ComparisonPass(9, 0, OLD, "s", 1.0, (bad,))
+    judged = judge_comparison(StoredComparison(HEADER, stored.looks, (*stored.passes, more)))
+    (case,) = judged.cases
+    assert case.verdict == verdict
+    assert case.reason == "old: crashed: signal 11 (1 of 18 launches)"
+
+
 def test_blocks_are_of_either_kind_and_come_again() -> None:
     kinds = {draw_block(seed, number) for seed in range(9) for number in (1, 2)}
     assert kinds == {(OLD, NEW, NEW, OLD), (NEW, OLD, OLD, NEW)}
@@ -147,6 +161,7 @@ def test_the_pages_tell_the_decision_and_each_case(tmp_path: Path) -> None:
     markdown = (tmp_path / page.MARKDOWN).read_text()
     for text in (html, markdown, format_comparison_text(judged)):
         assert "Not safe" in text and "slower" in text and "pingpong@1" in text
+    assert "controls without MPI: none" in html
     (slow,) = (each for each in judged.cases if each.verdict == Comparison.SLOWER)
     assert slow.ratio and math.isclose(slow.ratio, 1.3, rel_tol=0.02)
 
