@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from postprocess.analyses.offer.rank import OfferComparison
 from postprocess.base.files import write_output, write_summary
@@ -20,6 +21,7 @@ from postprocess.report.svg import MUTED, SERIES, apply_style, render_inline_svg
 SCHEMA = 1
 COMPARE = ("offers.html", "offers.csv", "offers.json")
 MISSING = "missing"
+BAR = 0.13  #: inches of a bar in height
 
 
 def write_comparison(folder: Path, found: OfferComparison) -> Path:
@@ -162,27 +164,29 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
 
 @apply_style
 def draw_families(found: OfferComparison) -> str:
-    """Draw the geometric means of each offer by routine."""
+    """Draw the geometric means of each offer by routine, from 1 to either side, on a logarithmic axis."""
     families = sorted({name for score in found.scores for name in score.families})
-    figure = Figure(figsize=(8.5, 0.6 + 0.28 * max(len(families), 1) * len(found.scores)))
+    figure = Figure(figsize=(8.5, 1.0 + BAR * max(len(families), 1) * (len(found.scores) + 1)))
     axes = figure.subplots()
     height = 0.8 / len(found.scores)
     for place, score in enumerate(found.scores):
-        spots = [
-            line + (place - (len(found.scores) - 1) / 2) * height for line in range(len(families))
-        ]
-        values = [score.families.get(name, 0.0) for name in families]
-        axes.barh(spots, values, height * 0.9, color=SERIES[place % len(SERIES)], label=score.name)
+        middle = (len(found.scores) - 1) / 2
+        spots = [line + (place - middle) * height for line in range(len(families))]
+        widths = [(score.families.get(name) or 1.0) - 1.0 for name in families]
+        color = SERIES[place % len(SERIES)]
+        axes.barh(spots, widths, height * 0.9, left=1.0, color=color, label=score.name)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks(range(len(families)), families)
     axes.invert_yaxis()
     axes.axvline(1.0, color=MUTED, linewidth=0.8)
     axes.set_xlabel("times as fast as the reference system, or the slowest offer")
     if families:
-        axes.legend(frameon=False, loc="lower right", fontsize=9)
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=9)
     figure.tight_layout()
     told = "; ".join(
         f"{score.name}: "
-        + ", ".join(f"{name} {value:.2f}" for name, value in score.families.items())
+        + ", ".join(f"{name} {value:.3g}" for name, value in score.families.items())
         for score in found.scores
     )
     return render_inline_svg(figure, f"geometric means by routine: {told}")
