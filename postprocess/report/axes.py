@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -18,8 +18,9 @@ WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
 MOST_TICKS = 6
 LINEAR_TICKS = 4  #: of bytes, beside 0
 MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
-LABEL_WIDTH = (0.1, 0.14)  #: of a count and of a size, as a share of the axis
+LABEL_WIDTH = (0.1, 0.19)  #: of a count and of a size, as a share of the axis
 LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis, so that noise does not fill it
+TINY = 1e-9  #: of a distance, which rounding may take from it
 MARGIN = 1.18
 ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
 
@@ -54,7 +55,10 @@ def set_linear_x(axes: Axes, values: Sequence[int], kind: str = "") -> dict[int,
     ticks = thin_values(values, MOST_TICKS)
     if kind == "bytes":
         ticks = [values[-1] * n // LINEAR_TICKS for n in range(LINEAR_TICKS + 1)]
-    set_ticks_x(axes, ticks, [size(tick) if kind == "bytes" else str(tick) for tick in ticks])
+    room = LABEL_WIDTH[False] * (values[-1] - values[0]) if kind != "bytes" else 0.0
+    labelled = _apart(ticks, room, float)
+    write = size if kind == "bytes" else str
+    set_ticks_x(axes, ticks, [write(tick) if tick in labelled else "" for tick in ticks])
     return {value: float(value) for value in values}
 
 
@@ -135,11 +139,13 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [ticks[n] for n in exponents]
 
 
-def _apart(values: Sequence[float], distance: float) -> set[float]:
-    """Return values to label: each by ``distance`` (logarithmic) above the one before; the last always."""
+def _apart(
+    values: Sequence[float], distance: float, place: Callable[[float], float] = math.log
+) -> set[float]:
+    """Return values to label: each lies, by ``place``, a ``distance`` above the one before; the last always."""
     kept = [values[0]]
     for value in values[1:]:
-        if math.log(value / kept[-1]) >= distance:
+        if place(value) - place(kept[-1]) >= distance - TINY:
             kept.append(value)
     if kept[-1] != values[-1]:
         kept[-1] = values[-1]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pytest
 
 from postprocess.base import formats
-from postprocess.report import legend, panels, plots
+from postprocess.report import axes, legend, panels, plots
 from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
@@ -63,6 +65,25 @@ def test_x_has_ticks_only_where_something_was_measured():
         "16",
     ]
     assert {"8 B", "processes", "µs"} <= set(shown)
+
+
+def test_labels_of_x_keep_a_distance():
+    """Of sizes to 2 MiB and of partners in ping-pong, whose labels ran into each other."""
+    _, plot = axes.draw_panel("", "bytes")
+    axes.set_logarithmic_x(plot, [2**k for k in range(22)], "bytes")
+    shown = [tick for tick, text in _labels(plot) if text]
+    wide = math.log(2**21) * axes.LABEL_WIDTH[True]
+    assert len(shown) > 3
+    assert all(math.log(b / a) > 0.99 * wide for a, b in pairwise(shown))
+    _, plot = axes.draw_panel("", "peer")
+    axes.set_linear_x(plot, [1, 4, 16, 64, 127])
+    assert [text for _, text in _labels(plot)] == ["1", "", "16", "64", "127"]
+
+
+def _labels(plot):
+    axis = plot.xaxis
+    ticks = axis.get_majorticklocs()
+    return list(zip(ticks, axis.get_major_formatter().format_ticks(ticks), strict=True))
 
 
 def test_each_mpi_has_its_colour_and_marker():
