@@ -71,6 +71,12 @@ def microseconds(seconds: float | None) -> str:
     return number(seconds, units.SECONDS)
 
 
+def significant(value: float, digits: int = 4) -> str:
+    """Write a number of any unit to so many digits, whole ones in full: ``0.5065``, ``699.4``, ``24960``."""
+    shown = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in shown and abs(value) < 1e15 else shown
+
+
 def ratio(value: float | None, reference: float | None) -> str:
     """Write value over reference, such as ``2.31``."""
     return DASH if value is None or not reference else factor(value / reference)

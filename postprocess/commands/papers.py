@@ -13,6 +13,7 @@ from postprocess.analyses.papers.page import (
     paper_views_as_text,
     write_paper_views,
 )
+from postprocess.analyses.papers.theory import FORM, parse_theory
 from postprocess.analyses.papers.timer import read_timers
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -28,6 +29,7 @@ from postprocess.results.summary_file import load_summary
 HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
+MODELLED = "taboada"  #: the paper that holds a model against what a network can do
 SPREAD = ("luecke2001", "rus", "luecke2003")  #: papers whose tables need every trial
 
 
@@ -62,6 +64,14 @@ def add_arguments(parser: Parser) -> None:
         help="how --paper prints its tables; html has the figures too (default: text)",
     )
     read.add_argument(
+        "--theory",
+        action="append",
+        default=[],
+        metavar=FORM,
+        help="with --paper taboada: start-up in us and bandwidth in MB/s of which a machine's network is "
+        "capable; may be repeated",
+    )
+    read.add_argument(
         "--processes",
         type=parse_count,
         metavar="N",
@@ -74,6 +84,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     Without ``--paper``, that is written with its pictures beside the report of the first.
     """
+    if arguments.theory and arguments.paper != MODELLED:
+        raise UsageError(f"--theory {arguments.theory[0]}: is for --paper {MODELLED} only")
     if arguments.paper:
         return show_paper(work, arguments)
     directory = report.finished_session(work, arguments.session)
@@ -112,6 +124,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         timers,
         [f"{each.session}: {note}" for each in sessions for note in each.notes],
         arguments.format == "html",
+        parse_theory(arguments.theory),
     )
     found = build_paper(asked, measured)
     print(format_paper(found, arguments.format, names), end="")

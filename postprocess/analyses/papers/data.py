@@ -9,8 +9,8 @@ is timed otherwise.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from postprocess.base.formats import size
@@ -63,7 +63,9 @@ class PaperMeasurements:
 
     results: Mapping[PaperCell, tuple[CaseResult, ...]]
     systems: Mapping[str, tuple[str, str]]  #: of each machine: system and partition
-    sessions: Mapping[str, str]  #: of each machine: the session that measured it
+    sessions: Mapping[str, tuple[str, ...]]  #: of each machine: the sessions that measured it
+    #: what a user set by hand, by session and MPI
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
@@ -115,6 +117,11 @@ class PaperMeasurements:
         }
         return sorted(counts)
 
+    def find_setting(self, machine: str, environment: str) -> str:
+        """Return what a user set by hand for an MPI of a machine; empty for nothing."""
+        told = (self.settings.get(session, {}) for session in self.sessions[machine])
+        return next((each[environment] for each in told if environment in each), "")
+
     def conditions(self, operation: Operation) -> tuple[str, ...]:
         """Return the values of an operation in the fields ``varying``."""
         return tuple(getattr(operation, name) for name in self.varying)
@@ -126,27 +133,57 @@ class PaperMeasurements:
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
 
-def arrange_sessions(sessions: Mapping[str, Sequence[CaseResult]]) -> PaperMeasurements:
+def arrange_sessions(
+    sessions: Mapping[str, Sequence[CaseResult]],
+    may_join: Callable[[str, str], bool] = lambda one, other: True,
+) -> PaperMeasurements:
     """Arrange mpicost's cases of sessions, by the name of the session.
 
-    The same partition in two sessions is two machines. What was skipped was not to be measured, so it is not
-    missing.
+    The same partition in two sessions is one machine where they measured different things, and ``may_join``
+    allows it; else it is two. What was skipped was not to be measured, so it is not missing.
     """
     kept = {name: _own_cases(results) for name, results in sessions.items()}
-    names = _name_machines(kept)
+    parts = _join_sessions(kept, may_join)
+    names = _name_machines(parts)
     found: dict[PaperCell, list[CaseResult]] = {}
     systems: dict[str, tuple[str, str]] = {}
-    of: dict[str, str] = {}
-    for session, results in kept.items():
-        most = find_densest_layouts(results)
-        for result in results:
-            case = result.case
-            if case.per_node != most[(case.system, case.partition, case.processes)]:
-                continue
-            machine = names[session, case.system, case.partition]
-            systems[machine], of[machine] = (case.system, case.partition), session
-            found.setdefault(_cell(case, machine), []).append(result)
+    of: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        machine, place = names[part], part[1:]
+        systems[machine], of[machine] = place, part[0]
+        for session in part[0]:
+            own = [r for r in kept[session] if (r.case.system, r.case.partition) == place]
+            most = find_densest_layouts(own)
+            for result in own:
+                case = result.case
+                if case.per_node == most[(case.system, case.partition, case.processes)]:
+                    found.setdefault(_cell(case, machine), []).append(result)
     return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems, of)
+
+
+_Part = tuple[tuple[str, ...], str, str]  #: sessions, system, partition
+
+
+def _join_sessions(
+    kept: Mapping[str, Sequence[CaseResult]], may_join: Callable[[str, str], bool]
+) -> list[_Part]:
+    """Join sessions of one partition that share no operation of an MPI at a process count."""
+    joined: dict[_Part, set[PaperCell]] = {}
+    for session, results in kept.items():
+        cells: dict[tuple[str, str], set[PaperCell]] = {}
+        for result in results:
+            place = (result.case.system, result.case.partition)
+            cells.setdefault(place, set()).add(_cell(result.case, ""))
+        for place, own in cells.items():
+            part: _Part = ((), *place)
+            for known, others in joined.items():
+                alike = all(may_join(session, name) for name in known[0])
+                if known[1:] == place and alike and not own & others:
+                    part = known
+                    break
+            others = joined.pop(part, set())
+            joined[((*part[0], session), *place)] = own | others
+    return list(joined)
 
 
 def _own_cases(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -159,17 +196,13 @@ def _own_cases(results: Sequence[CaseResult]) -> list[CaseResult]:
     ]
 
 
-def _name_machines(
-    sessions: Mapping[str, Sequence[CaseResult]],
-) -> dict[tuple[str, str, str], str]:
-    """Name each partition of each session, no longer than tells them apart."""
-    places = {
-        (name, r.case.system, r.case.partition) for name, group in sessions.items() for r in group
-    }
-    parts: tuple[int, ...] = (2,) if len({system for _, system, _ in places}) == 1 else (1, 2)
-    if len({tuple(place[n] for n in parts) for place in places}) < len(places):
-        parts = (0, *parts)
-    return {place: ":".join(place[n] for n in parts) for place in places}
+def _name_machines(parts: Sequence[_Part]) -> dict[_Part, str]:
+    """Name each partition by its first session, system and itself, no longer than tells them apart."""
+    shown: tuple[int, ...] = (2,) if len({system for _, system, _ in parts}) == 1 else (1, 2)
+    places = {part: (part[0][0], *part[1:]) for part in parts}
+    if len({tuple(place[n] for n in shown) for place in places.values()}) < len(places):
+        shown = (0, *shown)
+    return {part: ":".join(place[n] for n in shown) for part, place in places.items()}
 
 
 def _cell(case: Case, machine: str) -> PaperCell:

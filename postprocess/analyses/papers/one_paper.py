@@ -17,22 +17,29 @@ from postprocess.analyses.papers import (
     ratios,
     rus,
     rus_sends,
+    rus_sweep,
     scalability,
     taboada,
 )
 from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import PaperMeasurements
+from postprocess.analyses.papers.few_processes import describe_few_processes
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.page import STANDS, PaperView, paper_views_as_text
 from postprocess.analyses.papers.printed import History
 from postprocess.analyses.papers.spread import build_spread_table
+from postprocess.analyses.papers.theory import NetworkTheory, build_theory_table
 from postprocess.analyses.papers.timer import build_timer_table
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
+NO_SPREAD = (
+    "No spread, and nothing that the filter removes: no case has two trials that count, as where simulated "
+    "time repeats, or they are not in the store."
+)
 FORMATS = ("text", "markdown", "csv", "html")
 Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
 #: By session and by system, partition and environment: resolution and overhead of the clock in seconds
@@ -50,6 +57,7 @@ class Asked:
     timers: Timers = field(default_factory=dict)
     notes: Sequence[str] = ()  #: what sessions say of themselves, as that the machine was busy
     pictures: bool = False
+    theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
 
 
 def build_paper(
@@ -79,6 +87,7 @@ def build_paper(
     if measured is None or not measured.results:
         return views
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
+    few = describe_few_processes(measured, asked.paper)
     figures = build_figures(asked.paper, measured) if asked.pictures else []
     if own or remarks or figures:
         views.insert(
@@ -87,7 +96,7 @@ def build_paper(
                 f"{title}: measured",
                 "",
                 tables=own,
-                remarks=[*filter(None, remarks), *asked.notes],
+                remarks=[*filter(None, [*remarks, few]), *asked.notes],
                 figures=figures,
             ),
         )
@@ -136,24 +145,27 @@ def _luecke2001(
     tables = [*scalability.build_growth_tables(measured)]
     tables += predictions.build_prediction_tables(measured)
     tables += filter(None, [build_cold_table(measured, history)])
-    tables += [build_spread_table(measured, asked.trials, history)] if asked.trials else []
+    spread = build_spread_table(measured, asked.trials, history)
+    tables += filter(None, [spread])
+    remarks = ["" if spread else NO_SPREAD, *_remarks(measured, history)]
     if in_print:
         found, missing = chained.build_chained_tables(measured, history, str(asked.against))
-        return [*tables, *found], [missing, *_remarks(measured, history)]
-    return [*tables, *_ratios(asked, measured, history)], _remarks(measured, history)
+        return [*tables, *found], [missing, *remarks]
+    return [*tables, *_ratios(asked, measured, history)], remarks
 
 
 def _luecke2003(
     asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
 ) -> _Found:
     """Build the spread, the clock, and library against library."""
-    tables = [build_spread_table(measured, asked.trials, history)]
-    tables += filter(None, [build_timer_table(measured, asked.timers, history)])
+    spread = build_spread_table(measured, asked.trials, history)
+    timers = build_timer_table(measured, asked.timers, history)
+    tables = [each for each in (spread, timers) if each]
     _, basis = ratios.find_against(measured, asked.against)
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
         tables += _ratios(asked, measured, history)
-    return tables, _remarks(measured, history)
+    return tables, ["" if spread else NO_SPREAD, *_remarks(measured, history)]
 
 
 def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
@@ -162,6 +174,7 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
     sends = (
         rus_sends.build_send_table(measured),
         rus_sends.build_mode_table(measured),
+        rus_sweep.build_sweep_table(measured),
         rus_sends.build_tree_table(measured),
     )
     tables += filter(None, sends)
@@ -173,6 +186,7 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
 
 def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
     tables = taboada.build_model_tables(measured)
+    tables += filter(None, [build_theory_table(measured, asked.theories, history)])
     if in_print:
         tables.append(taboada.build_against_table(measured, history, str(asked.against)))
     return tables, [taboada.describe_missing(measured)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, scalability
@@ -12,6 +12,7 @@ from postprocess.analyses.papers.data import PaperMeasurements, arrange_sessions
 from postprocess.analyses.papers.paper_figure import PaperFigure
 from postprocess.analyses.papers.plot import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import History
+from postprocess.analyses.papers.rus_sweep import read_settings
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
@@ -20,6 +21,9 @@ from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
 
 TEXT_WIDTH = 100
+BY_HAND = frozenset(
+    {"--set-env", "--oversubscribe"}
+)  #: options that make a session another machine
 WHOLE = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
 
 SCALES = (
@@ -135,10 +139,22 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
 
 def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
     """Arrange the cases of sessions. Raises UsageError if two have one name."""
-    named = {each.session: each.results for each in sessions}
+    named = {each.session: each for each in sessions}
     if len(named) < len(sessions):
         raise UsageError("--session: two sessions have one name; name each session once")
-    return arrange_sessions(named)
+    results = {name: each.results for name, each in named.items()}
+    found = arrange_sessions(results, lambda one, other: _are_alike(named[one], named[other]))
+    settings = {name: read_settings(each.command) for name, each in named.items()}
+    return replace(found, settings=settings)
+
+
+def _are_alike(one: SessionSummary, other: SessionSummary) -> bool:
+    """Return whether two sessions ran the same MPIs, by their own words, and neither with settings by hand."""
+    words = {word.partition("=")[0] for each in (one, other) for word in each.command}
+    if words & BY_HAND:
+        return False
+    libraries = {each.name: each.library for each in one.environments}
+    return all(libraries.get(e.name, e.library) == e.library for e in other.environments)
 
 
 def _folded(words: str) -> str:

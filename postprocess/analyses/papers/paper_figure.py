@@ -23,9 +23,9 @@ class PaperFigure:
 
     @property
     def lines(self) -> list[PanelLine]:
-        """One line of each name, in the order in which panels have them."""
+        """One line of each name: the measured ones in the order of their styles, then those of models."""
         found = {line.name: line for panel in self.panels for line in panel.lines}
-        return list(found.values())
+        return sorted(found.values(), key=lambda line: (line.modelled, line.style))
 
 
 def build_panel(

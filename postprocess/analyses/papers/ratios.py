@@ -133,9 +133,8 @@ def _find_machine(measured: PaperMeasurements, name: str) -> str | None:
     """Find the one machine of this name, be it longer than what tells the machines apart."""
     found = []
     for machine, (system, partition) in measured.systems.items():
-        session = measured.sessions[machine]
         longer = {partition, f"{system}:{partition}"}
-        longer |= {f"{session}:{each}" for each in longer}
+        longer |= {f"{session}:{each}" for session in measured.sessions[machine] for each in longer}
         if name == machine:
             return machine
         if name in longer:

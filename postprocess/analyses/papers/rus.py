@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from postprocess.analyses.papers.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.printed import History
+from postprocess.base.formats import significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 
@@ -64,12 +65,13 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
         operation, time = cell.operation, measured.times[cell]
         buffer = find_buffer(operation.routine, operation.bytes, cell.processes)
         known = printed.get((operation.routine, buffer, cell.processes))
-        if known is not None and time is not None and _is_same_buffer(operation.routine, buffer):
+        if known is not None and time is not None:
             about = (operation.routine, format_size(buffer), str(cell.processes))
             rows.append(
                 (
                     *(cell.machine, cell.environment, *measured.conditions(operation), *about),
-                    *(f"{time * 1e6:.4g}", f"{known * 1e6:.4g}", f"{time / known:.3g}"),
+                    *(significant(time * 1e6), significant(known * 1e6)),
+                    significant(time / known, 3),
                 )
             )
     return TextTable(
@@ -79,7 +81,7 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
         tuple(rows),
         (
             "in print: means of calls that overlap; ours are of single calls unless their sync is loop",
-            "8 B of gather, scatter and alltoall are left out: what was sent then is unknown",
+            "8 B of gather, scatter and alltoall are in no row: what was sent then is unknown",
         ),
     )
 
@@ -87,10 +89,6 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
 def find_buffer(routine: str, size: int, processes: int) -> int:
     """Find the report's buffer of a size of mpicost, in bytes."""
     return size * (processes if routine in IN_ALL else 1)
-
-
-def _is_same_buffer(routine: str, buffer: int) -> bool:
-    return routine not in IN_ALL or buffer > SIZES[0]
 
 
 def _cost_table(
@@ -124,9 +122,9 @@ def _cost(operation: Operation, processes: int, time: float | None) -> str:
     """Return the time, with the bandwidth where the report gives one: its buffer is p blocks but for bcast."""
     if time is None:
         return MISSING
-    shown = f"{time * 1e6:.4g}"
+    shown = significant(time * 1e6)
     if operation.routine not in MOVED_BY_ALL or operation.bytes <= SIZES[0]:
         return shown
     buffer = operation.bytes * (1 if operation.routine == "bcast" else processes)
     rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
-    return f"{shown} ({rate / 1e6:.4g})"
+    return f"{shown} ({significant(rate / 1e6)})"

@@ -43,22 +43,23 @@ def build_spread_table(
     measured: PaperMeasurements,
     trials: Mapping[str, Mapping[str, Sequence[LaunchTrials]]],
     history: History,
-) -> TextTable:
-    """Build a row for each machine and MPI, and those in print.
+) -> TextTable | None:
+    """Build a row for each machine and MPI, and those in print; None where no case has two trials that count.
 
     ``trials``: by session and the key of the case.
     """
     groups: dict[tuple[str, str], list[tuple[str, LaunchSpread]]] = {}
     for cell, results in sorted(measured.results.items()):
-        session = trials.get(measured.sessions[cell.machine], {})
-        for result in results:
-            for launch in session.get(result.case.key, ()):
-                spread = compute_spread(launch)
-                if spread:
-                    name = f"{cell.operation.routine} {cell.operation.size}, p = {cell.processes}"
-                    group = groups.setdefault((cell.machine, cell.environment), [])
-                    group.append((name, spread))
+        known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
+        name = f"{cell.operation.routine} {cell.operation.size}, p = {cell.processes}"
+        for launch in (
+            launch for each in known for r in results for launch in each.get(r.case.key, ())
+        ):
+            if spread := compute_spread(launch):
+                groups.setdefault((cell.machine, cell.environment), []).append((name, spread))
     rows = [(*place, *_format_group(group)) for place, group in groups.items()]
+    if not rows:
+        return None
     return TextTable(
         "Standard deviation of the filtered trials, and what the filter removes",
         ("machine", "MPI"),

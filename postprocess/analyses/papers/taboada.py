@@ -25,7 +25,7 @@ from postprocess.analyses.papers.model_fit import (
 )
 from postprocess.analyses.papers.printed import History, PrintedModel
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_percent, plural
+from postprocess.base.formats import format_percent, plural, significant
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.model.mpicost import BARRIER
 
@@ -43,6 +43,9 @@ MEASURED = {
     "reduce_scatter_sum": "reduce_scatter_sum_as_reduce_scatterv",
 }
 ROUTINES = ("pingpong", *(name for name in FACTORS if name != "send"), *MEASURED.values())
+NO_INTERCEPT = (
+    0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
+)
 BEYOND = f"off by more than {GOOD:.0%}"
 COMPARED = (
     0,
@@ -124,7 +127,7 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    return f"{fit.time(size) / known.model.time(size, count):.3g}"
+    return significant(fit.time(size) / known.model.time(size, count), 3)
 
 
 def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[MeasuredModel]]:
@@ -152,6 +155,7 @@ def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
         (
             "of the least of all trials; over three counts and more c0 + c1 f(p), else that of each count",
             "f(p): with what t0 grows; error: the model's largest average relative one at any count",
+            f"ti: 0 where it is {NO_INTERCEPT:.0%} of t0 at most: then the model is Hockney's",
             "t0: of the empty message, or of the smallest one where an MPI returns from an empty one at once",
             f"no peak where the model is {BEYOND}; log2 p would do: on links that are all alike",
         ),
@@ -165,7 +169,7 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     if not model.fits:
         told = startup.scaled(1e6) if startup else None
         name = name_growth(startup) if startup else NOT_PRINTED
-        each = ", ".join(f"{times[min(times)] * 1e6:.3g}" for times in model.times.values())
+        each = ", ".join(significant(times[min(times)] * 1e6, 3) for times in model.times.values())
         text = _growth_text(told.terms) if told else each
         return (*about, text, *[NOT_PRINTED] * 2, _warned(model, name), *[NOT_PRINTED] * 3)
     growth = model.growth
@@ -178,10 +182,12 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     else:
         fits = [model.fits[count] for count in counts]
         texts = [
-            ", ".join(f"{getattr(fit, part) * by:.3g}" for fit in fits)
+            ", ".join(significant(getattr(fit, part) * by, 3) for fit in fits)
             for part, by in (("t0", 1e6), ("ti", 1e6), ("tb", 1e9))
         ]
         name = NOT_PRINTED
+    if all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in model.fits.values()):
+        texts[1] = "0"
     return (*about, *texts, name, *_peaks(model), format_percent(model.error))
 
 
@@ -204,14 +210,14 @@ def _peaks(model: MeasuredModel) -> tuple[str, str]:
     factor = FACTORS[model.place.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
-    bandwidth = f"{max(bandwidths) / 1e6:.4g}" if bandwidths else NOT_PRINTED
-    return f"{startup / 1e3:.4g}", bandwidth
+    bandwidth = significant(max(bandwidths) / 1e6) if bandwidths else NOT_PRINTED
+    return significant(startup / 1e3), bandwidth
 
 
 def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     """Build the table of errors of the models beside Hockney's."""
     rows = []
-    for model in models:
+    for model in (each for group in _by_place(models).values() for each in group):
         for count, fit in sorted(model.fits.items()):
             place = model.place
             breaks = ", ".join(f"{_bytes(low)} to {_bytes(high)}" for low, high in fit.breaks)

@@ -40,11 +40,12 @@ def build_timer_table(
     """Build a row for each machine and MPI, and those in print; None if no session tells."""
     rows = []
     for machine in measured.machines:
-        known = timers.get(measured.sessions[machine], {})
+        known = [timers.get(session, {}) for session in measured.sessions[machine]]
         for environment in measured.environments_on(machine):
-            told = known.get((*measured.systems[machine], environment))
-            if told:
-                rows.append((machine, environment, *(f"{seconds * 1e6:.3g}" for seconds in told)))
+            place = (*measured.systems[machine], environment)
+            if told := [each[place] for each in known if place in each]:
+                largest = (f"{max(seconds) * 1e6:.3g}" for seconds in zip(*told, strict=True))
+                rows.append((machine, environment, *largest))
     if not rows:
         return None
     printed = [

@@ -35,6 +35,20 @@ def test_a_value_is_written_in_what_people_read():
     assert formats.quantity(None, "MB/s") == formats.number(None, "s") == "-"
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.50652, "0.5065"),
+        (699.42, "699.4"),
+        (24960.3, "24960"),
+        (9999.6, "10000"),
+        (-4e-7, "-4e-07"),
+    ],
+)
+def test_a_number_of_any_unit_has_four_digits_and_no_power_of_ten_above_one(value, written):
+    assert formats.significant(value) == written
+
+
 def test_band_and_ratio():
     assert formats.format_band((4.1e-6, 7.83e-6), "s") == "4.10 to 7.83"
     assert formats.format_band((4100.0, 7830.0), "MB/s") == "4100 to 7830"

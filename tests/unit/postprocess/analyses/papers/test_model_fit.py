@@ -26,6 +26,8 @@ from postprocess.analyses.papers.taboada import (
     build_model_tables,
     describe_missing,
 )
+from postprocess.analyses.papers.theory import build_theory_table, parse_theory
+from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.papers import arrange_results
@@ -200,6 +202,35 @@ def test_measured_models_are_held_against_one_in_print():
         for t in v.tables
     ]
     assert table.title in titles
+
+
+def test_where_time_is_latency_and_bandwidth_the_table_has_no_ti_whatever_rounding_leaves():
+    def shown(ti):
+        found = measure(lambda name, n, p: form(n, p * 3e-6, ti, 1 / 350e6), counts=(2, 4, 8))
+        return build_model_tables(found)[0].rows[0][3]
+
+    assert shown(1e-9) == "0"
+    assert shown(1e-6) != "0"
+
+
+def test_a_send_is_held_against_what_the_network_can_do():
+    send = measure(lambda name, n, p: 2e-6 + n / 200e6, routine="pingpong")
+    table = build_theory_table(send, parse_theory(["1:400"]), HISTORY)
+    assert table.rows[0][3:] == ("2", "1", "2.00", "200", "400", "50%")
+    unknown = build_theory_table(send, {}, HISTORY)
+    assert unknown.rows[0][3:] == ("2", "-", "-", "200", "-", "-")
+    printed = {row[0].partition(" (")[0] + ":" + row[1]: row[3:] for row in table.rows[1:]}
+    assert printed["Myrinet:MPICH-GM"] == ("9", "7", "1.29", "187.6", "264", "71%")
+    assert printed["SCI-single:ScaMPI"] == ("4", "1.46", "2.74", "257.1", "528", "49%")
+    assert not any("Java" in name or "MPJ" in name for name in printed)
+
+
+def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
+    found = parse_theory(["1:400", "m=3:5"])
+    send = measure(lambda name, n, p: 6e-6 + n / 5e6, routine="pingpong")
+    assert build_theory_table(send, found, HISTORY).rows[0][4:6] == ("3", "2.00")
+    with pytest.raises(UsageError, match="tells a machine twice"):
+        parse_theory(["1:400", "2:400"])
 
 
 def test_what_is_missing_is_said_with_the_command_that_measures_it():

@@ -14,7 +14,7 @@ import pytest
 from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
-from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
+from postprocess.analyses.papers.one_paper import NO_SPREAD, Asked, build_paper, format_paper
 from postprocess.analyses.papers.printed import load_history
 from postprocess.analyses.papers.spread import build_spread_table, compute_spread
 from postprocess.base.errors import UsageError
@@ -112,6 +112,17 @@ def test_the_spread_of_a_machine_stands_beside_that_in_print():
     )
     assert rows[1][:6] == ("T3E-900 (in print)", "all", "-", "2.32%", "18.24%", "0.48%")
     assert rows[2][:6] == ("Origin 3000 (in print)", "all", "-", "11.13%", "55.37%", "2.51%")
+
+
+@pytest.mark.parametrize("paper", ["luecke2001", "luecke2003"])
+def test_without_two_trials_that_count_there_is_no_spread_and_a_page_says_so(paper):
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
+    measured = arrange_results(samples.session(planned).results)
+    once = {"": {planned[0].key: (trials(9.0, 1.0),)}}
+    assert build_spread_table(measured, once, HISTORY) is None
+    assert NO_SPREAD in build_paper(Asked(paper, trials=once), measured)[0].remarks
+    often = {"": {planned[0].key: (trials(9.0, 1.0, 2.0),)}}
+    assert NO_SPREAD not in build_paper(Asked(paper, trials=often), measured)[0].remarks
 
 
 def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():

@@ -46,7 +46,7 @@ def test_all_numbers_of_the_tables_are_there():
     assert 5 * len(HISTORY.models) == 735
     assert len(HISTORY.crossovers) + len(HISTORY.reductions) + 4 == 45  # 4: "replace always"
     assert len(HISTORY.kernels) == 180
-    assert len(HISTORY.figures) == 86 + 4
+    assert len(HISTORY.figures) == 88 + 4
 
 
 def test_the_ratio_tables_give_all_64_ratios_back_for_times_that_have_them():

@@ -16,6 +16,7 @@ from postprocess.analyses.papers.page import (
 )
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.main import main
+from postprocess.results.summary import SummaryEnvironment
 from postprocess.results.summary_file import parse_summary
 from tests.support.factories import papers as samples
 from tests.support.factories import report
@@ -48,6 +49,19 @@ def test_a_session_of_simulated_machines_has_every_view(views):
     assert views[1].tables[0].title == "How near the ratios come to the printed ones"
     assert views[1].remarks[0] == papers.STANDS
     assert views[0].remarks == [papers.FOUND]
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        "but not on the NT cluster for large p;",
+        "poor on the NT cluster for 10 kB,",
+        "but for p < 8;",
+    ],
+)
+def test_what_the_paper_found_is_told_with_its_exceptions(exception):
+    """Sections 4.7 and 4.8 of Luecke et al. (2001): neither finding holds for the NT cluster as a whole."""
+    assert exception in papers.FOUND
 
 
 def test_a_session_has_the_views_that_it_allows():
@@ -167,6 +181,36 @@ def test_the_command_holds_sessions_of_two_sites_against_each_other(command, tmp
 
 
 @pytest.mark.parametrize(
+    ("command", "library", "machines"),
+    [
+        (("run",), "MPICH 5", ["torus"]),
+        (("run", "--set-env=a:X=1"), "MPICH 5", ["one:torus", "two:torus"]),
+        (("run", "--oversubscribe"), "MPICH 5", ["one:torus", "two:torus"]),
+        (("run",), "MPICH 4", ["one:torus", "two:torus"]),
+    ],
+)
+def test_sessions_of_other_settings_or_libraries_are_other_machines(
+    summary, command, library, machines
+):
+    mpi = SummaryEnvironment("simgrid-mpich", "mpich", "5", "MPICH 5", "site", "", "")
+    own = [r for r in summary.results if r.case.partition == "torus"]
+    one = replace(
+        summary,
+        session="one",
+        environments=(mpi,),
+        results=tuple(r for r in own if r.case.routine == "bcast"),
+    )
+    two = replace(
+        one,
+        session="two",
+        command=command,
+        environments=(replace(mpi, library=library),),
+        results=tuple(r for r in own if r.case.routine == "gather"),
+    )
+    assert papers.arrange_summaries([one, two]).machines == machines
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--against", "cpu"), "--against cpu: not a partition of the session"),
@@ -174,6 +218,10 @@ def test_the_command_holds_sessions_of_two_sites_against_each_other(command, tmp
         (("--processes", "0"), "argument --processes: '0' is not a whole number"),
         (("--session", SESSION), "--session: two sessions have one name"),
         (("20260101T000000Z-1",), "no finished session there"),
+        (("--theory", "1:2"), "--theory 1:2: is for --paper taboada only"),
+        (("--paper", "taboada", "--theory", "1"), "--theory 1: is not [MACHINE=]US:MB/S"),
+        (("--paper", "taboada", "--theory", "1:0"), "--theory 1:0: is not [MACHINE=]US:MB/S"),
+        (("--paper", "taboada", "--theory", "x=1:2"), "--theory x: no such machine; there is"),
     ],
 )
 def test_what_is_not_there_is_one_line_and_writes_nothing(command, tmp_path, words, said):

@@ -310,6 +310,23 @@ def test_a_partition_of_two_sessions_is_two_machines():
     assert row(these, "two:torus", basis=basis).ratios == {"simgrid-mpich": 3.0}
 
 
+def test_sessions_that_measured_different_things_are_one_machine():
+    sends = [result("torus", 1.0, routine="pingpong")]
+    these = arrange_sessions({"one": sends, "two": [result("torus", 3.0)], "again": sends})
+    assert these.machines == ["again:torus", "one:torus"]
+    assert these.sessions["one:torus"] == ("one", "two")
+    assert {cell.operation.routine for cell in these.results if cell.machine == "one:torus"} == {
+        "bcast",
+        "pingpong",
+    }
+
+
+def test_sessions_of_one_place_that_may_not_be_joined_are_apart():
+    sessions = {"one": [result("torus", 1.0, routine="pingpong")], "two": [result("torus", 3.0)]}
+    these = arrange_sessions(sessions, lambda one, other: False)
+    assert these.machines == ["one:torus", "two:torus"]
+
+
 def test_partitions_of_two_sites_in_two_sessions_are_told_apart_by_the_system_alone():
     these = arrange_sessions(
         {"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]}

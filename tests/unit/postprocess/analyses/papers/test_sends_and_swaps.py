@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from postprocess.analyses.papers import chained, contention, libraries, predictions, rus, rus_sends
+from postprocess.analyses.papers import (
+    chained,
+    contention,
+    libraries,
+    predictions,
+    rus,
+    rus_sends,
+    rus_sweep,
+)
+from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.figures import build_figures
+from postprocess.analyses.papers.forms import PAPERS
 from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
 from postprocess.analyses.papers.printed import load_history
 from postprocess.base.errors import UsageError
@@ -121,6 +132,23 @@ def test_the_eager_threshold_is_where_a_standard_send_begins_to_wait():
     (row,) = rus_sends.build_mode_table(arrange_results(found)).rows
     assert row[4:] == ("8 B", "16 KiB", "2.00", "1.00", "1.50", "1.50", "1 KiB")
     assert rus_sends.build_mode_table(arrange_results(night(("pingpong",)))) is None
+
+
+def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
+    def sends(seconds):
+        return [result("pingpong_standard", size, 2, time) for size, time in seconds.items()]
+
+    sessions = {"one": sends({8: 1e-6, 8192: 9e-6}), "two": sends({8: 1.01e-6, 8192: 5e-6})}
+    words = ["run", "--set-env", "simgrid-mpich:LIMIT=4096", "--set-env=other:X=1"]
+    settings = {"one": {}, "two": rus_sweep.read_settings(words)}
+    assert settings["two"] == {"simgrid-mpich": "LIMIT=4096", "other": "X=1"}
+    table = rus_sweep.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
+    assert table.columns == ("as it is", "LIMIT=4096", "shortest")
+    assert [row[4:] for row in table.rows] == [
+        ("8 B", "1.00", "1.01", "all"),
+        ("8 KiB", "9.00", "5.00", "LIMIT=4096"),
+    ]
+    assert rus_sweep.build_sweep_table(arrange_sessions({"one": sessions["one"]})) is None
 
 
 def test_costs_are_held_against_those_in_print():
@@ -271,3 +299,13 @@ def test_a_page_has_every_table_and_figure_and_needs_nothing_else(paper):
     assert page.count("<figure>") == sum(len(figure.panels) for figure in figures)
     assert page.count("<table>") == sum(len(view.tables) for view in views)
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_two_processes_are_said_to_tell_little(paper):
+    def remarks(most):
+        pair = [result("bcast", 8, count, 1e-6) for count in {2, most}]
+        return build_paper(Asked(paper), arrange_results(pair))[0].remarks
+
+    assert any("2 processes only" in remark for remark in remarks(2))
+    assert not any("2 processes only" in remark for remark in remarks(4))
