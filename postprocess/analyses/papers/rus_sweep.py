@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from postprocess.analyses.papers.data import PaperMeasurements
 from postprocess.base.formats import microseconds
@@ -18,7 +19,7 @@ CLOSE = 1.02  #: times the shortest: what takes no longer counts as equal
 def read_settings(command: Sequence[str]) -> dict[str, str]:
     """Read what ``--set-env ENVIRONMENT:NAME=VALUE`` set in a command, by environment."""
     told = [word.removeprefix(f"{OPTION}=") for word in command if word.startswith(f"{OPTION}=")]
-    told += [value for word, value in zip(command, command[1:], strict=False) if word == OPTION]
+    told += [value for word, value in pairwise(command) if word == OPTION]
     found: dict[str, list[str]] = {}
     for word in told:
         environment, _, setting = word.partition(":")
