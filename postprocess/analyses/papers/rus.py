@@ -12,12 +12,15 @@ from postprocess.analyses.papers.printed import History
 from postprocess.base.formats import significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
+from postprocess.model.benchmark import LOOP
 
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}
 #: Of its tables, in their order
 ROUTINES = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")
 IN_ALL = ("gather", "scatter", "alltoall")  #: whose buffer is p blocks
+PIPELINED = "means of calls that overlap, as RUS's are"
+SINGLE = "of single calls, unless their sync is loop: RUS's are means of calls that overlap"
 SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
 
 
@@ -113,7 +116,7 @@ def _cost_table(
         rows.append((operation.routine, *cells))
     notes = (
         "in brackets: aggregated bandwidth in MB/s; blocks are those of mpicost, for each process or pair",
-        "of single calls: RUS's are means of calls that overlap",
+        PIPELINED if all(each.sync == LOOP for each in operations) else SINGLE,
     )
     return TextTable(title, ("routine",), tuple(f"p = {n}" for n in counts), tuple(rows), notes)
 

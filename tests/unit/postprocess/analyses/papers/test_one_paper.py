@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from postprocess.analyses.papers import rus
 from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
@@ -155,12 +156,20 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
     assert table.rows == (
         ("bcast", "1000 (320)"),
         ("gather", MISSING),
-        ("alltoall", "1000 (1.024e+04)"),
+        ("alltoall", "1000 (10240)"),
     )
     assert measured.remarks[0].startswith(
         "Not measured: 1024 bytes, 1048576 bytes, 64 processes, 128 processes, 256 processes; ./plumbline run "
     )
     assert printed.title.endswith("in print")
+
+
+def test_costs_of_loops_are_not_said_to_be_of_single_calls():
+    (case,) = samples.cases(["torus"], ["simgrid-mpich"], [32], ["bcast"])[:1]
+    for sync, said in (("loop", rus.PIPELINED), ("barrier", rus.SINGLE)):
+        night = samples.session([replace(case, sync=sync)])
+        (table,) = rus.build_cost_tables(arrange_results(night.results))
+        assert table.notes[-1] == said
 
 
 def test_csv_has_a_line_for_each_cell():
