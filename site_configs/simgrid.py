@@ -42,6 +42,23 @@ REPLACED = {
     "mvapich2": ("gather", "reduce", "allreduce"),
     "impi": ("bcast", "allreduce", "reduce", "gather"),
 }
+#: Selectors whose reduce is Open MPI's, which divides by its bytes: of 0 it ends all of a launch with SIGFPE.
+DIVIDING = ("ompi", *(name for name, routines in REPLACED.items() if "reduce" in routines))
+#: What calls that reduce, as mpicost has it.
+REDUCING = (
+    *(
+        "reduce_sum",
+        "reduce_min",
+        "reduce_max",
+        "gather_as_reduce",
+        "allreduce_sum_as_reduce_bcast",
+    ),
+    "reduce_scatter_sum_as_reduce_scatterv",
+    "reduce_scatter_block_sum_as_reduce_scatter",
+)
+WHY_NOT = (
+    "SimGrid 3.32's reduce of Open MPI divides by the bytes, and ends the launch by SIGFPE for 0"
+)
 NEEDED = ("smpicc", "smpirun", "setpriv")  #: setpriv is in util-linux
 FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-dev)"
 
@@ -136,6 +153,7 @@ def selector(name: str) -> dict[str, Any]:
         "proof": f"Switch to algorithm {name} for collective barrier",
         "build": "simgrid",
         "compiler_variable": "CMAKE_C_COMPILER",
+        "impossible": {f"{routine}:0": WHY_NOT for routine in REDUCING} if name in DIVIDING else {},
     }
     return entry
 

@@ -139,7 +139,11 @@ class MpicostCheck(LaunchCheck, family=True):
         if self.time_limit is None:
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()
             self.time_limit = f"{SECONDS_TO_START + int(seconds)}s"
-        skips = [skip for case in cases if (skip := self.explain_too_large(case))]
+        skips = [
+            skip
+            for case in cases
+            if (skip := self.explain_impossible(case) or self.explain_too_large(case))
+        ]
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
             trials=self.trials,
@@ -166,6 +170,12 @@ class MpicostCheck(LaunchCheck, family=True):
     def launch(self) -> PlannedLaunch:
         """The one start of this job."""
         return self.launches[0]
+
+    def explain_impossible(self, case: Case) -> SkippedCase | None:
+        """Explain why an MPI cannot run a case, which would end all others of its launch; None if it can."""
+        known = self.current_environ.extras.get("impossible", {})
+        reason = known.get(f"{case.routine}:{case.bytes}")
+        return SkippedCase(case, reason) if reason else None
 
     def explain_too_large(self, case: Case) -> SkippedCase | None:
         """Explain why a case is left out: simulated processes share the memory of one real machine."""

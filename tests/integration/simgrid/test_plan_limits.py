@@ -16,3 +16,13 @@ def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path
     assert "barrier" in night.output
     assert "scan" not in night.output
     assert "scan_sum" in asked.output
+
+
+def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp_path: Path):
+    workshop = Workshop(tmp_path / "home")
+    choice = ("--site", "simulated", "--partition", "fattree", "--processes", "8")
+    sizes = ("--routine", "reduce_sum,bcast", "--bytes", "0,8")
+    listed = workshop.run("list", *choice, "--environment", "simgrid-ompi", *sizes)
+    assert listed.status == 0
+    (line,) = [line for line in listed.output.split("\n") if line.startswith("left out: ")]
+    assert line.startswith("left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI divides")

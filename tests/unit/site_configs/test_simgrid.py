@@ -174,3 +174,12 @@ def test_a_site_leaves_out_what_takes_long(processes: int, small: bool, large: b
     assert is_within_limits(limits, "alltoall", 8, processes) is small
     assert is_within_limits(limits, "alltoall", 1000, processes) is large
     assert is_within_limits(limits, "bcast", 1000, processes)
+
+
+@pytest.mark.parametrize(
+    ("name", "divides"), [("ompi", True), ("impi", True), ("mvapich2", True), ("mpich", False)]
+)
+def test_an_empty_reduce_is_told_to_be_impossible_where_it_is_open_mpis(installed, name, divides):
+    impossible = selector(name)["extras"]["impossible"]
+    assert ("reduce_sum:0" in impossible) == divides
+    assert "allgather:0" not in impossible
