@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from postprocess.analyses.links.data import PairSweep
+from postprocess.analyses.links.detect import (
+    DetectionLimits,
+    PairTimes,
+    SlowItem,
+    SweepAnalysis,
+)
 from postprocess.analyses.offer.accept import JudgedLinks
 from postprocess.analyses.offer.data import OfferPass
 from postprocess.analyses.offer.evidence import LaunchEvidence
 from postprocess.analyses.offer.layouts import MachineFacts
 from postprocess.analyses.offer.lint import lint_text
 from postprocess.analyses.offer.rules_data import Rules
-from postprocess.session.offer_links_verdict import judge_links, list_links_looks
+from postprocess.session.offer_links_verdict import (
+    find_links_verdict,
+    judge_links,
+    list_links_looks,
+)
 from postprocess.stats.acceptance import RowVerdict
 from tests.support.factories.links import Tournament
 from tests.support.factories.offer import RULES_TEXT, moment
@@ -74,6 +88,30 @@ def test_too_few_launches_are_undecided_and_too_few_nodes_not_run(tmp_path: Path
     assert found.verdict == RowVerdict.NOT_RUN and "3 nodes" in found.remarks[0]
     own = rules()
     assert own.links and judge_links(own, own.links, 8, []).verdict == RowVerdict.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("node", "pair", "suspects", "verdict"),
+    [
+        (0.1, 0.1, 0, RowVerdict.MET),
+        (math.inf, 0.1, 0, RowVerdict.UNDECIDED),
+        (0.1, math.inf, 0, RowVerdict.UNDECIDED),
+        (0.1, 0.1, 1, RowVerdict.UNDECIDED),
+    ],
+)
+def test_what_could_not_have_been_named_is_not_met(node, pair, suspects, verdict) -> None:
+    """At 8 bytes one statistic could have named something; at a megabyte neither, however slow it were."""
+    one = np.ones((NEEDED, 8, 8))
+    small, large = PairTimes(8, "median", one), PairTimes(1_000_000, "median", one)
+    limits = (
+        DetectionLimits(small, 0.1, 0.1),
+        DetectionLimits(replace(small, statistic="mean"), math.inf, math.inf),
+        DetectionLimits(large, node, pair),
+    )
+    slow = (SlowItem((3,), large, 1.2, 1.1, 1.3, 7, 7, 0.5),) * suspects
+    analysis = SweepAnalysis((), (), slow, limits, 72, exact=False)
+    sweep = PairSweep("cpu", "mpich", EIGHT, (small, large), {}, exact=False)
+    assert find_links_verdict(analysis, sweep, (NEEDED,)) == verdict
 
 
 def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
