@@ -67,12 +67,12 @@ def judge_measured(
     delivered = open_offer(folder / MEASURED)
     violations = check_measured(delivered, official)
     links = None
-    if rules.links:
+    if rules.links and delivered.stored.passes:
         swept = open_links(folder)
         violations += check_measured(swept, official) if swept else []
         evidence = swept.evidence if swept else ()
-        nodes = delivered.stored.passes[-1].machine.nodes if delivered.stored.passes else 0
-        links = judge_links(rules, rules.links, nodes, evidence)
+        machine = delivered.stored.passes[-1].machine
+        links = judge_links(rules, rules.links, machine, evidence)
     return judge_delivery(
         rules, offered.offer.rows, offered.commitments, delivered.rows, links
     ), violations

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from postprocess.analyses.offer.accept import JudgedLinks
 from postprocess.analyses.offer.data import TELL
+from postprocess.analyses.offer.layouts import count_nodes
 from postprocess.analyses.offer.rules_data import LinksRule
 from postprocess.base import files
 from postprocess.base.formats import plural, utc_now
@@ -31,14 +32,15 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
     )
     bench.remove_unlisted()
     machine = bench.plan.machine
-    looks = list_links_looks(bench.rules, machine.nodes, machine.exact)
+    nodes = count_nodes(rule.nodes, machine)
+    looks = list_links_looks(bench.rules, nodes, machine.exact) if nodes <= machine.nodes else ()
     for look in looks:
         judged, made = judge_bench(bench, rule)
         if look <= made:
             continue
         if made and judged.launches_more is None:
             return
-        run_sweep(bench, select_sweep(bench, environment, look - made))
+        run_sweep(bench, nodes, select_sweep(bench, environment, nodes, look - made))
     judged, _ = judge_bench(bench, rule)
     bench.context.progress.say(f"all pairs of nodes: {judged.verdict}")
 
@@ -46,15 +48,15 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
 def judge_bench(bench: OfferBench, rule: LinksRule) -> tuple[JudgedLinks, int]:
     """Judge what is measured until now; with the number of its launches, also of those that failed."""
     evidence = bench.open_measured().evidence
-    return judge_links(bench.rules, rule, bench.plan.machine.nodes, evidence), len(evidence)
+    return judge_links(bench.rules, rule, bench.plan.machine, evidence), len(evidence)
 
 
-def select_sweep(bench: OfferBench, environment: str, launches: int) -> Selection:
+def select_sweep(bench: OfferBench, environment: str, nodes: int, launches: int) -> Selection:
     """Select launches of all pairs of nodes."""
     machine, asked = bench.plan.machine, bench.context.request.selection
     choice = {
         PARTITION.variable: [machine.partition],
-        PROCESSES.variable: [machine.nodes],
+        PROCESSES.variable: [nodes],
         PER_NODE.variable: [1],
         PROGRAM.variable: [OWN_PROGRAM],
     }
@@ -65,14 +67,14 @@ def select_sweep(bench: OfferBench, environment: str, launches: int) -> Selectio
     )
 
 
-def run_sweep(bench: OfferBench, selection: Selection) -> None:
+def run_sweep(bench: OfferBench, nodes: int, selection: Selection) -> None:
     """Measure launches of all pairs of nodes as one pass, and keep all that it leaves."""
     context, progress = bench.context, bench.context.progress
     session, reframe = context.open_session(bench.demand.mode)
     with progress.phase("set-up"):
         planned = make_plan(reframe, selection)
     launches = plural(len(planned), "launch", "es")
-    progress.say(f"all pairs of {bench.plan.machine.nodes} nodes: {launches}")
+    progress.say(f"all pairs of {nodes} nodes: {launches}")
     since, began = start_load_monitor(), utc_now()
     with progress.phase("running"):
         record = run_plan(reframe, selection, planned, progress)

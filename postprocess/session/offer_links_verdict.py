@@ -27,6 +27,7 @@ from postprocess.analyses.links.text import (
 )
 from postprocess.analyses.offer.accept import JudgedLinks
 from postprocess.analyses.offer.evidence import LaunchEvidence
+from postprocess.analyses.offer.layouts import MachineFacts, count_nodes
 from postprocess.analyses.offer.rules_data import LinksRule, Rules
 from postprocess.base.formats import plural
 from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
@@ -43,12 +44,10 @@ def list_links_looks(rules: Rules, nodes: int, exact: bool) -> tuple[int, ...]:
 
 
 def judge_links(
-    rules: Rules, rule: LinksRule, nodes: int, evidence: Sequence[LaunchEvidence]
+    rules: Rules, rule: LinksRule, machine: MachineFacts, evidence: Sequence[LaunchEvidence]
 ) -> JudgedLinks:
-    """Judge all pairs of nodes of a machine.
-
-    :param nodes: that the machine has
-    """
+    """Judge all pairs of the nodes of a machine that the rule asks for."""
+    nodes = count_nodes(rule.nodes, machine)
     checked = [check_launch(each.finish()) for each in evidence]
     whole = [each for each in checked if each.outcome.records]
     looks = list_links_looks(rules, nodes, bool(whole) and all(e.launch.exact for e in whole))

@@ -91,6 +91,16 @@ def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedLayout:
     return AskedLayout(Layout(processes, per_node), peer)
 
 
+def find_nodes_fault(word: str | int) -> str:
+    """Find what is wrong with a word for a number of nodes; empty if nothing is."""
+    return _find_word_fault(word, ("all", *WORDS))
+
+
+def count_nodes(word: str | int, machine: MachineFacts) -> int:
+    """Count the nodes of a machine that a word asks for; it may have fewer."""
+    return _count(word, machine.nodes)
+
+
 def _count(word: str | int, whole: int) -> int:
     if isinstance(word, int):
         return word

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from postprocess.analyses.offer.layouts import find_layout_fault
+from postprocess.analyses.offer.layouts import find_layout_fault, find_nodes_fault
 from postprocess.analyses.offer.rules_data import (
     SCHEMA,
     TOLD,
@@ -97,6 +97,8 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
     for name in rules.category:
         if not NAME.fullmatch(name):
             yield f"category.{name}", f"is {NOT_A_NAME}"
+    if rules.links and (problem := find_nodes_fault(rules.links.nodes)):
+        yield "links.nodes", problem
     if rules.links and rules.links.nodes_per_switch < 0:
         yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
     if not any(each.demand == "must" for each in rules.case):

@@ -82,6 +82,7 @@ class LinksRule:
     """What acceptance asks of all pairs of nodes: none is slower than its peers."""
 
     demand: Demand = "must"
+    nodes: Text | Positive = "all"  #: as of a case: all, two, a share, or a number
     slower: Share = 0.10  #: by which a node or a link is missed
     nodes_per_switch: int = 0  #: 0 where pairs of one switch are not told from others
 

@@ -59,7 +59,7 @@ def judge(folder: Path, slow: dict[str, float], launches: int, nodes: int = 8) -
         evidence.append(LaunchEvidence(DONE, done.launch, session))
     own = rules()
     assert own.links
-    return judge_links(own, own.links, nodes, evidence)
+    return judge_links(own, own.links, MachineFacts("cpu", nodes, 1), evidence)
 
 
 NEEDED = list_links_looks(rules(), 8, exact=False)[0]
@@ -87,7 +87,7 @@ def test_too_few_launches_are_undecided_and_too_few_nodes_not_run(tmp_path: Path
     found = judge(tmp_path / "b", {}, 1, nodes=3)
     assert found.verdict == RowVerdict.NOT_RUN and "3 nodes" in found.remarks[0]
     own = rules()
-    assert own.links and judge_links(own, own.links, 8, []).verdict == RowVerdict.NOT_RUN
+    assert own.links and judge_links(own, own.links, DONE.machine, []).verdict == RowVerdict.NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,16 @@ def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
     own = rules()
     assert own.links
     launch = Tournament(lambda *_: 1e-6, EIGHT).finished(tmp_path / "1")
-    found = judge_links(own, own.links, 9, [LaunchEvidence(DONE, launch.launch, tmp_path / "1")])
+    evidence = [LaunchEvidence(DONE, launch.launch, tmp_path / "1")]
+    found = judge_links(own, own.links, MachineFacts("cpu", 9, 1), evidence)
     assert found.verdict == RowVerdict.NOT_RUN and "8 of 9 nodes" in found.remarks[0]
+    some = replace(own.links, nodes=8)  # what is asked for is measured
+    found = judge_links(own, some, MachineFacts("cpu", 9, 1), evidence)
+    assert found.verdict == RowVerdict.UNDECIDED and found.launches == 1
 
 
 def test_faults_of_the_rules_are_told() -> None:
     text = RULES_TEXT.replace("[risk]", "[links]\nnodes_per_switch = -1\n[risk]")
     assert [each.key for each in lint_text(text)[1]] == ["links.nodes_per_switch"]
+    text = RULES_TEXT.replace("[risk]", '[links]\nnodes = "many"\n[risk]')
+    assert [each.key for each in lint_text(text)[1]] == ["links.nodes"]
