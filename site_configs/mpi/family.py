@@ -123,6 +123,7 @@ def build_family_environment(
     env = {}
     if family == "intel-mpi":
         env["I_MPI_ROOT"] = str(prefix)
+        env |= find_own_libfabric(prefix)
     if family == "mpich":
         env["HYDRA_BINDING"] = "core"
     if family == "openmpi" and os.geteuid() == 0:
@@ -130,6 +131,14 @@ def build_family_environment(
     if oversubscribed:
         env |= OVERSUBSCRIBED.get(family, {})
     return env
+
+
+def find_own_libfabric(prefix: Path) -> dict[str, str]:
+    """Find the libfabric that wheels of Intel MPI to 2021.15 have beside the library. It looks elsewhere."""
+    library = prefix / "lib" / "libfabric.so.1"
+    if not library.exists() or not any(library.parent.glob("lib*-fi.so")):
+        return {}
+    return {"I_MPI_OFI_LIBRARY": str(library), "FI_PROVIDER_PATH": str(library.parent)}
 
 
 #: Open MPI 5 reads the PRTE variables and 4 the OMPI one; MPICH spins in its shared-memory

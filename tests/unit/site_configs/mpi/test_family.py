@@ -148,3 +148,15 @@ def test_mpich_is_told_to_bind_as_the_others_do_by_themselves():
 
 def test_intel_mpi_is_told_where_it_is():
     assert build_family_environment("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}
+
+
+def test_intel_mpi_is_told_of_the_libfabric_that_its_wheel_has_beside_it(tmp_path: Path) -> None:
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    (lib / "libfabric.so.1").touch()
+    assert build_family_environment("intel-mpi", tmp_path) == {"I_MPI_ROOT": str(tmp_path)}
+    (lib / "libtcp-fi.so").touch()  # its providers lie beside it in the wheel alone
+    told = build_family_environment("intel-mpi", tmp_path)
+    assert told["I_MPI_OFI_LIBRARY"] == str(lib / "libfabric.so.1")
+    assert told["FI_PROVIDER_PATH"] == str(lib)
+    assert build_family_environment("openmpi", tmp_path).keys().isdisjoint(told)
