@@ -26,13 +26,14 @@ from postprocess.analyses.compare.judge import judge_comparison
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.analyses.compare.text import format_counts, format_facts_told
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import duration, plural
+from postprocess.base.formats import duration, first_of, plural
 from postprocess.base.progress import Progress
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
 from postprocess.session.compare_facts import choose_case, take_facts
@@ -171,9 +172,12 @@ class ComparisonBench:
             for side in SIDES
         )
         if not old & new:
+            said = [s for each in passes for launch in each.launches for s in launch.cases.values()]
+            skipped = {each.reason for each in said if each.verdict == Verdict.SKIPPED} - {""}
+            why = f" ({first_of(sorted(skipped), 1)})" if skipped else ""
             raise UsageError(
-                f"{header.old.label} and {header.new.label} have no case in common; choose a --program and "
-                "--processes that both have: ./plumbline list"
+                f"{header.old.label} and {header.new.label} have no case in common{why}; choose a --program "
+                "and --processes that both have: ./plumbline list"
             )
 
     def tell_facts(self) -> None:

@@ -89,7 +89,7 @@ def test_sides_that_are_the_same_thing_are_refused(
 
 @pytest.mark.long
 @plants("use", "programs that one side has not", "sides of a comparison", "", 2,
-        "have no case in common; choose a --program and --processes that both have")  # fmt: skip
+        "have no case in common…; choose a --program and --processes that both have")  # fmt: skip
 def test_sides_without_a_common_case_are_refused(
     workshop: Workshop, mpich: Installation, declared: Declared
 ) -> None:

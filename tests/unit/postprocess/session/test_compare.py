@@ -44,8 +44,10 @@ HEADER = ComparisonHeader(
 )
 
 
-def trial(side: str, *keys: str, seconds: float = 5.0, verdict: str = "") -> ComparisonPass:
-    values = {key: CaseValue(None if verdict else 1e-6, "s", verdict) for key in keys}
+def trial(
+    side: str, *keys: str, seconds: float = 5.0, verdict: str = "", reason: str = ""
+) -> ComparisonPass:
+    values = {key: CaseValue(None if verdict else 1e-6, "s", verdict, reason) for key in keys}
     return ComparisonPass(0, 0, side, "s", seconds, (LaunchValues("l", {}, values),))
 
 
@@ -66,6 +68,13 @@ def test_sides_without_a_common_case_are_refused(
     data.append_pass(bench.path, trial(OLD, BCAST, CONTROL))
     data.append_pass(bench.path, new)
     with declared.raises(UsageError, match="a and b have no case in common; choose"):
+        bench.require_common_cases()
+
+
+def test_what_was_skipped_on_both_sides_is_told(bench: ComparisonBench) -> None:
+    for side in (OLD, NEW):
+        data.append_pass(bench.path, trial(side, BCAST, verdict="skipped", reason="no Spack"))
+    with pytest.raises(UsageError, match=r"have no case in common \(no Spack\); choose"):
         bench.require_common_cases()
 
 
