@@ -24,5 +24,4 @@ def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp
     sizes = ("--routine", "reduce_sum,bcast", "--bytes", "0,8")
     listed = workshop.run("list", *choice, "--environment", "simgrid-ompi", *sizes)
     assert listed.status == 0
-    (line,) = [line for line in listed.output.split("\n") if line.startswith("left out: ")]
-    assert line.startswith("left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI divides")
+    assert "left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI" in listed.output
