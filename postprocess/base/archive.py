@@ -12,6 +12,7 @@ from postprocess.base.errors import UsageError
 
 LARGEST = 4 << 30  #: bytes of all files of an archive together
 MOST_FILES = 1_000_000
+DEEPEST = 50  #: folders of a name
 
 
 def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
@@ -54,7 +55,9 @@ def _unpack_members(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     for number, member in enumerate(archive):
         name = PurePosixPath(member.name)
         total += member.size
-        if name.is_absolute() or ".." in name.parts or not member.isreg() or "\\" in member.name:
+        plain = member.isreg() and not member.issparse()  # a hole may be larger than any memory
+        plain = plain and 0 < len(name.parts) <= DEEPEST
+        if name.is_absolute() or ".." in name.parts or not plain or "\\" in member.name:
             raise UsageError(f"{path}: {member.name!r} is no plain file below it; do not open it")
         if number >= MOST_FILES or total > LARGEST:
             raise UsageError(f"{path}: is larger than {LARGEST} bytes; do not open it")

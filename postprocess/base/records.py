@@ -5,9 +5,9 @@ msgspec checks. It knows nothing of keys that stand twice, so the text is parsed
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -19,9 +19,13 @@ from postprocess.base.strict_json import format_external, read_json
 Record = TypeVar("Record")
 Text = Annotated[str, msgspec.Meta(pattern=r"\S")]  #: that is not empty
 Amount = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+#: Of a time in seconds or a rate in MB/s: no machine has one beyond, and no ratio of two such overflows.
+LEAST_MEASURED, MOST_MEASURED = 1e-12, 1e12
+Measured = Annotated[float, msgspec.Meta(ge=LEAST_MEASURED, le=MOST_MEASURED)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
-PLACE = re.compile(r" - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
+PLACE = re.compile(r" - at (?:`key` in )?`\$\.?(.*)`$", re.DOTALL)
 LACKING = re.compile(r"Object missing required field `(.*?)`")
 ANY_KEY = "[...]"  #: in a place of msgspec's, in the place of a key of a mapping
 
@@ -37,6 +41,13 @@ def parse_record(value: Any, kind: type[Record], exact: bool = False) -> Record:
     :param exact: whether to refuse keys that a data class has not
     :raises ValueError: ``cases[3].bytes: what is wrong with it``
     """
+    try:
+        return _convert(value, kind, exact)
+    except RecursionError:
+        raise ValueError("lists or objects are nested too deep") from None
+
+
+def _convert(value: Any, kind: type[Record], exact: bool) -> Record:
     try:
         record = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -60,7 +71,7 @@ def _explain(value: Any, kind: Any, said: str) -> str:
 
 def _name_keys(value: Any, kind: Any, place: str) -> str:
     """Name the keys of mappings in which the fault is: without all others the fault is still there."""
-    copy = node = json.loads(json.dumps(value))
+    copy = node = deepcopy(value)
     named = ""
     for number, name in re.findall(r"\[(\d+|\.\.\.)\]|([^.\[]+)", place):
         key = int(number) if number.isdigit() else name
@@ -82,6 +93,11 @@ def _is_faulty(value: Any, kind: Any) -> bool:
     except msgspec.ValidationError:
         return True
     return False
+
+
+def is_measurable(value: float) -> bool:
+    """Return whether a number can be a time in seconds or a rate in MB/s."""
+    return LEAST_MEASURED <= value <= MOST_MEASURED
 
 
 def require_fields(value: Mapping[str, Any], kind: type, but: Collection[str] = ()) -> None:

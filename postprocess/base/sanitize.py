@@ -7,6 +7,7 @@ escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets 
 from __future__ import annotations
 
 import re
+import sys
 
 LIMIT = 4000  #: characters of one text that are shown
 
@@ -29,6 +30,11 @@ def sanitize_line(text: object) -> str:
     if plain.isprintable():
         return plain
     return "".join(char if char.isprintable() else _spelled_out(char) for char in plain)
+
+
+def show_line(text: object, error: bool = False) -> None:
+    """Print a text from outside as one harmless line, on standard output or standard error."""
+    print(sanitize_line(text), file=sys.stderr if error else sys.stdout)
 
 
 def sanitize_lines(text: object) -> list[str]:

@@ -53,6 +53,7 @@ def seal(folder: Path, key: Path, namespace: str) -> None:
     :param key: private key of SSH, or the public one of a key that the agent holds
     :raises UsageError: if it cannot be signed; no seal is left then
     """
+    require_file(key, "name a key of SSH by --key")
     (folder / SIGNATURE).unlink(missing_ok=True)
     files.write_text(folder / MANIFEST, format_manifest(folder))
     words = ["-Y", "sign", "-f", str(key), "-n", namespace, str(folder / MANIFEST)]
@@ -72,9 +73,9 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
     :raises UsageError: if nobody of these did
     """
     signature = folder / SIGNATURE
-    for path in (folder / MANIFEST, signature, signers):
-        if not path.exists():
-            raise UsageError(f"{path}: is not there; it is not sealed")
+    for path in (folder / MANIFEST, signature):
+        require_file(path, "it is not sealed")
+    require_file(signers, "name lines NAME KEY by --signers")
     place = ["-s", str(signature), "-f", str(signers)]
     who = run_ssh_keygen(["-Y", "find-principals", *place])
     name = who.stdout.splitlines()[0] if who.returncode == 0 and who.stdout else ""
@@ -84,6 +85,17 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
     if done.returncode != 0:
         raise UsageError(f"{signature}: {last_line(done.stderr)}; not by a signer of {signers}")
     return name
+
+
+def require_file(path: Path, fix: str) -> None:
+    """Require a regular file: ``ssh-keygen`` would wait for a pipe, and read a device without end.
+
+    :raises UsageError: if it is none, or cannot be read
+    """
+    try:
+        files.open_regular(path).close()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
 
 
 def find_changes(folder: Path) -> Iterator[str]:

@@ -18,6 +18,7 @@ from postprocess.base import files
 from postprocess.base.formats import parse_utc
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
+LARGEST = 1e150  #: of a number with a point: beyond it a product overflows
 INTEGER_DIGITS = 20  #: enough for 64 bits without a sign
 INTEGER_LIMIT = 2**63
 SHOWN = 60  #: characters of a wrong value that an error line quotes
@@ -34,7 +35,7 @@ def parse_json(text: str) -> Any:
             text,
             object_pairs_hook=_unique,
             parse_constant=_refuse,
-            parse_float=_finite,
+            parse_float=parse_number,
             parse_int=_integer,
         )
     except json.JSONDecodeError as error:
@@ -185,10 +186,15 @@ def _refuse(text: str) -> float:
     raise _not_finite(text)
 
 
-def _finite(text: str) -> float:
+def parse_number(text: str) -> float:
+    """Parse a number with a point or an exponent. ValueError if it is not finite, or too large to work with."""
     value = float(text)
     if not math.isfinite(value):
         raise _not_finite(text)
+    if abs(value) > LARGEST:
+        raise ValueError(
+            f"{format_external(text[:12])} is larger than any number here ({LARGEST:g})"
+        )
     return value
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.strict_json import parse_number
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,11 +20,13 @@ STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a document. Raises ValueError, which names the line."""
+    """Parse a document with finite numbers. Raises ValueError, which names the line where it can."""
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=parse_number)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("lists or tables are nested too deep") from None
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:

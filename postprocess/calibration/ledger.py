@@ -17,7 +17,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import DATE_FORMAT, parse_utc
-from postprocess.base.records import Amount, Count, Text, parse_record, read_record
+from postprocess.base.records import Amount, Count, Measured, Text, parse_record, read_record
 from postprocess.base.units import Unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
@@ -81,7 +81,7 @@ class CalibrationLaunch:
     circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
     by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
     kernel: str
-    values: Mapping[str, Amount]  #: headline by key of the case
+    values: Mapping[str, Measured]  #: headline by key of the case
     units: Mapping[str, Unit]
     #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
     others: Amount | None = None

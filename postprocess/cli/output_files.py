@@ -27,9 +27,18 @@ DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv
 RESULTS = ("references", "proposal", "drift", "selftest", "compare", "offer", "accept")
 FIX = "choose another file, or pass --force"
 
-#: Of an export, JUnit's XML and OpenMetrics of ours.
+#: Of an export, offers and acceptances as CSV, a sealed folder, pages, JUnit's XML and OpenMetrics of ours.
 BEGINNINGS = (
     b"session,",
+    b"offer,case,demand,",
+    b"row,demand,verdict,",
+    b"manifest.txt\0",
+    b"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+""",
     b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="plumbline"',
     b"# HELP plumbline_",
 )
@@ -49,10 +58,15 @@ def add_output_file(parser: Parser, option: str, text: str) -> None:
         )
 
 
-def add_output_directory(parser: Parser, option: str, text: str, **how: str) -> None:
-    """Add an option that names a directory to write to."""
+def add_output_directory(
+    parser: Parser, option: str, text: str, pages: Sequence[str] = (), **how: Any
+) -> None:
+    """Add an option that names a directory to write to.
+
+    :param pages: names of files that are written there anew
+    """
     made = parser.group(OUTPUT).add_argument(option, type=Path, metavar="DIR", help=text, **how)
-    parser.set_defaults(output_directory=(made.dest, option))
+    parser.set_defaults(output_directory=(made.dest, option, pages))
 
 
 def check_outputs(work: WorkDirectory, arguments: argparse.Namespace) -> None:
@@ -64,9 +78,23 @@ def check_outputs(work: WorkDirectory, arguments: argparse.Namespace) -> None:
     for dest, option in given.get("output_files", {}).items():
         if (path := given[dest]) is not None:
             check_output_file(work, option, path, given["force"])
-    dest, option = given.get("output_directory", ("", ""))
-    if (path := given.get(dest)) is not None and is_in(work, DATA, path):
+    dest, option, pages = given.get("output_directory", ("", "", ()))
+    if (path := given.get(dest)) is None:
+        return
+    if is_in(work, DATA, path):
         raise UsageError(f"{option} {path}: holds Plumbline's own data; choose another directory")
+    for page in pages:
+        check_page(option, path / page)
+
+
+def check_page(option: str, path: Path) -> None:
+    """Refuse to write anew, below a directory that a user chose, what Plumbline did not write.
+
+    :raises UsageError: naming option, path and fix.
+    """
+    if os.path.lexists(path) and not is_own_output(path):
+        what = "is there, and no output of Plumbline"
+        raise UsageError(f"{option} {path}: {what}; choose another directory")
 
 
 def check_output_file(work: WorkDirectory, option: str, path: Path, force: bool) -> None:
@@ -109,7 +137,7 @@ def is_own_output(path: Path) -> bool:
     try:
         if path.stat().st_size > LARGEST:
             with open_regular(path) as stream:
-                return stream.read(100).startswith(BEGINNINGS)
+                return stream.read(1000).startswith(BEGINNINGS)
         data = read_regular(path)
     except OSError:
         return False

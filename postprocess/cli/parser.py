@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
@@ -65,8 +65,9 @@ class Parser(argparse.ArgumentParser):
             return parsed
         message = f"unrecognized arguments: {' '.join(rest)}"
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
-        if options and (having := list_commands_with(self, options[0])):
-            message += f"; {options[0]} is an option of {', '.join(having)}"
+        having = find_commands_with(self, options[0]) if options else {}
+        for option, commands in having.items():
+            message += f"; {option} is an option of {', '.join(commands)}"
         self.error(message)
 
     def error(self, message: str) -> NoReturn:
@@ -74,11 +75,23 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} ({self.prog} --help)")
 
 
-def list_commands_with(parser: argparse.ArgumentParser, option: str, name: str = "") -> list[str]:
-    """List the commands that have an option, in the order of ``--help``."""
-    found = [name] if name and option in parser._option_string_actions else []
+def find_commands_with(parser: argparse.ArgumentParser, word: str) -> dict[str, list[str]]:
+    """Find the commands that have an option, in the order of ``--help``, by its whole name.
+
+    :param word: the option, or how its name begins
+    """
+    found: dict[str, list[str]] = {}
+    for command, option in _list_options(parser):
+        if len(word) > 2 and option.startswith(word):
+            found.setdefault(option, []).append(command)
+    return {word: found[word]} if word in found else found
+
+
+def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, str]]:
+    """List each command below a parser with each of its options."""
+    for option in parser._option_string_actions if command else ():
+        yield command, option
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for word, below in action.choices.items():
-                found += list_commands_with(below, option, f"{name} {word}".strip())
-    return found
+                yield from _list_options(below, f"{command} {word}".strip())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from postprocess.analyses.offer.protocol import ACCEPT
 from postprocess.analyses.offer.rules_data import hash_rules
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_environment, add_partition, add_site
-from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.check import add_nics
@@ -34,6 +35,7 @@ def add_arguments(parser: Parser) -> None:
         parser,
         "--output",
         "write the protocol to DIR, or go on there (default: accept/ of the work directory)",
+        pages=ACCEPT,
     )
     add_site(parser)
     add_partition(parser)
@@ -56,5 +58,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.key and arguments.key.absolute(),
         arguments.nics_per_node,
     )
+    if demand.key:
+        check_page("--output", demand.sealed)
     arguments.output = None
     return run_acceptance(work, build_request(work, arguments), demand, Progress())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.compare.data import ComparedSide
+from postprocess.analyses.compare.page import HTML
 from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -110,6 +111,7 @@ def add_arguments(parser: Parser) -> None:
         parser,
         "--output",
         "write the result to DIR; continue an interrupted comparison that is there",
+        pages=[HTML],
         dest="directory",
     )
     add_json(parser)

@@ -9,7 +9,7 @@ from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import cluster_changes
 from postprocess.analyses.drift.data import day_before, read_nights
 from postprocess.analyses.drift.detect import NightSeries, detect_trends
-from postprocess.analyses.drift.page import write_drift_page
+from postprocess.analyses.drift.page import PAGE, write_drift_page
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
@@ -36,7 +36,9 @@ def add_arguments(parser: Parser) -> None:
         "--site", metavar="NAME", help="only cases of this site (default: all in the results store)"
     )
     add_json(parser)
-    add_output_directory(parser, "--output", "write the page to DIR (default: the work directory)")
+    add_output_directory(
+        parser, "--output", "write the page to DIR (default: the work directory)", pages=[PAGE]
+    )
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

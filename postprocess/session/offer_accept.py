@@ -63,6 +63,11 @@ class AcceptanceDemand:
     key: Path | None = None  #: to sign the protocol with
     nics: int = 1
 
+    @property
+    def sealed(self) -> Path:
+        """The protocol with all that it rests on, in one file."""
+        return self.folder.with_name(f"{self.folder.name}.tar")
+
 
 def run_acceptance(
     work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress
@@ -81,9 +86,8 @@ def run_acceptance(
     found, violations = judge_measured(checked, demand.folder, official)
     status = conclude(checked, demand, found, violations, progress)
     if demand.key:
-        path = demand.folder.with_name(f"{demand.folder.name}.tar")
-        root = seal_archive(demand.folder, demand.key, ACCEPTANCE, path)
-        progress.say(f"{path}: sealed; root {root}")
+        root = seal_archive(demand.folder, demand.key, ACCEPTANCE, demand.sealed)
+        progress.say(f"{demand.sealed}: sealed; root {root}")
     return status
 
 

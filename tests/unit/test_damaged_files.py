@@ -12,6 +12,7 @@ from collections import abc
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -22,9 +23,25 @@ from postprocess.analyses.alarms.log import read_alarm_log
 from postprocess.analyses.compare import data as compare_data
 from postprocess.analyses.compare import decision
 from postprocess.analyses.compare.facts import SideFacts, read_facts
+from postprocess.analyses.compare.judge import judge_comparison
+from postprocess.analyses.offer.check_offer import check_offer, open_offer
+from postprocess.analyses.offer.commitments import (
+    Commitment,
+    read_commitments,
+    take_form,
+    write_commitments,
+)
+from postprocess.analyses.offer.data import COMMITMENTS, PASSES, RULES, TELL, read_told
+from postprocess.analyses.offer.form import build_form
+from postprocess.analyses.offer.lint import lint_rules
+from postprocess.analyses.offer.rules_data import hash_rules
+from postprocess.analyses.offer.spreadsheet import format_csv, read_form, write_xlsx
 from postprocess.analyses.selftest import data as selftest
+from postprocess.analyses.selftest import dossiers
+from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
+from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
 from postprocess.calibration.ledger import OPENED, open_calibration, read_ledger_file
 from postprocess.calibration.recovery import read_calibration_header
 from postprocess.judging.outcome import read_exit_code
@@ -59,6 +76,7 @@ from spack_envs.mirror import manifest
 from tests.support.damage import damaged
 from tests.support.factories import benchmark, launch, record
 from tests.support.factories.mirror import make_mirror
+from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
 from tests.support.paths import DATA
 from tests.support.thorough import THOROUGH, rounds
 
@@ -159,7 +177,8 @@ FACTS = {"mpi_library": "MPICH Version: 5.0.2", "mpi_standard": "5.0",
          "linked_as": "/opt/lib/libmpi.so.12",
          "objects": [{"path": "/usr/lib/libc.so.6", "id": "93ac61"}], "environment": {"UCX_TLS": "sm"},
          "variables": [{"name": "A", "verbosity": "user all", "scope": "all", "value": "1"}]}  # fmt: skip
-WAIVER = decision.CaseWaiver("cpu/mpicost/*", "why", "2027-03-31", ("cpu/mpicost/bcast",))
+KEY = "cpu/mpicost/bcast/evict-dissemination/2x2/8"
+WAIVER = decision.CaseWaiver("cpu/mpicost/*", "why", "2027-03-31", (KEY,))
 
 
 def comparison(folder: Path) -> Path:
@@ -171,13 +190,13 @@ def comparison(folder: Path) -> Path:
         *("2026-11-23T00:00:00Z", ("./plumbline", "compare")),
     )
     value = compare_data.CaseValue(1e-6, "s", rerun="./plumbline run")
-    measured = compare_data.LaunchValues("l", {"nodes": "n1"}, {"cpu/mpicost/bcast": value})
+    measured = compare_data.LaunchValues("l", {"nodes": "n1"}, {KEY: value})
     path = folder / compare_data.FILE
     compare_data.write_header(path, header)
     compare_data.append_plan(path, [6, 10])
     compare_data.append_pass(path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,)))
     noise = {"old": compare_data.SideNoise(0.1, 3.0, "table")}
-    compare_data.append_noise(path, {"cpu/mpicost/bcast": noise})
+    compare_data.append_noise(path, {KEY: noise})
     told = compare_data.ToldFacts(parse_record(FACTS, SideFacts))
     compare_data.append_facts(path, "old", told)
     return path
@@ -194,6 +213,71 @@ def imported(folder: Path) -> Path:
     }
     path.write_text(json.dumps(told))
     return path
+
+
+def judged(path: Path) -> object:
+    """With what follows from it: numbers of the right type may still be none that can be worked with."""
+    found = compare_data.read_comparison(path)
+    judge_comparison(found)
+    return found
+
+
+def offer(folder: Path) -> Path:
+    return make_offer(folder, factors=(1.0,))
+
+
+def checked(path: Path) -> object:
+    """The passes of an offer, with all that is checked of them."""
+    found = open_offer(path.parent)
+    check_offer(found, OFFICIAL)
+    return found.stored
+
+
+def form(name: str) -> Make:
+    """The form of an offer, in which nothing is typed."""
+
+    def make(folder: Path) -> Path:
+        rows = build_form(open_offer(offer(folder)))
+        if name.endswith(".csv"):
+            (folder / name).write_text(format_csv(rows, {}))
+        else:
+            write_xlsx(folder / name, "a title", "abc", rows, {})
+        return folder / name
+
+    return make
+
+
+def typed(path: Path) -> object:
+    """What was typed into a form, taken as commitments."""
+    rows = build_form(open_offer(path.parent))
+    found, _ = take_form(rows, read_form(path), path.name)
+    write_commitments(path.parent, "abc", found)
+    return read_commitments(path.parent)
+
+
+def commitments(folder: Path) -> None:
+    rows = [Commitment(row.key.key, 1e-5) for row in build_form(open_offer(offer(folder)))]
+    write_commitments(folder, hash_rules(folder / RULES), rows)
+
+
+def archive(folder: Path) -> Path:
+    for name in ("a", "b"):
+        text(name, f"this is {name}\n")(folder)
+    pack_folder(folder, ["a", "b"], folder / "offer.tar")
+    return folder / "offer.tar"
+
+
+def unpacked(path: Path) -> None:
+    """Nothing comes out beside the folder, whatever it holds."""
+    before = set(path.parent.iterdir())
+    with TemporaryDirectory(dir=path.parent) as scratch:
+        unpack_archive(path, Path(scratch))
+    assert set(path.parent.iterdir()) == before
+
+
+def sealed(folder: Path) -> Path:
+    text("a", "this is a\n")(folder)
+    return text(MANIFEST, format_manifest(folder))(folder)
 
 
 MPI = Mpi(ENVIRONMENT, "mpich", "5.0.2", "MPICH", "wheel", "/opt", "/opt/mpicc", "/opt/mpiexec")
@@ -253,7 +337,25 @@ READERS = {
             folder / "nights.json", {"a": NightSpread(5, 0.01, 4.0, 0.5)}), "nights.json"),
         load_night_spreads.__wrapped__,
     ),
-    "comparison": Reader(comparison, compare_data.read_comparison),
+    "comparison": Reader(comparison, judged),
+    "rules of a procurement": Reader(text("rules.toml", RULES_TEXT), lint_rules),
+    "passes of an offer": Reader(made(offer, PASSES), checked),
+    "what a bidder tells": Reader(
+        text(TELL, TOLD_TEXT + '[[patch]]\nprogram = "osu"\nfile = "a.patch"\ntext = "why"\n'),
+        lambda path: read_told(path.parent),
+    ),
+    "commitments": Reader(
+        made(commitments, COMMITMENTS), lambda path: read_commitments(path.parent)
+    ),
+    "form as CSV": Reader(form("offer.csv"), typed),
+    "form as spreadsheet": Reader(form("offer.xlsx"), typed),
+    "archive": Reader(archive, unpacked),
+    "manifest of a seal": Reader(sealed, lambda path: tuple(compare_manifest(path.parent))),
+    "self-test of comparisons": Reader(
+        made(lambda folder: dossiers.resume_or_begin_dossiers(folder, dossiers.DossiersHeader(
+            "local", 1, 2, 3, (), 60, (launch.CASES[0].key,))), dossiers.FILE),
+        lambda path: dossiers.read_dossiers_header(path.parent),
+    ),
     "facts of an MPI": Reader(text("facts.json", json.dumps(FACTS)), read_facts),
     "decision": Reader(
         made(lambda folder: decision.write_decision(folder, decision.SignedDecision(

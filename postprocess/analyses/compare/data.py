@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from postprocess.analyses.compare.afterwards import ReferenceEffects
 from postprocess.analyses.compare.facts import SideFacts
@@ -17,14 +19,17 @@ from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.json_log import append_entry
-from postprocess.base.records import parse_record
+from postprocess.base.records import Amount, Count, Measured, Positive, parse_record
 from postprocess.base.strict_json import parse_json
+from postprocess.base.units import Unit
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
 
 FILE = "passes.jsonl"
-OLD, NEW = "old", "new"
+Side = Literal["old", "new"]
+OLD: Side = "old"
+NEW: Side = "new"
 SIDES = (OLD, NEW)
 
 
@@ -46,7 +51,9 @@ class ComparisonHeader:
     old: ComparedSide
     new: ComparedSide
     choice: Mapping[str, Any]  #: of what is measured and how
-    margins: tuple[float, float, float]  #: as fractions: below 1 kB, to 10 kB, from there on
+    margins: tuple[
+        Positive, Positive, Positive
+    ]  #: as fractions: below 1 kB, to 10 kB, from there on
     seconds: int | None  #: the budget
     control: bool  #: whether both sides may be the same
     seed: int
@@ -64,8 +71,8 @@ class ComparisonHeader:
 class CaseValue:
     """The result of one launch for a case."""
 
-    value: float | None
-    unit: str
+    value: Measured | None
+    unit: Unit
     verdict: str = ""  #: of a launch that failed, or ``skipped``; empty if there is a value
     reason: str = ""
     rerun: str = ""
@@ -88,11 +95,11 @@ class LaunchValues:
 class ComparisonPass:
     """All launches that one side made in a row."""
 
-    block: int  #: 0 for the trial run, whose times do not count
-    position: int  #: in its block, from 0
-    side: str
+    block: Count  #: 0 for the trial run, whose times do not count
+    position: Count  #: in its block, from 0
+    side: Side
     session: str
-    seconds: float
+    seconds: Amount
     launches: tuple[LaunchValues, ...]
 
     @property
@@ -106,12 +113,12 @@ class ComparisonPass:
 class SideNoise:
     """How far the mean of a side's stored sessions may lie off, by what is known of sessions beforehand."""
 
-    deviation: float  #: standard deviation of its logarithm
-    degrees: float  #: of freedom that it is worth
+    deviation: Positive  #: standard deviation of its logarithm
+    degrees: Positive  #: of freedom that it is worth
     source: str  #: ``reference``, or ``table`` of other machines
 
 
-CaseNoise = Mapping[str, SideNoise]  #: by side; without a side of which nothing is known
+CaseNoise = Mapping[Side, SideNoise]  #: by side; without a side of which nothing is known
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,8 @@ class SharedCase(NamedTuple):
     @classmethod
     def from_key(cls, key: str) -> SharedCase:
         """Return the case of a key. Raises ValueError if it is none."""
-        *words, last = key.split("/")
-        return cls(*words, int(last))
+        partition, *others = key.split("/")
+        return cls.of(Case.from_key(":".join(["any", partition, "any", *others])))
 
     @property
     def key(self) -> str:
@@ -240,6 +247,32 @@ class StoredComparison:
         return sum(each.seconds for each in (*self.passes, *self.fingerprints))
 
 
+@dataclass(frozen=True)
+class _Looks:
+    looks: tuple[Annotated[int, msgspec.Meta(ge=2, le=10**6)], ...]
+
+
+@dataclass(frozen=True)
+class _Noise:
+    cases: Mapping[str, CaseNoise]
+
+
+@dataclass(frozen=True)
+class _SideTold(ToldFacts):
+    side: Side = OLD
+
+
+Name = Literal["looks", "pass", "noise", "references", "fingerprint", "facts"]
+ENTRIES: Mapping[Name, Any] = {
+    "looks": _Looks,
+    "pass": ComparisonPass,
+    "noise": _Noise,
+    "references": ReferenceEffects,
+    "fingerprint": FingerprintLaunch,
+    "facts": _SideTold,
+}
+
+
 def read_comparison(path: Path) -> StoredComparison:
     """Read a comparison. A last line without an end is of a pass that was interrupted, and left out.
 
@@ -252,44 +285,32 @@ def read_comparison(path: Path) -> StoredComparison:
         if first.pop("record") != "begun":
             raise ValueError("has no header in its first line")
         header = parse_record(first, ComparisonHeader, exact=True)
-        looks = [_read_looks(each) for each in entries if each["record"] == "looks"]
-        passes = [
-            parse_record(each, ComparisonPass) for each in entries if each["record"] == "pass"
-        ]
-        noise = [
-            parse_record(each["cases"], dict[str, dict[str, SideNoise]])
-            for each in entries
-            if each["record"] == "noise"
-        ]
-        effects = [
-            parse_record(each, ReferenceEffects)
-            for each in entries
-            if each["record"] == "references"
-        ]
-        fingerprints = [
-            parse_record(each, FingerprintLaunch)
-            for each in entries
-            if each["record"] == "fingerprint"
-        ]
-        told = {
-            each["side"]: parse_record(each, ToldFacts)
-            for each in entries
-            if each["record"] == "facts"
-        }
+        found: dict[str, list[Any]] = {name: [] for name in ENTRIES}
+        for each in entries:
+            name = parse_record(each.pop("record"), Name)
+            found[name].append(parse_record(each, ENTRIES[name]))
+        check_values(found["pass"])
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
     except (ValueError, LookupError) as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
     return StoredComparison(
         header,
-        looks[-1] if looks else (),
-        tuple(passes),
-        told,
-        noise[-1] if noise else {},
-        tuple(fingerprints),
-        effects[-1] if effects else None,
+        found["looks"][-1].looks if found["looks"] else (),
+        tuple(found["pass"]),
+        {each.side: ToldFacts(each.facts, each.problem) for each in found["facts"]},
+        found["noise"][-1].cases if found["noise"] else {},
+        tuple(found["fingerprint"]),
+        found["references"][-1] if found["references"] else None,
     )
 
 
-def _read_looks(entry: Mapping[str, Any]) -> tuple[int, ...]:
-    return parse_record(entry["looks"], tuple[int, ...])
+def check_values(passes: Sequence[ComparisonPass]) -> None:
+    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError."""
+    launches = [launch for each in passes for launch in each.launches]
+    for key in {key for each in launches for key in each.cases}:
+        SharedCase.from_key(key)
+    for each in launches:
+        for key, said in each.cases.items():
+            if (said.value is None) != (said.verdict in list(Verdict)):
+                raise ValueError(f"{key}: has not either a value or a verdict")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from postprocess.base.formats import quantity, size
+from postprocess.base.records import Amount, Count, Measured
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.stats.segments import LEAST_POINTS, Segment, fit_segments
 from postprocess.stats.switches import MOST_SEGMENTS, Switch, find_switches
@@ -31,13 +32,13 @@ class FingerprintLaunch:
     """What one launch of a side says of ping-pong at one place."""
 
     side: str
-    number: int  #: of the launch, from 0 on
+    number: Count  #: of the launch, from 0 on
     partition: str
     layout: str  #: as ``2x1``
     session: str
-    seconds: float  #: that the launch and its start took; of one place only if there are several
-    sizes: tuple[int, ...]
-    times: tuple[float, ...]  #: in seconds
+    seconds: Amount  #: that the launch and its start took; of one place only if there are several
+    sizes: tuple[Count, ...]
+    times: tuple[Measured, ...]  #: in seconds
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
-
-import msgspec
 
 from postprocess.analyses.offer.data import COMMITMENTS, ToldFacts
 from postprocess.analyses.offer.evidence import LaunchEvidence, MeasuredRow
@@ -29,11 +26,10 @@ from postprocess.analyses.offer.violations import Code, Violation
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import quantity, size
-from postprocess.base.records import read_record
+from postprocess.base.records import Measured, is_measurable, read_record
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
 ROUNDING = 1e-5  #: by which a value in the form may be better than it was
 SAME = 1e-6  #: relative difference of a number that went through a spreadsheet
 
@@ -43,8 +39,8 @@ class Commitment:
     """What is committed of a row, in the unit of its case."""
 
     key: str
-    committed: Positive | None = None
-    projected: Positive | None = None
+    committed: Measured | None = None
+    projected: Measured | None = None
     model: str = ""
 
 
@@ -120,7 +116,7 @@ def parse_number(cell: Cell) -> float | None:
     """Parse a cell as a finite number; None if it is none."""
     try:
         value = float(cell) if isinstance(cell, int | float | str) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
 
@@ -133,7 +129,7 @@ def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, lis
         if cell is None and not (name == "projected" and typed.formula):
             continue
         number = parse_number(cell)
-        if number is None or number <= 0 or isinstance(cell, bool):
+        if number is None or isinstance(cell, bool) or not is_measurable(take(number, row.unit)):
             told = "a formula that was not computed" if cell is None else repr(cell)
             wrong.append(
                 Violation(Code.COMMITMENT_IMPOSSIBLE, place, f"{name}: {told} is no value")

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from postprocess.analyses.offer.rank import OfferComparison
+from postprocess.analyses.offer.spreadsheet import guard_cell
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, factor, format_percent, number, plural, size
 from postprocess.base.text_table import TextTable
@@ -123,7 +124,7 @@ def format_comparison_csv(found: OfferComparison) -> str:
             one, two, three, four = ("" if each is None else each for each in values)
             writer.writerow(
                 (
-                    name,
+                    guard_cell(name),
                     row.case.name,
                     row.case.demand,
                     row.bytes,

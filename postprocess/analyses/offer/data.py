@@ -15,6 +15,7 @@ from postprocess.analyses.offer.layouts import MachineFacts
 from postprocess.analyses.offer.rules_data import TOLD
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_utc
 from postprocess.base.json_log import append_entry, truncate_unfinished_line
 from postprocess.base.records import Amount, Count, Text, parse_record
 from postprocess.base.strict_json import parse_json
@@ -140,6 +141,8 @@ def read_offer(folder: Path) -> StoredOffer:
         first, *others = (parse_json(line.decode()) for line in lines)
         header = parse_record(first, OfferHeader, exact=True)
         passes = tuple(parse_record(each, OfferPass, exact=True) for each in others)
+        for text in (text for each in passes for text in (each.began_utc, each.ended_utc)):
+            parse_utc(text)
     except OSError as error:
         fix = "./plumbline offer run measures one"
         raise UsageError(f"{path}: {error.strerror}; {fix}") from None

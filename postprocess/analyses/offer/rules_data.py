@@ -16,7 +16,8 @@ import msgspec
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.records import Amount, Count, Text
+from postprocess.base.records import Amount, Count, Text, is_measurable
+from postprocess.base.strict_json import SHOWN
 from postprocess.base.units import MEGABYTES, SECONDS
 
 SCHEMA = 1
@@ -168,10 +169,11 @@ class RuleFault(NamedTuple):
 def parse_quantity(text: str) -> Quantity:
     """Parse ``2.5 us`` or ``12 GB/s``. Raises ValueError if it is none."""
     match = QUANTITY.fullmatch(text)
-    if not match or float(match[1]) <= 0:
-        raise ValueError(f"{text!r} is not a quantity above 0 such as 2.5 us or 12 GB/s")
-    scale, unit = SCALES[match[2]]
-    return Quantity(float(match[1]) * scale, unit)
+    scale, unit = SCALES[match[2]] if match else (0.0, "")
+    value = float(match[1]) * scale if match else 0.0
+    if not is_measurable(value):
+        raise ValueError(f"{text[:SHOWN]!r} is not a quantity above 0 such as 2.5 us or 12 GB/s")
+    return Quantity(value, unit)
 
 
 def hash_rules(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 
 XLSX, CSV = "offer.xlsx", "offer.csv"
+MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
 WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
 FORMULA = "="
@@ -124,7 +126,8 @@ def read_csv(path: Path, data: bytes) -> list[TypedRow]:
     found = []
     for number, cells in enumerate(lines[above + 1 :], above + 2):
         if any(cells):
-            whole = [cell or None for cell in cells] + [None] * (len(COLUMNS) - len(cells))
+            whole = [cell or None for cell in cells][: len(COLUMNS)]
+            whole += [None] * (len(COLUMNS) - len(whole))
             found.append(split_row(number, whole))
     return found
 
@@ -134,8 +137,13 @@ def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
     from openpyxl import load_workbook
 
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
+                raise ValueError("too large")
         books = [load_workbook(io.BytesIO(data), data_only=each) for each in (True, False)]
         values, formulas = (book["offer"] for book in books)
+        if values.max_row > MOST_ROWS:
+            raise ValueError(f"{values.max_row} rows")
     except Exception as error:  # whatever a damaged archive, XML or style brings
         raise UsageError(f"{path}: {type(error).__name__}: is no form; write it anew") from None
     check_heads(path, [cell.value for cell in values[HEAD]] if values.max_row >= HEAD else [])

@@ -65,7 +65,17 @@ def check_archive(
     :raises UsageError: if it is no offer
     """
     open_archive(path, folder)
-    return check_opened(folder, official, issued, signers)
+    with archive_named(path, folder):
+        return check_opened(folder, official, issued, signers)
+
+
+@contextmanager
+def archive_named(path: Path, folder: Path) -> Iterator[None]:
+    """Name an archive, in what is refused of it, in the place of the folder that it is unpacked in."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(str(error).replace(str(folder), str(path))) from None
 
 
 def check_opened(

@@ -14,7 +14,7 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.records import parse_record
+from postprocess.base.records import Amount, Count, Measured, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 
@@ -34,22 +34,22 @@ class CaseNight:
     delayed: bool  #: whether most of the night's launches were delayed: some plants spare some
     verdict: str  #: after the confirmation run
     first: str  #: verdict of the night's launch alone
-    value: float | None  #: headline of that launch, or the median of several
-    median: float | None  #: of its trials
-    reference: float | None
-    upper: float | None  #: limit of the band
-    spread: float | None  #: moderated, on the logarithm
-    degrees: float | None  #: of freedom of the spread
-    launches: int  #: behind the reference
+    value: Measured | None  #: headline of that launch, or the median of several
+    median: Measured | None  #: of its trials
+    reference: Measured | None
+    upper: Amount | None  #: limit of the band
+    spread: Amount | None  #: moderated, on the logarithm
+    degrees: Amount | None  #: of freedom of the spread
+    launches: Count  #: behind the reference
     common: bool = False  #: whether it is called slow as one of many with a common cause
-    again: tuple[float, ...] = ()  #: headlines of the confirmation run's launches
-    median_of: int = 1  #: launches behind ``value``
+    again: tuple[Measured, ...] = ()  #: headlines of the confirmation run's launches
+    median_of: Count = 1  #: launches behind ``value``
     #: Limit of the fresh values: what lies between it and ``upper`` may be the hour, and is suspect
-    call: float | None = None
-    call_deviation: float = (
+    call: Amount | None = None
+    call_deviation: Amount = (
         0.0  #: of the mean of the fresh values from the reference, on the logarithm
     )
-    call_degrees: float = 0.0  #: of freedom of that, as the call limit counts them
+    call_degrees: Amount = 0.0  #: of freedom of that, as the call limit counts them
     cause: str = ""  #: of many slow cases, in words; empty for a case by itself
 
     @property
@@ -72,9 +72,9 @@ class CaseNight:
 class FinishedNight:
     """One finished night."""
 
-    number: int
+    number: Count
     session: str
-    seconds: float
+    seconds: Amount
     notes: tuple[str, ...]
     rows: tuple[CaseNight, ...]
 
@@ -90,12 +90,12 @@ class SelftestHeader:
 
     site: str
     seed: int
-    times: int  #: nights with each plant
-    unchanged: int
+    times: Count  #: nights with each plant
+    unchanged: Count
     plants: tuple[str, ...]
     keys: tuple[str, ...]  #: of all cases
     references: str  #: where they are from, in words
-    spread: float = 0.0  #: minutes over which the nights are spread
+    spread: Amount = 0.0  #: minutes over which the nights are spread
 
 
 def write_selftest_header(path: Path, begun: SelftestHeader) -> None:

@@ -22,7 +22,7 @@ from postprocess.analyses.selftest.injections import (
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.records import read_record
+from postprocess.base.records import Count, read_record
 from postprocess.model.case import Case
 
 FILE = "dossiers.json"
@@ -36,10 +36,10 @@ class DossiersHeader:
 
     site: str
     seed: int
-    times: int  #: dossiers with each plant
-    unchanged: int  #: dossiers with nothing planted
+    times: Count  #: dossiers with each plant
+    unchanged: Count  #: dossiers with nothing planted
     plants: tuple[str, ...]
-    seconds: int | None  #: for each dossier
+    seconds: Count | None  #: for each dossier
     keys: tuple[str, ...]  #: of all cases, of all environments
 
 

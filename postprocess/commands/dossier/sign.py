@@ -10,6 +10,7 @@ from postprocess.analyses.compare import data
 from postprocess.analyses.compare.decision import decide, write_decision
 from postprocess.analyses.compare.judge import judge_comparison
 from postprocess.analyses.compare.page import write_comparison
+from postprocess.base.sanitize import show_line
 from postprocess.base.signature import DOSSIER, seal
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
@@ -66,5 +67,5 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     write_comparison(folder, judged, found)
     write_decision(folder, found)
     seal(folder, arguments.key, DOSSIER)
-    print(f"{folder}: {found.decision}: {found.sentence}")
+    show_line(f"{folder}: {found.decision}: {found.sentence}")
     return 0

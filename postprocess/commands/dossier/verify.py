@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from postprocess.analyses.compare.decision import list_expired, read_decision, tell_waivers
+from postprocess.base.sanitize import show_line
 from postprocess.base.signature import DOSSIER, find_changes, find_signer
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
@@ -38,11 +38,11 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         faults += [
             f"waiver of {each.pattern}: was until {each.until}" for each in list_expired(decision)
         ]
-        print(
+        show_line(
             f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}"
         )
         for line in tell_waivers(decision):
-            print(f"  {line}")
+            show_line(f"  {line}")
     for each in faults:
-        print(f"plumbline: {each}", file=sys.stderr)
+        show_line(f"plumbline: {each}", error=True)
     return 1 if faults else 0

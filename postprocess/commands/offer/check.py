@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,10 +13,11 @@ from postprocess.analyses.offer.protocol import describe_status, find_status
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive
 from postprocess.analyses.offer.violations import Violation, describe_violations, is_rejected
-from postprocess.analyses.offer.whole_check import check_folder, check_opened
+from postprocess.analyses.offer.whole_check import archive_named, check_folder, check_opened
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
+from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_environment, add_json, add_partition, add_site
@@ -82,18 +82,18 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return print_check(work, path, issued or "", arguments.signers, arguments.json)
     rules, faults = lint_rules(path)
     for fault in faults:
-        print(f"plumbline: {fault.format(path)}", file=sys.stderr)
+        show_line(f"plumbline: {fault.format(path)}", error=True)
     if rules is None or faults:
         print(f"{path}: {plural(len(faults), 'fault')}")
         return 1
-    print(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
+    show_line(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
     if not arguments.no_cost:
         with work.held():
             context = open_session_context(work, build_request(work, arguments), Progress())
             plan = plan_on_site(context, rules, arguments.nics_per_node)
             planned = preview_offer(context, rules, plan)
             for line in describe_cost(context, rules, plan, planned):
-                print(line)
+                show_line(line)
     return 0
 
 
@@ -111,19 +111,20 @@ def print_check(
         if not path.is_dir():
             folder = Path(scratch)
             open_archive(path, folder)
-        if is_acceptance(folder):
-            sealed = folder is not path
-            accepted = check_acceptance(folder, official, issued, signers, sealed)
-            return print_acceptance(path, accepted, report)
-        found = (
-            check_folder(path, official, issued)
-            if folder is path
-            else check_opened(folder, official, issued, signers)
-        )
+        with archive_named(path, folder):
+            if is_acceptance(folder):
+                sealed = folder is not path
+                accepted = check_acceptance(folder, official, issued, signers, sealed)
+                return print_acceptance(path, accepted, report)
+            found = (
+                check_folder(path, official, issued)
+                if folder is path
+                else check_opened(folder, official, issued, signers)
+            )
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)
-    print(
+    show_line(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
         f"{describe_violations(violations)}"
     )
@@ -137,7 +138,7 @@ def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None
     counts = ", ".join(f"{count} {name}" for name, count in checked.found.counts.items() if count)
     status = find_status(checked.found, violations)
     outcome = describe_status(find_status(checked.found, checked.broken))
-    print(
+    show_line(
         f"{path}: {outcome}: {counts or 'nothing is committed'}: {describe_violations(violations)}"
     )
     return status
@@ -148,10 +149,10 @@ def print_violations(
 ) -> None:
     """Print violations and who signed, and write them for programs."""
     for each in found:
-        print(f"plumbline: {each.format()}", file=sys.stderr)
+        show_line(f"plumbline: {each.format()}", error=True)
     if seal and seal.root:
         who = f"signed by {seal.signer}" if seal.signer else "by nobody known"
-        print(f"{path}: {who}; root {seal.root}")
+        show_line(f"{path}: {who}; root {seal.root}")
     if report:
         entries = [each.as_entry() for each in found]
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.comparison_page import (
+    COMPARE,
     describe_best,
     tabulate_rows,
     tabulate_scores,
@@ -24,6 +24,7 @@ from postprocess.analyses.offer.rank import (
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.whole_check import opened_archive
 from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import sanitize_line, show_line
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_directory
@@ -44,7 +45,13 @@ def add_arguments(parser: Parser) -> None:
         metavar="DIR",
         help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
     )
-    add_output_directory(parser, "--output", "write the pages to DIR (default: offers/ here)")
+    add_output_directory(
+        parser,
+        "--output",
+        "write the pages to DIR (default: offers/ here)",
+        pages=COMPARE,
+        default=Path("offers"),
+    )
 
 
 def add_buyer(parser: Parser) -> None:
@@ -69,9 +76,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         with opened_archive(path, official, issued, arguments.signers) as checked:
             grave = [each for each in checked.violations if each.code.grave]
             for each in grave:
-                print(f"plumbline: {path}: {each.format()}", file=sys.stderr)
+                show_line(f"plumbline: {path}: {each.format()}", error=True)
             rules[checked.offer.stored.header.rules] = checked.offer.rules
-            name = checked.offer.told.offeror or path.stem
+            name = sanitize_line(checked.offer.told.offeror) or path.stem
             names = {other.name for other in ranked}
             unique = name if name not in names else f"{name} ({path.stem})"
             if checked.commitments:
@@ -83,11 +90,10 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
     present = read_present(arguments.present, next(iter(rules))) if arguments.present else None
     found = compare_offers(next(iter(rules.values())), ranked, present)
-    folder = arguments.output or Path("offers")
-    page = write_comparison(folder, found)
+    page = write_comparison(arguments.output, found)
     for table in (tabulate_scores(found), *tabulate_rows(found)):
         print(render_text(table))
-    print(f"{describe_best(found)}; {page}")
+    show_line(f"{describe_best(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from postprocess.analyses.offer.official import hash_own_source
@@ -11,9 +10,10 @@ from postprocess.analyses.offer.sealed import seal_archive
 from postprocess.analyses.offer.violations import describe_violations, is_rejected
 from postprocess.analyses.offer.whole_check import check_folder
 from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import show_line
 from postprocess.base.signature import OFFER
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.output_files import add_output_file
+from postprocess.cli.output_files import add_output_file, check_output_file
 from postprocess.cli.parser import HOW, Parser
 
 HELP = "Sign an offer and pack it into one file."
@@ -46,9 +46,10 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     path = arguments.output or folder.with_name(f"{folder.name}.tar")
     if path.absolute().is_relative_to(folder.absolute()):
         raise UsageError(f"--output {path}: is in the folder that is sealed; choose another place")
+    check_output_file(work, "--output", path, arguments.force)
     found = list(check_folder(folder, hash_own_source(work.source), final=True).violations)
     for each in found:
-        print(f"plumbline: {each.format()}", file=sys.stderr)
+        show_line(f"plumbline: {each.format()}", error=True)
     if is_rejected(found) and not arguments.incomplete:
         print(f"{folder}: {describe_violations(found)}: not sealed (--incomplete seals it)")
         return 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from postprocess.analyses.offer.spreadsheet import CSV, XLSX, format_csv, read_f
 from postprocess.analyses.offer.violations import describe_violations, is_rejected
 from postprocess.base.files import write_output
 from postprocess.base.formats import plural
+from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import READ, Parser
 
@@ -61,7 +61,7 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
         wrong = list(check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
         write(folder, offer, rows)
     for each in wrong:
-        print(f"plumbline: {each.format()}", file=sys.stderr)
+        show_line(f"plumbline: {each.format()}", error=True)
     typed = sum(each.committed is not None for each in found)
     print(f"{path}: {plural(typed, 'commitment')}: {describe_violations(wrong)}")
     if not is_rejected(wrong):

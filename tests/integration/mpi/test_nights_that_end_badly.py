@@ -11,17 +11,18 @@ import pytest
 from postprocess.results import store
 from postprocess.results.query import read_headlines
 from tests.support.faults import Declared, each_of, plants
+from tests.support.interactive_job import IN_A_JOB
 from tests.support.mpi import mpi_installations
 from tests.support.paths import ROOT
-from tests.support.plumbline_runner import Workshop
+from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
 
 LAUNCHES = 12  #: more than can end between the first and the news of it
 
 
-@pytest.fixture
-def words(tmp_path: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def words() -> list[str]:
     mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
     if mpich is None:
         pytest.skip("no MPICH here")
@@ -112,21 +113,30 @@ def test_a_copied_work_directory_builds_anew(
         assert stamp.read_text().splitlines() == [str(ROOT), str(stamp.parent)]
 
 
-@plants("environment", "PYTHONPATH with another `json`, `statistics`, `numpy`, and PYTHONWARNINGS=error",
-        "the shell", "no-reference", 1, "no reference for this case")  # fmt: skip
-def test_python_of_the_user_is_not_ours(
-    tmp_path: Path, words: list[str], declared: Declared
-) -> None:
-    """Another Python's packages on PYTHONPATH, or a file with the name of a module: likely on clusters."""
-    foreign = tmp_path / "foreign"
-    foreign.mkdir()
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, words: list[str]) -> Ended:
+    """A night in a shell in which all is set that a cluster may set."""
+    foreign = tmp_path_factory.mktemp("foreign")
     for name in ("json", "statistics", "numpy", "subprocess", "reframe"):
         (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
-    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error"}
-    strictly = ("--launches", "1", "--strict")
-    ended = Workshop(tmp_path / "home").measure(*words[1:], *strictly, **hostile)
-    assert ended.errors == ""
-    declared.check_session(ended)
+    python = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error"}
+    workshop = Workshop(tmp_path_factory.mktemp("hostile") / "home")
+    return workshop.measure(*words[1:], "--launches", "1", "--strict", **python, **IN_A_JOB)
+
+
+@plants("environment", "PYTHONPATH with another `json`, `statistics`, `numpy`, and PYTHONWARNINGS=error",
+        "the shell", "no-reference", 1, "no reference for this case")  # fmt: skip
+def test_python_of_the_user_is_not_ours(hostile: Ended, declared: Declared) -> None:
+    """Another Python's packages on PYTHONPATH, or a file with the name of a module: likely on clusters."""
+    assert hostile.errors == ""
+    declared.check_session(hostile)
+
+
+@plants("environment", "SLURM_, PBS_ and LSB_ variables of an interactive job on other nodes",
+        "the shell of a site without scheduler", "no-reference", 1, "no reference for this case")  # fmt: skip
+def test_the_job_of_a_batch_system_is_not_ours(hostile: Ended, declared: Declared) -> None:
+    """MPIs would look for its nodes, and every launch would run into its limit."""
+    declared.check_session(hostile)
 
 
 @plants("environment", "a PATH without a compiler, and CC=/bin/false", "`--set-env`", "no-reference", 1,

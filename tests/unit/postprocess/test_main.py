@@ -241,19 +241,34 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
         (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
         (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
         (["run", "--trils", "5"], "unrecognized arguments: --trils 5 ("),
-        (
-            ["run", "--at-most", "5"],
-            "unrecognized arguments: --at-most 5; --at-most is an option of calibrate (",
-        ),
-        (
-            ["drift", "--seconds=5"],
-            "; --seconds is an option of calibrate, compare, selftest, references budget (",
-        ),
     ],
 )
 def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
     _, errors = run(*words)
     assert part in errors
+
+
+@plants("use", "an option of other commands, in full or as its beginning", "a command that has none",
+        "", 2, " is an option of ")  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["run", "--at-most", "5"], ": --at-most 5; --at-most is an option of calibrate ("),
+        (["run", "--at-m", "5"], ": --at-m 5; --at-most is an option of calibrate ("),
+        (
+            ["drift", "--seconds=5"],
+            "; --seconds is an option of calibrate, compare, selftest, references budget (",
+        ),
+        (
+            ["dossier", "verify", "d", "--signers", "s", "--no"],
+            "; --no-overrides is an option of guidelines (",
+        ),
+    ],
+)
+def test_an_option_of_other_commands_is_told_with_them(words, part, declared: Declared):
+    status, errors = run(*words)
+    assert part in errors and is_one_line(errors)
+    declared.check((), status, [errors])
     assert errors.endswith("--help)\n")
 
 

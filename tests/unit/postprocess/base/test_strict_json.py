@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.strict_json import JsonObject, format_external, parse_json
+from postprocess.base.strict_json import LARGEST, JsonObject, format_external, parse_json
 
 VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(min_value=-(2**64), max_value=2**64)
-    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-LARGEST, LARGEST)
     | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
@@ -35,6 +35,12 @@ def test_a_number_is_finite(text, frame):
     with pytest.raises(ValueError, match="is not a finite number") as caught:
         parse_json(frame % text)
     assert not isinstance(caught.value, json.JSONDecodeError)
+
+
+@pytest.mark.parametrize("text", ["1e151", "-1.7e308", '{"a": [1e200]}'])
+def test_a_number_whose_product_would_overflow_is_none(text):
+    with pytest.raises(ValueError, match=r"is larger than any number here \(1e\+150\)"):
+        parse_json(text)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -150,6 +152,7 @@ def test_a_signature_made_for_something_else_does_not_count(run, dossier, keys) 
 
 
 def test_a_key_that_cannot_sign_leaves_no_seal(run, dossier, tmp_path, capsys) -> None:
+    (tmp_path / "none").write_text("no key")
     assert run("sign", "--accept", *WAIVED, "--key", str(tmp_path / "none")) == 2
     assert "cannot sign" in capsys.readouterr().err
     assert not (dossier / MANIFEST).exists()
@@ -182,3 +185,61 @@ def test_a_waiver_ends() -> None:
     waivers = tuple(CaseWaiver("*", "why", until, ()) for until in ("2020-01-01", "9999-12-31"))
     decision = SignedDecision("accepted", "", "why", waivers, "2019-01-01T00:00:00Z")
     assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
+
+
+def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(
+    run, dossier, keys, capsys
+) -> None:
+    (dossier / "a\x1b[2Jb").write_text("")
+    assert run("sign", "--reject", "--reason", "why", "--key", str(keys / "ann")) == 0
+    (dossier / "a\x1b[2Jb").unlink()
+    assert run("verify", "--signers", str(keys / "signers")) == 1
+    assert r"a\x1b[2Jb: is missing" in capsys.readouterr().err
+
+
+@plants("files", "a pipe in the place of a file", "the key, the signers or the seal of a dossier",
+        "", 2, "is no regular file; ")  # fmt: skip
+@pytest.mark.parametrize("name", ["key", "signers", MANIFEST, SIGNATURE])
+def test_ssh_waits_for_no_pipe(run, dossier, keys, tmp_path, name, capsys, declared) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if name == "key":
+        words = ["sign", "--reject", "--reason", "why", "--key", str(pipe)]
+    else:
+        run("sign", "--reject", "--reason", "why", "--key", str(keys / "ann"))
+        if name != "signers":
+            pipe.replace(dossier / name)
+        words = ["verify", "--signers", str(pipe if name == "signers" else keys / "signers")]
+    status = run(*words)
+    declared.check((), status, [capsys.readouterr().err])
+
+
+#: A line, what in it, and what it becomes.
+IMPOSSIBLE = [
+    *((3, ("launches", 0, "cases", BCAST, "value"), value)
+      for value in (0, -1e-6, 1e-320, 1e13, 1e308, None)),
+    (3, ("launches", 0, "cases", BCAST, "verdict"), "pass"),
+    (3, ("launches", 0, "cases", BCAST, "unit"), "furlong"),
+    (3, ("launches", 0, "cases", "cpu/a/b/c/d/e/f/8"), {"value": 1.0, "unit": "s"}),
+    (3, ("launches", 0, "cases", "cpu/a/b/c-d/2x2/eight"), {"value": 1.0, "unit": "s"}),
+    *((3, ("block",), value) for value in (-1, 2**63)),
+    *((3, (key,), value) for key, value in
+      (("position", -1), ("side", "middle"), ("seconds", -1.0), ("record", "other"))),
+    *((0, ("margins",), [value] * 3) for value in (0, -1, 1e200)),
+    *((1, ("looks",), value) for value in ([0], [1], [-5], [10**18])),
+]  # fmt: skip
+
+
+@plants("files", "a number, key, unit, verdict or side that cannot be, in 21 ways",
+        "the passes of a comparison", "", 2, "is damaged; choose another --output")  # fmt: skip
+@pytest.mark.parametrize(("line", "place", "value"), IMPOSSIBLE)
+def test_what_no_comparison_writes_is_refused(dossier, line, place, value, declared) -> None:
+    path = dossier / data.FILE
+    entries = [json.loads(each) for each in path.read_text().splitlines()]
+    node = entries[line]
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in entries))
+    with declared.raises(UsageError):
+        data.read_comparison(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from postprocess.analyses.offer.check_offer import open_offer
 from postprocess.analyses.offer.commitments import read_commitments
 from postprocess.analyses.offer.form import COLUMNS, build_form, round_to_worse, show, take
-from postprocess.analyses.offer.spreadsheet import CSV, HEAD, XLSX
+from postprocess.analyses.offer.spreadsheet import CSV, HEAD, XLSX, read_form
+from postprocess.base.errors import UsageError
 from postprocess.main import main
 from tests.support.factories.offer import make_offer
+from tests.support.faults import Declared, plants
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl: ./plumbline test brings it")
 
@@ -149,3 +152,42 @@ def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, ca
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     assert sheet(offer, "--read", str(tmp_path / "x.csv")) == 2
     assert "column 1 is 'a', not 'row'" in capsys.readouterr().err
+
+
+def bomb(path: Path) -> None:
+    """Half a gigabyte, of half a megabyte."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/workbook.xml", bytes(500_000_000))
+
+
+def far_cell(path: Path) -> None:
+    book = openpyxl.load_workbook(path)
+    book["offer"]["XFD1048576"] = 1
+    book.save(path)
+
+
+@plants("files", "a spreadsheet of half a gigabyte, unpacked, or of a million rows",
+        "the form of an offer", "", 2, "is no form; write it anew")  # fmt: skip
+@pytest.mark.parametrize("damage", [bomb, far_cell])
+def test_a_spreadsheet_larger_than_any_form_is_not_read(
+    offer: Path, tmp_path: Path, damage, declared: Declared
+) -> None:
+    path = shutil.copy(offer / XLSX, tmp_path / "x.xlsx")
+    damage(path)
+    with declared.raises(UsageError):
+        read_form(path)
+
+
+@pytest.mark.parametrize("cell", ["1e-320", "1e308", "9" * 400, "nan", "inf"])
+def test_a_number_that_no_machine_has_replaces_no_commitment(offer: Path, cell: str, capsys):
+    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    before = (offer / "commitments.json").read_bytes()
+    assert sheet(offer, "--read", str(fill(offer, **{**ALL, "committed4": cell}))) == 1
+    assert "is no value" in capsys.readouterr().err
+    assert (offer / "commitments.json").read_bytes() == before
+
+
+def test_cells_behind_the_last_column_do_not_matter(offer: Path, tmp_path: Path) -> None:
+    lines = (offer / "offer.csv").read_text().splitlines()
+    (tmp_path / "x.csv").write_text("".join(f"{line},,mine\n" for line in lines))
+    assert len(read_form(tmp_path / "x.csv")) == len(lines) - 1

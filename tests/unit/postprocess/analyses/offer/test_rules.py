@@ -93,6 +93,12 @@ def test_sound_rules_are_read_whole() -> None:
         ("12 GB/s", "12 gallons", 22, "case[1].limit", "is not a quantity"),
         ("10 GB/s", "-1 us", 26, "reference[0].value", "is not a quantity"),
         ("bytes = 67108864", "bytes = 8", 25, "reference[0].bytes", ""),
+        ("12 GB/s", "1e-320 us", 22, "case[1].limit", "is not a quantity"),
+        ("12 GB/s", "1e308 GB/s", 22, "case[1].limit", "is not a quantity"),
+        ("launches = 5", "tolerance = nan", 0, "", "'nan' is not a finite number"),
+        ("launches = 5", "weight = inf", 0, "", "'inf' is not a finite number"),
+        ("launches = 5", "weight = 1e200", 0, "", "is larger than any number here"),
+        ("launches = 5", f"a = {'[' * 3000}", 0, "", "nested too deep"),
         ('name = "b"', 'name = "a"', 15, "case[1].name", "is there twice"),
         ('name = "b"', 'name = "b/c"', 15, "case[1].name", "not a name"),
         (

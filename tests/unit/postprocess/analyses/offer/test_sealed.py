@@ -25,6 +25,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, format_manifest
 from postprocess.main import main
 from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
@@ -155,6 +156,64 @@ def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> Non
     (tmp_path / "y.tar").write_text("nothing")
     with pytest.raises(UsageError, match="no archive of"):
         unpack_archive(tmp_path / "y.tar", tmp_path / "out")
+
+
+def hole(archive: tarfile.TarFile) -> None:
+    """A file of three gigabytes, all of them a hole: two blocks of an archive."""
+    entry = tarfile.TarInfo("hole")
+    entry.type, size = tarfile.GNUTYPE_SPARSE, b"%011o\0" % (3 << 30)
+    block = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    block[386:398] = block[483:495] = size
+    block[148:156] = b"%06o\0 " % (256 + sum(block) - sum(block[148:156]))
+    assert archive.fileobj
+    archive.fileobj.write(block)
+
+
+def deep(archive: tarfile.TarFile) -> None:
+    archive.addfile(tarfile.TarInfo("a/" * 1900 + "b"), io.BytesIO(b""))
+
+
+@plants("files", "a hole of three gigabytes, or a name of 1900 folders", "a sealed offer", "", 2,
+        "is no plain file below it; do not open it")  # fmt: skip
+@pytest.mark.parametrize("add", [hole, deep])
+def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declared: Declared):
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+        add(archive)
+    with declared.raises(UsageError):
+        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
+
+
+@plants("lost", "a file of somebody else, where a command writes one by default",
+        "`offer seal` and `offer compare`", "", 2, "is there, and no output of Plumbline; ")  # fmt: skip
+@pytest.mark.parametrize("verb", ["seal", "compare"])
+def test_what_plumbline_did_not_write_stays(
+    tmp_path, honest, keys, verb, monkeypatch, capsys, declared: Declared
+) -> None:
+    """And what it did write is written again."""
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    path = tmp_path / ("offer.tar" if verb == "seal" else "offers/offers.csv")
+    words = ("seal", str(folder), "--key", str(keys / "ann"), "--incomplete")
+    words = words if verb == "seal" else ("compare", str(honest))
+    assert plumbline(tmp_path, *words) < 2 and path.read_bytes() != b"mine"
+    assert plumbline(tmp_path, *words) < 2
+    path.write_text("mine")
+    capsys.readouterr()
+    status = plumbline(tmp_path, *words)
+    declared.check((), status, [capsys.readouterr().err])
+    assert path.read_text() == "mine"
+
+
+def test_texts_of_a_bidder_do_nothing_to_who_reads_them(tmp_path, keys, capsys) -> None:
+    """Neither in a terminal nor in a spreadsheet."""
+    told = TOLD_TEXT.replace('"A"', r'"=cmd()\u001b[2J"')
+    rules = RULES_TEXT.replace('"a sample"', r'"a \u001b[31m sample"')
+    folder = commit(make_offer(tmp_path / "offer", rules=rules, told=told))
+    seal_archive(folder, keys / "ann", OFFER, tmp_path / "a.tar")
+    plumbline(tmp_path, "check", str(folder / RULES), "--no-cost")
+    plumbline(tmp_path, "compare", str(tmp_path / "a.tar"), "--output", str(tmp_path / "pages"))
+    assert "\x1b" not in "".join(capsys.readouterr())
+    assert (tmp_path / "pages" / "offers.csv").read_text().splitlines()[1].startswith("'=cmd()")
 
 
 def plumbline(tmp_path: Path, *words: str) -> int:
