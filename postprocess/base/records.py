@@ -18,6 +18,8 @@ from postprocess.base.strict_json import format_external, read_json
 
 Record = TypeVar("Record")
 Text = Annotated[str, msgspec.Meta(pattern=r"\S")]  #: that is not empty
+#: Of a file or folder, below one that is known: it leads nowhere else.
+FileName = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}\Z")]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 #: Of a time in seconds or a rate in MB/s: no machine has one beyond, and no ratio of two such overflows.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import sanitize_line
 
 MANIFEST, SIGNATURE = "manifest.txt", "manifest.txt.sig"
 #: Namespaces of signatures: one made for anything else is not accepted.
@@ -22,7 +23,7 @@ SECONDS = 120  #: for a passphrase
 
 def list_sealed_files(folder: Path) -> list[str]:
     """List all files of a folder but its seal, by path below it; sorted."""
-    found = (path for path in folder.rglob("*") if not path.is_dir())
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     names = (path.relative_to(folder).as_posix() for path in found)
     return sorted(name for name in names if name not in (MANIFEST, SIGNATURE))
 
@@ -32,7 +33,12 @@ def format_manifest(folder: Path) -> str:
 
     :raises UsageError: if a file cannot be read
     """
-    return "".join(f"{digest(folder / name)}  {name}\n" for name in list_sealed_files(folder))
+    names = list_sealed_files(folder)
+    if odd := next((name for name in names if not name.isprintable()), ""):
+        raise UsageError(
+            f"{sanitize_line(folder / odd)}: has a name that no manifest can hold; rename it"
+        )
+    return "".join(f"{digest(folder / name)}  {name}\n" for name in names)
 
 
 def digest(path: Path) -> str:
@@ -138,7 +144,7 @@ def read_manifest(folder: Path) -> dict[str, str]:
         text = files.read_regular(folder / MANIFEST).decode(errors="replace")
     except OSError as error:
         raise UsageError(f"{folder / MANIFEST}: {error.strerror}; it is not sealed") from None
-    lines = (line.partition("  ") for line in text.splitlines())
+    lines = (line.partition("  ") for line in text.split("\n") if line)
     return {name: code for code, _, name in lines}
 
 

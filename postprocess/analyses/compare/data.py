@@ -19,7 +19,7 @@ from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.json_log import append_entry
-from postprocess.base.records import Amount, Count, Measured, Positive, parse_record
+from postprocess.base.records import Amount, Count, FileName, Measured, Positive, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.base.units import Unit
 from postprocess.model.case import Case
@@ -97,8 +97,8 @@ class ComparisonPass:
 
     block: Count  #: 0 for the trial run, whose times do not count
     position: Count  #: in its block, from 0
-    side: Side
-    session: str
+    side: str  #: ``old`` or ``new``; in a history the environment of a version
+    session: FileName
     seconds: Amount
     launches: tuple[LaunchValues, ...]
 
@@ -259,7 +259,7 @@ class _Noise:
 
 @dataclass(frozen=True)
 class _SideTold(ToldFacts):
-    side: Side = OLD
+    side: str = OLD
 
 
 Name = Literal["looks", "pass", "noise", "references", "fingerprint", "facts"]
@@ -289,7 +289,8 @@ def read_comparison(path: Path) -> StoredComparison:
         for each in entries:
             name = parse_record(each.pop("record"), Name)
             found[name].append(parse_record(each, ENTRIES[name]))
-        check_values(found["pass"])
+        sides = [each.environment for each in header.versions] or SIDES
+        check_values(found["pass"], sides)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
     except (ValueError, LookupError) as error:
@@ -305,8 +306,13 @@ def read_comparison(path: Path) -> StoredComparison:
     )
 
 
-def check_values(passes: Sequence[ComparisonPass]) -> None:
-    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError."""
+def check_values(passes: Sequence[ComparisonPass], sides: Sequence[str]) -> None:
+    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError.
+
+    :param sides: that there are
+    """
+    if other := next((each.side for each in passes if each.side not in sides), None):
+        raise ValueError(f"side: {other!r} is none of {', '.join(sides)}")
     launches = [launch for each in passes for launch in each.launches]
     for key in {key for each in launches for key in each.cases}:
         SharedCase.from_key(key)

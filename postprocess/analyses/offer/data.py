@@ -17,7 +17,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
 from postprocess.base.json_log import append_entry, truncate_unfinished_line
-from postprocess.base.records import Amount, Count, Text, parse_record
+from postprocess.base.records import Amount, Count, FileName, Text, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.base.toml_files import parse_toml
 
@@ -46,7 +46,7 @@ class OfferPass:
 
     number: Count
     previous: str  #: SHA-256 of the line before
-    session: Text
+    session: FileName
     category: Text
     machine: MachineFacts
     began_utc: Text
@@ -63,7 +63,7 @@ class Patch:
     """A change of a program's source that the bidder names."""
 
     program: Text
-    file: Text  #: below ``patches``
+    file: FileName  #: in ``patches``
     text: Text  #: what it does
 
 

@@ -190,11 +190,19 @@ def test_a_waiver_ends() -> None:
 def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(
     run, dossier, keys, capsys
 ) -> None:
-    (dossier / "a\x1b[2Jb").write_text("")
     assert run("sign", "--reject", "--reason", "why", "--key", str(keys / "ann")) == 0
-    (dossier / "a\x1b[2Jb").unlink()
+    (dossier / "a\x1b[2Jb").write_text("")
     assert run("verify", "--signers", str(keys / "signers")) == 1
-    assert r"a\x1b[2Jb: is missing" in capsys.readouterr().err
+    assert r"a\x1b[2Jb: is not in the manifest" in capsys.readouterr().err
+
+
+@plants("files", "a name with a line break, or that is not UTF-8", "a folder to be sealed", "", 2,
+        "has a name that no manifest can hold; rename it")  # fmt: skip
+@pytest.mark.parametrize("name", [b"a\n0000  b", b"\xff\xfe"])
+def test_a_manifest_holds_names_of_one_line(dossier: Path, name: bytes, declared: Declared):
+    Path(os.fsdecode(os.fsencode(dossier) + b"/" + name)).write_text("")
+    with declared.raises(UsageError):
+        format_manifest(dossier)
 
 
 @plants("files", "a pipe in the place of a file", "the key, the signers or the seal of a dossier",
@@ -224,13 +232,14 @@ IMPOSSIBLE = [
     (3, ("launches", 0, "cases", "cpu/a/b/c-d/2x2/eight"), {"value": 1.0, "unit": "s"}),
     *((3, ("block",), value) for value in (-1, 2**63)),
     *((3, (key,), value) for key, value in
-      (("position", -1), ("side", "middle"), ("seconds", -1.0), ("record", "other"))),
+      (("session", "../x"), ("session", "/etc"), ("position", -1), ("side", "middle"),
+       ("seconds", -1.0), ("record", "other"))),
     *((0, ("margins",), [value] * 3) for value in (0, -1, 1e200)),
     *((1, ("looks",), value) for value in ([0], [1], [-5], [10**18])),
 ]  # fmt: skip
 
 
-@plants("files", "a number, key, unit, verdict or side that cannot be, in 21 ways",
+@plants("files", "a number, key, unit, verdict or side that cannot be, in 25 ways",
         "the passes of a comparison", "", 2, "is damaged; choose another --output")  # fmt: skip
 @pytest.mark.parametrize(("line", "place", "value"), IMPOSSIBLE)
 def test_what_no_comparison_writes_is_refused(dossier, line, place, value, declared) -> None:
