@@ -229,12 +229,14 @@ def test_program_that_does_not_build_hurts_no_other(place, program, declared: De
     assert len(place.calls()) == 2
 
 
+@plants("builds", "a program that cannot be solved, among others", "an environment of Spack", "incomplete", 1,
+        "cannot be solved: no ")  # fmt: skip
 @pytest.mark.parametrize("program", PRODUCTS)
-def test_program_that_cannot_be_solved_hurts_no_other(place, program):
+def test_program_that_cannot_be_solved_hurts_no_other(place, program, declared: Declared):
     """All are solved together; one that makes that impossible must not take the others with it."""
     cause = place.make(f"unsolvable-{PRODUCTS[program].package}")
     others = [each for each in PRODUCTS if each != program]
-    with pytest.raises(SpackEnvironmentError, match="cannot be solved: no "):
+    with declared.raises(SpackEnvironmentError, match="cannot be solved: no "):
         place.install(program)
     for each in others:
         assert place.install(each).folder.is_dir()
@@ -299,9 +301,11 @@ def test_spack_that_says_well_done_and_installs_nothing(place, declared: Declare
         place.install("osu")
 
 
-def test_environment_that_is_gone_is_one_line(place):
+@plants("builds", "a folder that is gone", "an environment of Spack", "incomplete", 1,
+        "nowhere/.plumbline.lock: No such file")  # fmt: skip
+def test_environment_that_is_gone_is_one_line(place, declared: Declared):
     builder = Builder(place.root, place.root / "spack", place.root / "nowhere", print)
-    with pytest.raises(SpackEnvironmentError, match=r"nowhere/.plumbline.lock: No such file"):
+    with declared.raises(SpackEnvironmentError, match=r"nowhere/.plumbline.lock: No such file"):
         builder.install("osu")
 
 

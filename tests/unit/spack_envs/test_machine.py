@@ -319,9 +319,11 @@ def test_work_directory_with_spaces_is_refused(tmp_path, spack, declared: Declar
         write(tmp_path / "my work", spack)
 
 
-def test_work_directory_that_cannot_be_made_is_named(tmp_path, spack):
+@plants("builds", "a place that cannot be written to", "the work directory, for Spack", "incomplete", 1,
+        "work/spack")  # fmt: skip
+def test_work_directory_that_cannot_be_made_is_named(tmp_path, spack, declared: Declared):
     (tmp_path / "work").write_text("a file")
-    with pytest.raises(SpackEnvironmentError, match="work/spack"):
+    with declared.raises(SpackEnvironmentError, match="work/spack"):
         write(tmp_path / "work", spack)
 
 

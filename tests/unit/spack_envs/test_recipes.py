@@ -8,6 +8,7 @@ import pytest
 
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.recipes import BUILT, EXTERNAL, build_closed_recipes
+from tests.support.faults import Declared, plants
 from tests.support.threads import at_once
 
 TEXTS = {
@@ -124,9 +125,11 @@ def test_two_at_once(tmp_path, packages, ours):
     assert [path.name for path in (tmp_path / "worlds").iterdir()] == [worlds[0].root.name]
 
 
-def test_recipes_without_a_known_package_are_refused(tmp_path, packages, ours):
+@plants("builds", "a package that is not there", "recipes of Spack", "incomplete", 1,
+        "mpich/package.py: No such file")  # fmt: skip
+def test_recipes_without_a_known_package_are_refused(tmp_path, packages, ours, declared: Declared):
     missing = packages / "repos/spack_repo/builtin/packages/mpich/package.py"
     missing.unlink()
-    with pytest.raises(SpackEnvironmentError, match=r"mpich/package\.py: No such file") as caught:
+    with declared.raises(SpackEnvironmentError, match=r"mpich/package\.py: No such file") as caught:
         build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert "\n" not in str(caught.value)

@@ -24,6 +24,7 @@ from postprocess.commands.references.propose import propose_all
 from postprocess.references import reference_file
 from tests.support.factories.launch import CASES, PLACE, case
 from tests.support.factories.ledger import METHOD, launch
+from tests.support.faults import Declared, plants
 
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0, 0.99, 1.01, 1.0, 1.002, 0.998)
 
@@ -256,8 +257,10 @@ def test_launches_that_do_not_count_are_told(work: WorkDirectory, capsys):
     )
 
 
-def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory):
-    with pytest.raises(UsageError, match=r"no launch of site elsewhere; \./plumbline calibrate"):
+@plants("use", "a site that nobody calibrated", "`references propose`", "", 2,
+        "no launch of site elsewhere; ./plumbline calibrate")  # fmt: skip
+def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory, declared: Declared):
+    with declared.raises(UsageError, match=r"no launch of site elsewhere; \./plumbline calibrate"):
         propose_all(work, "elsewhere", None, None, Progress())
 
 

@@ -290,10 +290,12 @@ def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path, declared
         update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
 
 
-def test_launches_on_different_processors_make_no_reference(tmp_path: Path):
+@plants("references", "launches on several kinds of processors", "one calibration", "", 2,
+        "launches differ in ")  # fmt: skip
+def test_launches_on_different_processors_make_no_reference(tmp_path: Path, declared: Declared):
     one = launches(tmp_path / "a", 1.0)
     other = finished(tmp_path / "b", 1.0, number=2, run={"cpu_model": "another"})
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         update(tmp_path / "references", session(), [*one, other], only=None)
     assert str(refused.value) == (
         "mpich-5_0_2: launches differ in cpu_model; calibrate nodes of one kind at a time"
@@ -407,11 +409,15 @@ def test_another_method_of_one_program_is_refused_and_changes_nothing(
     assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 
 
-def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_path: Path):
+@plants("references", "launches with several numbers of iterations", "one calibration", "", 2,
+        "launches differ in iterations; ")  # fmt: skip
+def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(
+    tmp_path: Path, declared: Declared
+):
     alike = [finished(tmp_path / "a"), measured(tmp_path / "b")]
     assert alike[0].run["trials"] != METHOD["iterations"]
     other = measured(tmp_path / "c", number=2, method=METHOD | {"iterations": 100})
-    with pytest.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
+    with declared.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
         update(tmp_path / "references", session(), [*alike, other], only=None)
     assert update(tmp_path / "references", session(), alike, only=None)
 

@@ -77,9 +77,11 @@ def test_printed_figures_are_checked_beside_references_and_alone(work, progress,
         assert faults[2] == f"{history / 'stray.csv'}: is never read; remove it"
 
 
-def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path):
+@plants("use", "a file that is not there", "`lint`", "", 2,
+        "…")  # fmt: skip
+def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path, declared: Declared):
     path = tmp_path / "none.tsv"
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         lint(work, [path], progress)
     fix = "name a site, a check or references that are there"
     assert str(refused.value) == f"{path}: no such file or directory; {fix}"

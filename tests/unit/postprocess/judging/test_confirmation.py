@@ -42,6 +42,7 @@ from tests.support.factories.launch import (
     finished_with_wrong_data,
     reframe_says,
 )
+from tests.support.faults import Declared, plants
 
 SITE = Path("site_configs/local.py")
 SLOW, FINE = 3.0, 1.0
@@ -140,8 +141,10 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@plants("lost", "an interrupt before the second fresh launches", "the confirmation of a night",
+        "cleared or regressed", 1, "…")  # fmt: skip
 def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(
-    tmp_path: Path, progress: Progress
+    tmp_path: Path, progress: Progress, declared: Declared
 ):
     """And what was still in doubt stays regressed, with the end of it returned to whoever asked."""
     catalog = book_of(finished(tmp_path / "healthy"))
@@ -157,6 +160,9 @@ def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(
     assert {each.case: each.verdict for each in after.results} == {
         each: Verdict.REGRESSED if each == doubtful else Verdict.CLEARED for each in CASES
     }
+    declared.check(
+        [each.verdict for each in after.results], 1, [each.reason for each in after.results]
+    )
     stands = {each.case: each for each in results}[doubtful]
     assert stands in after.results
 

@@ -344,19 +344,25 @@ def test_provenance_has_every_key(path, key):
     assert f"{sidecar(path)}: {key}: is missing" in refusal(path)
 
 
+@plants("references", "a key lost, any", "a provenance", "", 2,
+        "mpicost: …: is missing")  # fmt: skip
 @pytest.mark.parametrize("key", TOLD)
-def test_provenance_has_every_key_of_a_program(path, key):
+def test_provenance_has_every_key_of_a_program(path, key, declared: Declared):
     sidecar(path).write_text(json.dumps(origin(**{key: None})))
     said = f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it"
     assert said in refusal(path)
-    with pytest.raises(ReferenceFileError, match=f"mpicost: {key}: is missing"):
+    with declared.raises(ReferenceFileError, match=f"mpicost: {key}: is missing"):
         reference_file.write_references(path, GOOD, origin(**{key: None}))
 
 
-def test_provenance_tells_of_every_program(path):
+@plants("references", "nothing of one program", "a provenance", "", 2,
+        "programs: says nothing of osu; calibrate again")  # fmt: skip
+def test_provenance_tells_of_every_program(path, declared: Declared):
     """A case of a program of which nothing is told would be held against values of unknown making."""
     row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
-    with pytest.raises(ReferenceFileError, match="programs: says nothing of osu; calibrate again"):
+    with declared.raises(
+        ReferenceFileError, match="programs: says nothing of osu; calibrate again"
+    ):
         reference_file.write_references(path, [*GOOD, row], ORIGIN)
     both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
     reference_file.write_references(path, [*GOOD, row], both)
@@ -409,6 +415,8 @@ def test_provenance_says_something(path, key, value):
         reference_file.write_references(path, GOOD, origin(**{key: value}))
 
 
+@plants("references", "machine or programs that say nothing, in 7 ways", "a provenance", "", 2,
+        ".provenance.json: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -421,10 +429,10 @@ def test_provenance_says_something(path, key, value):
         ("programs", {"mpicost": None}),
     ],
 )
-def test_provenance_says_something_of_machine_and_programs(path, key, value):
+def test_provenance_says_something_of_machine_and_programs(path, key, value, declared: Declared):
     sidecar(path).write_text(json.dumps(ORIGIN | {key: value}))
     assert f"{sidecar(path)}: {key}: " in refusal(path)
-    with pytest.raises(ReferenceFileError, match=key):
+    with declared.raises(ReferenceFileError, match=key):
         reference_file.write_references(path, GOOD, ORIGIN | {key: value})
 
 

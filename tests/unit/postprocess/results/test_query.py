@@ -94,9 +94,11 @@ def test_since_a_time(folder, since, nights):
     assert read_headlines(folder, since=since)["session"].n_unique() == nights
 
 
+@plants("use", "a day that is none, in 5 ways", "`--since`", "", 2,
+        "is not a date; write it as 2026-11-21")  # fmt: skip
 @pytest.mark.parametrize("since", ["yesterday", "2021-13-01", "", "2021-12-01 01:30", "20211201"])
-def test_what_is_no_time_is_refused(folder, since):
-    with pytest.raises(UsageError, match="is not a date; write it as 2026-11-21"):
+def test_what_is_no_time_is_refused(folder, since, declared: Declared):
+    with declared.raises(UsageError, match="is not a date; write it as 2026-11-21"):
         read_headlines(folder, since=since)
 
 

@@ -76,11 +76,13 @@ def test_what_the_checks_planned_is_the_plan(reframe: ReframeDriver):
     assert make_plan(reframe, SITE) == [planned()]
 
 
-def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver):
+@plants("use", "`--cache evict`", "a simulated machine", "", 2,
+        "is simulated… --cache warm")  # fmt: skip
+def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver, declared: Declared):
     """It has none: every launch would fail the proof that they got cold."""
     play(reframe)
     write_launch(reframe.session, planned(exact=True, cases=(case(cache="evict"),)))
-    with pytest.raises(
+    with declared.raises(
         UsageError, match=r"^--cache evict: .*local:cpu is simulated.* --cache warm"
     ):
         make_plan(reframe, SITE)

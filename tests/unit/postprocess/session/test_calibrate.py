@@ -420,8 +420,10 @@ def test_what_was_told_in_launches_stays(work):
         assert plan_for_seconds(work, [planned()], demand, Progress()) is demand
 
 
-def test_less_than_one_launch_is_refused(work):
-    with pytest.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
+@plants("use", "less time than a launch takes", "`calibrate --seconds`", "", 2,
+        "--seconds 20: one launch …; give more")  # fmt: skip
+def test_less_than_one_launch_is_refused(work, declared: Declared):
+    with declared.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
         plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=20), Progress())
 
 

@@ -84,10 +84,14 @@ def test_a_case_that_fails_on_one_side_is_common(bench: ComparisonBench) -> None
     bench.require_common_cases()
 
 
-def test_what_is_refused_for_its_time_leaves_no_folder(bench: ComparisonBench) -> None:
+@plants("use", "less time than the first look takes", "`compare --seconds`", "", 2,
+        "--seconds 10: … give 1 min 10 s or more")  # fmt: skip
+def test_what_is_refused_for_its_time_leaves_no_folder(
+    bench: ComparisonBench, declared: Declared
+) -> None:
     data.append_pass(bench.path, trial(OLD, BCAST))
     data.append_pass(bench.path, trial(NEW, BCAST))
-    with pytest.raises(UsageError, match=r"--seconds 10: .* give 1 min 10 s or more"):
+    with declared.raises(UsageError, match=r"--seconds 10: .* give 1 min 10 s or more"):
         bench.plan_looks()
     discard_unplanned(bench.path)
     assert not bench.path.parent.exists()
@@ -118,12 +122,16 @@ def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work
     assert [each.name for each in other.parent.iterdir()] == ["notes"]
 
 
-def test_the_same_command_goes_on_and_another_does_not(work: WorkDirectory, progress) -> None:
+@plants("use", "a folder that was begun with another budget", "`compare --output`", "", 2,
+        "begun with other seconds")  # fmt: skip
+def test_the_same_command_goes_on_and_another_does_not(
+    work: WorkDirectory, progress, declared: Declared
+) -> None:
     path, _ = find_or_begin(work, None, HEADER, progress)
     data.append_pass(path, trial(OLD, BCAST))
     again, stored = find_or_begin(work, None, replace(HEADER, seed=9), progress)
     assert (again, len(stored.passes), stored.header.seed) == (path, 1, 7)
-    with pytest.raises(UsageError, match="begun with other seconds"):
+    with declared.raises(UsageError, match="begun with other seconds"):
         find_or_begin(work, path.parent, replace(HEADER, seconds=99), progress)
 
 

@@ -13,6 +13,7 @@ from postprocess.analyses.compare.data import CaseValue, ComparisonPass, LaunchV
 from postprocess.base.errors import UsageError
 from postprocess.main import main
 from postprocess.session.compare_history import HistoryBench
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 from tests.unit.postprocess.analyses.compare.test_history import NAMES, STEADY, VERSIONS
 from tests.unit.postprocess.session.test_compare import HEADER
@@ -42,9 +43,13 @@ def test_rounds_fit_into_the_time(bench: HistoryBench, seconds: int | None, roun
     assert bench.plan_rounds() == rounds  # what was fixed stays
 
 
-def test_too_little_time_is_refused_with_what_is_needed(bench: HistoryBench) -> None:
+@plants("use", "less time than a round of all versions takes", "`compare --history --seconds`", "", 2,
+        "--seconds 55: a round of 4 versions … give 56 s or more")  # fmt: skip
+def test_too_little_time_is_refused_with_what_is_needed(
+    bench: HistoryBench, declared: Declared
+) -> None:
     bench.header = replace(bench.header, seconds=55)
-    with pytest.raises(
+    with declared.raises(
         UsageError, match=r"--seconds 55: a round of 4 versions .* give 56 s or more"
     ):
         bench.plan_rounds()

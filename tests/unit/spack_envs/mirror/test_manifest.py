@@ -211,14 +211,16 @@ def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path, decl
         manifest.verify_files(tmp_path, contents)
 
 
-def test_what_is_no_mirror_is_one_line(tmp_path: Path):
+@plants("builds", "a folder that is none, or not there", "`setup --mirror`", "", 2,
+        "…")  # fmt: skip
+def test_what_is_no_mirror_is_one_line(tmp_path: Path, declared: Declared):
     (tmp_path / "file").write_text("")
     for folder, words in (
         (tmp_path / "nowhere", "is no mirror (it has no mirror.json); ./plumbline mirror create"),
         (tmp_path, "is no mirror"),
         (tmp_path / "file", "is not a directory"),
     ):
-        with pytest.raises(MirrorError) as refused:
+        with declared.raises(MirrorError) as refused:
             manifest.read_manifest(folder)
         assert str(refused.value).startswith(f"{folder}: {words}")
 

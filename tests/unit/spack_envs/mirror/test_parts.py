@@ -36,6 +36,7 @@ from spack_envs.mirror.spack_sources import (
 )
 from spack_envs.mirror.wheels import parse_lock_file
 from tests.support.factories.mirror import archive
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 OSU = WantedSource("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
@@ -346,6 +347,8 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
     assert spack.elsewhere == {"https://example.org/imb.git": tmp_path / "imb"}
 
 
+@plants("builds", "a source that is of nothing, no archive or no repository", "`mirror create --source`", "", 2,
+        "…")  # fmt: skip
 @pytest.mark.parametrize(
     ("given", "wanted", "words"),
     [
@@ -358,10 +361,12 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
 )
-def test_a_given_source_that_cannot_be_used_is_one_line(tmp_path, making, given, wanted, words):
+def test_a_given_source_that_cannot_be_used_is_one_line(
+    tmp_path, making, given, wanted, words, declared: Declared
+):
     (tmp_path / "file").write_text("no archive")
     sources = {given: GivenSource(given, tmp_path / "file")}
-    with pytest.raises(UsageError, match=words):
+    with declared.raises(UsageError, match=words):
         gather_wanted(replace(making, given=sources), FakeCollector({}), [wanted])
 
 

@@ -81,8 +81,10 @@ def test_this_call_goes_before_the_environment_and_that_before_what_is_remembere
     assert find_named_mirror(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
 
 
-def test_an_option_that_names_nothing_does_not_mean_the_network(work: Path):
-    with pytest.raises(UsageError, match="--mirror: names nothing"):
+@plants("builds", "an empty name", "`setup --mirror`", "", 2,
+        "--mirror: names nothing")  # fmt: skip
+def test_an_option_that_names_nothing_does_not_mean_the_network(work: Path, declared: Declared):
+    with declared.raises(UsageError, match="--mirror: names nothing"):
         find_named_mirror(work, "", {})
 
 
@@ -141,9 +143,13 @@ def test_a_path_that_spack_would_change_is_refused(work, tmp_path, progress, dec
         choose_mirror(work, str(tmp_path / "a mirror"), progress)
 
 
-def test_wheels_for_another_python_are_found_before_they_are_used(work, mirror, progress):
+@plants("builds", "wheels for Python 2.7", "a mirror that is chosen", "", 2,
+        "Python 2.7")  # fmt: skip
+def test_wheels_for_another_python_are_found_before_they_are_used(
+    work, mirror, progress, declared: Declared
+):
     write(mirror, (WHEEL,), releases=(), python="2.7")
-    with pytest.raises(MirrorError, match=r"Python 2\.7"):
+    with declared.raises(MirrorError, match=r"Python 2\.7"):
         choose_mirror(work, str(mirror), progress)
 
 
@@ -199,12 +205,14 @@ def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(
     assert not unpacked["spack"].exists()
 
 
-def test_a_mirror_without_spack_says_so(work, mirror, progress):
+@plants("builds", "no Spack in it", "a mirror", "incomplete", 1,
+        "this mirror has no spack")  # fmt: skip
+def test_a_mirror_without_spack_says_so(work, mirror, progress, declared: Declared):
     write(mirror, (WHEEL,), releases=())
     for path in ("sources", "releases"):
         shutil.rmtree(mirror / path)
     found = choose_mirror(work, str(mirror), progress)
-    with pytest.raises(SpackEnvironmentError, match="this mirror has no spack"):
+    with declared.raises(SpackEnvironmentError, match="this mirror has no spack"):
         found.unpacked(work)
 
 

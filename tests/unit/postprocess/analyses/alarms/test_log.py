@@ -342,8 +342,10 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
     assert "2026-11" not in told(tmp_path, capsys, "--since", "2026-12-01")
 
 
-def test_no_night_is_one_line(tmp_path: Path, capsys):
-    with pytest.raises(UsageError, match="holds no night"):
+@plants("use", "a month of which it holds no night", "`alarms --since`", "", 2,
+        "holds no night")  # fmt: skip
+def test_no_night_is_one_line(tmp_path: Path, capsys, declared: Declared):
+    with declared.raises(UsageError, match="holds no night"):
         told(tmp_path, capsys)
     log.append_night(tmp_path / log.FILE, NIGHT)
     with pytest.raises(UsageError, match="holds no night since 2027-01-01"):

@@ -114,8 +114,10 @@ def test_damaged_facts_are_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_launch_that_told_nothing_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the launch told nothing of its MPI"):
+@plants("programs", "a launch that leaves no facts", "facts of a comparison", "", 2,
+        "the launch told nothing of its MPI")  # fmt: skip
+def test_a_launch_that_told_nothing_is_said(tmp_path: Path, declared: Declared) -> None:
+    with declared.raises(UsageError, match="the launch told nothing of its MPI"):
         read_facts(tmp_path / "facts.json")
 
 

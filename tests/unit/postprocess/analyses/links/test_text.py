@@ -287,12 +287,14 @@ def test_too_few_nodes_are_refused(monkeypatch, declared: Declared):
         plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
-def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch):
+@plants("use", "a machine of one node", "`links`", "", 2,
+        "nothing can be told apart: at least 4 nodes")  # fmt: skip
+def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch, declared: Declared):
     def nothing(*_):
         raise NoCaseSelected("the selection (--per-node 1) matches no case")
 
     monkeypatch.setattr(links, "make_plan", nothing)
-    with pytest.raises(UsageError, match="nothing can be told apart: at least 4 nodes"):
+    with declared.raises(UsageError, match="nothing can be told apart: at least 4 nodes"):
         plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 

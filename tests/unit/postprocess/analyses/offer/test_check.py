@@ -24,6 +24,7 @@ from tests.support.factories.offer import (
     make_offer,
     session_of,
 )
+from tests.support.faults import Declared, plants
 
 Forge = Callable[[Path], object]
 
@@ -281,8 +282,10 @@ def test_values_are_those_of_the_records(offer: Path) -> None:
     assert rows[0].values[0] == pytest.approx(json.loads(first)["headline"])
 
 
-def test_a_damaged_list_of_passes_is_an_error_of_one_line(offer: Path) -> None:
+@plants("files", "a line without its number", "passes of an offer", "", 2,
+        "passes.jsonl: number: is missing")  # fmt: skip
+def test_a_damaged_list_of_passes_is_an_error_of_one_line(offer: Path, declared: Declared) -> None:
     with (offer / PASSES).open("a") as file:
         file.write("{}\n")
-    with pytest.raises(UsageError, match=r"passes\.jsonl: number: is missing"):
+    with declared.raises(UsageError, match=r"passes\.jsonl: number: is missing"):
         open_offer(offer)

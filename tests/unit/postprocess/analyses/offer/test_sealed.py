@@ -137,12 +137,14 @@ def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
     assert codes(honest, tmp_path / "scratch", keys, issued) == {"rules-older"}
 
 
+@plants("security", "a name that leads out of the folder", "a sealed offer", "", 2,
+        "is no plain file below it; do not open it")  # fmt: skip
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
-def test_an_archive_writes_nowhere_else(tmp_path: Path, name: str) -> None:
+def test_an_archive_writes_nowhere_else(tmp_path: Path, name: str, declared: Declared) -> None:
     with tarfile.open(tmp_path / "x.tar", "w") as archive:
         entry = tarfile.TarInfo(name)
         archive.addfile(entry, io.BytesIO(b""))
-    with pytest.raises(UsageError, match="is no plain file below it"):
+    with declared.raises(UsageError, match="is no plain file below it"):
         unpack_archive(tmp_path / "x.tar", tmp_path / "out")
 
 

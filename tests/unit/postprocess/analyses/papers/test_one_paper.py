@@ -25,6 +25,7 @@ from postprocess.report.trial_selection import LaunchTrials
 from tests.support.factories import papers as samples
 from tests.support.factories.papers import arrange_results
 from tests.support.factories.report import SESSION
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 HISTORY = load_history()
@@ -186,6 +187,8 @@ def test_markdown_has_each_table():
     assert "| Ethernet Linux Cluster | 10 | 25.6 |" in text
 
 
+@plants("use", "a machine that the paper has not", "`papers --against`", "", 2,
+        "--against ")  # fmt: skip
 @pytest.mark.parametrize(
     ("paper", "against", "said"),
     [
@@ -198,8 +201,8 @@ def test_markdown_has_each_table():
         ("luecke2001", "venus", "--against venus: there is no session, and in print are T3E-600"),
     ],
 )
-def test_what_a_paper_lacks_is_refused(paper, against, said):
-    with pytest.raises(UsageError, match=re.escape(said)):
+def test_what_a_paper_lacks_is_refused(paper, against, said, declared: Declared):
+    with declared.raises(UsageError, match=re.escape(said)):
         build_paper(Asked(paper, against), None)
 
 

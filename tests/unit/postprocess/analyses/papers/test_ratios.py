@@ -17,6 +17,7 @@ from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
 from tests.support.factories.papers import arrange_results
+from tests.support.faults import Declared, plants
 
 HISTORY = load_history()
 TORUS = RatioBasis("torus", 128)
@@ -246,11 +247,13 @@ def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said)
     assert "\n" not in str(error.value)
 
 
+@plants("use", "a session of one partition", "`papers --against`", "", 2,
+        "has one partition, torus")  # fmt: skip
 @pytest.mark.parametrize(("machine", "processes"), [("torus", None), (None, 128)])
-def test_one_partition_has_nothing_to_compare(machine, processes):
+def test_one_partition_has_nothing_to_compare(machine, processes, declared: Declared):
     alone = measured(samples.cases(["torus"]))
     assert ratios.choose_basis(alone, HISTORY, None, None) is None
-    with pytest.raises(UsageError, match="has one partition, torus"):
+    with declared.raises(UsageError, match="has one partition, torus"):
         ratios.choose_basis(alone, HISTORY, machine, processes)
 
 

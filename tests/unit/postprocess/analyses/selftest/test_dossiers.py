@@ -23,6 +23,7 @@ from postprocess.analyses.selftest.dossiers import (
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
+from tests.support.faults import Declared, plants
 
 MPIS = ("a-1", "b-2", "c-3")
 ROUTINES = ("bcast", "alltoall", "pingpong")
@@ -70,10 +71,12 @@ def test_what_is_planted_slows_its_routine_from_its_size_on_and_nothing_slows_no
     assert not any(map(quiet.slows, cases())) and quiet.order == "idle"
 
 
-def test_the_same_demand_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+@plants("use", "a folder that was begun with another budget", "`selftest --output`", "", 2,
+        "was begun with other seconds")  # fmt: skip
+def test_the_same_demand_goes_on_and_another_is_refused(tmp_path: Path, declared: Declared) -> None:
     resume_or_begin_dossiers(tmp_path, HEADER)
     assert resume_or_begin_dossiers(tmp_path, replace(HEADER, seed=9)) == HEADER
-    with pytest.raises(UsageError, match="was begun with other seconds"):
+    with declared.raises(UsageError, match="was begun with other seconds"):
         resume_or_begin_dossiers(tmp_path, replace(HEADER, seconds=61))
     (tmp_path / dossiers.FILE).write_text("{")
     with pytest.raises(UsageError, match="is damaged"):

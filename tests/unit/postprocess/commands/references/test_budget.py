@@ -158,10 +158,14 @@ def test_only_trials_of_launches_of_the_ledger_count(work):
     assert list(read_counted_trials(path.with_name("gone.parquet"), values)) == []
 
 
-def test_too_few_launches_are_refused_in_one_line(work):
+@plants("use", "fewer launches than tell a spread", "`references budget`", "", 2,
+        "no case has 5 launches whose ")  # fmt: skip
+def test_too_few_launches_are_refused_in_one_line(work, declared: Declared):
     for each in ledger.read_ledger(work.root)[:-4]:
         ledger.append_launches(work.root, each.session, [])
-    with pytest.raises(UsageError, match=r"no case has 5 launches whose .*\./plumbline calibrate"):
+    with declared.raises(
+        UsageError, match=r"no case has 5 launches whose .*\./plumbline calibrate"
+    ):
         run(work)
 
 
@@ -189,11 +193,13 @@ def test_a_damaged_store_is_no_noise(work, declared: Declared):
         run(work)
 
 
-def test_of_two_sites_one_is_to_be_chosen(work):
+@plants("use", "two sites in one ledger", "`references budget`", "", 2,
+        "has cluster, local; choose by --site")  # fmt: skip
+def test_of_two_sites_one_is_to_be_chosen(work, declared: Declared):
     other = ("cluster", *CASES[0].key.split(":")[1:3])
     cases = {type(CASES[0]).from_key("cluster:" + CASES[0].key.partition(":")[2]): 1e-6}
     ledger.append_launches(work.root, "z", [launch(cases, 20, "z", place=other)])
-    with pytest.raises(UsageError, match="has cluster, local; choose by --site"):
+    with declared.raises(UsageError, match="has cluster, local; choose by --site"):
         run(work)
     assert run(work, system="local") == 0
     with pytest.raises(UsageError, match="no launch of site elsewhere"):
