@@ -148,7 +148,8 @@ class SharedCase(NamedTuple):
     def from_key(cls, key: str) -> SharedCase:
         """Return the case of a key. Raises ValueError if it is none."""
         partition, *others = key.split("/")
-        return cls.of(Case.from_key(":".join(["any", partition, "any", *others])))
+        case = Case.from_key(":".join(["any", "any", "any", *others]))
+        return cls.of(case)._replace(partition=partition)  # or partition and environment
 
     @property
     def key(self) -> str:
