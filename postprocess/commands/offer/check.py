@@ -32,10 +32,7 @@ from postprocess.session.offer_acceptance_check import (
 )
 from postprocess.session.offer_plan import describe_cost, plan_on_site, preview_offer
 
-HELP = (
-    "Check rules, with what they cost on a site; or an offer or acceptance, by the same code at "
-    "bidder and buyer."
-)
+HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
 EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
 FAILS = (
     "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
