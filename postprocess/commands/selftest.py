@@ -6,12 +6,14 @@ import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 
+from postprocess.analyses.selftest import data as nights
 from postprocess.analyses.selftest import dossiers
 from postprocess.analyses.selftest.dossiers import USUAL_PLANTS
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.ledger import locate_ledger
 from postprocess.calibration.rounds import LAUNCHES
 from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches
 from postprocess.cli.options import (
@@ -167,6 +169,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return conclude(arguments.again, Progress(), arguments.json)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     directory = (arguments.directory or work.root / "selftest" / stamp).absolute()
+    refuse_other_folder(directory)
     if arguments.compare:
         return plant_into_dossiers(work, arguments, directory)
     if arguments.seconds:
@@ -186,6 +189,17 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         spread=arguments.spread,
     )
     return run_selftest(work, build_request(work, arguments), demand, Progress())
+
+
+def refuse_other_folder(directory: Path) -> None:
+    """Refuse to begin in a folder that holds anything but a self-test.
+
+    :raises UsageError: naming the folder and the fix
+    """
+    own = (directory / nights.FILE, directory / dossiers.FILE, locate_ledger(directory))
+    if directory.is_dir() and any(directory.iterdir()) and not any(each.exists() for each in own):
+        what = "is not empty and holds no self-test"
+        raise UsageError(f"--output {directory}: {what}; choose another directory")
 
 
 def plant_into_dossiers(work: WorkDirectory, arguments: argparse.Namespace, directory: Path) -> int:

@@ -27,6 +27,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import quantity, size
 from postprocess.base.records import Measured, is_measurable, read_record
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
@@ -136,7 +137,7 @@ def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, lis
             )
         else:
             numbers[name] = take(number, row.unit)
-    model = str(typed.typed["model"] or "").strip() or typed.formula
+    model = sanitize_line(str(typed.typed["model"] or "").strip()) or typed.formula
     key = row.key.key
     return Commitment(key, numbers.get("committed"), numbers.get("projected"), model), wrong
 

@@ -145,6 +145,17 @@ def test_a_projection_with_its_model_is_taken(offer: Path) -> None:
     assert read_commitments(offer).rows[0].projected == pytest.approx(3e-7)
 
 
+def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: Path) -> None:
+    lines = list(csv.reader((offer / CSV).open()))
+    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
+        line[COLUMNS.index("committed")] = value
+        line[COLUMNS.index("model")] = "LogGP\x0b of \ufffe"
+    with (offer / CSV).open("w") as file:
+        csv.writer(file).writerows(lines)
+    assert sheet(offer, "--read", str(offer / CSV)) == 0
+    assert read_commitments(offer).rows[0].model == r"LogGP\x0b of \ufffe"
+
+
 def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "x.xlsx").write_text("no archive")
     assert sheet(offer, "--read", str(tmp_path / "x.xlsx")) == 2
