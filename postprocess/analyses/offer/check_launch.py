@@ -227,6 +227,8 @@ def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Vi
         launch, category = each.launch, each.done.category
         if launch.exact or allows(rules, category, "flags"):
             continue
+        if launch.program == OWN_PROGRAM and not each.run:
+            continue  # it ended without a record, so nothing of it counts
         built = find_build(each)
         own = each.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
         flags = own or (built.flags if built else "")
