@@ -21,6 +21,7 @@ from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references import expected_failures
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import PassRecord
+from postprocess.session import builds
 from postprocess.session import context as desk_module
 from postprocess.session import nightly as module
 from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
@@ -84,7 +85,7 @@ class Night:
             progress=PROGRESS,
             work=work,
             request=request,
-            prepared=SimpleNamespace(by_spack=self.by_spack),
+            prepared=SimpleNamespace(by_spack=self.by_spack, spack=None),
         )
         module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
@@ -302,7 +303,8 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
         known = {"mpicost": SLOW, "osu": osu}
         return [known[each.program] for each in finished]
 
-    monkeypatch.setattr(module, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(builds, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(module, "build_part", lambda *given: steps.append(("build", given[-1])))
     monkeypatch.setattr(module, "run_plan", run)
     monkeypatch.setattr(module, "calibrate_unknown", calibrate)
     monkeypatch.setattr(module, "evaluate_launches", evaluate)
@@ -319,13 +321,15 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
     assert night.begin() == 1
     both = ["mpicost", "osu"]
     parts = [
+        ("build", ["mpicost"]),
         ("calibrate", ["mpicost"]),
         ("run", ["mpicost"], ["mpicost"]),
         ("show", [SLOW]),
+        ("build", ["osu"]),
         ("calibrate", ["osu"]),
         ("run", ["osu"], ["osu"]),
     ]
-    whole = [("calibrate", both), ("run", both, None)]
+    whole = [("build", both), ("calibrate", both), ("run", both, None)]
     assert steps == [*(parts if unbuilt else whole), ("confirm",)]
     assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
 
