@@ -31,14 +31,14 @@ def test_wrong_use(options: tuple[str, ...], named: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_trial_is_many_calls_and_its_time_that_of_one(family: str, tmp_path: Path) -> None:
-    """A chain of multiplications takes as long in a loop as alone, and there are fewer of it than of calls."""
+    """A chain of multiplications takes as long in a loop as alone, and fits into it more than once."""
     asked = ("--routine", "control_compute,bcast:8,pingpong:8,barrier")
     loops = program(family).measure(2, tmp_path / "loop.jsonl", *LOOP, *asked)
     once = program(family).measure(2, tmp_path / "once.jsonl", *WARM, *asked)
     assert (loops.run["sync"], loops.run["loop_seconds"]) == ("loop", 0.002)
     calls = {each["routine"]: each["calls"] for each in loops.cases}
     assert all(1 <= number <= 10_000 for number in calls.values())
-    assert calls["bcast"] > calls["control_compute"]
+    assert calls["control_compute"] > 1
     fastest = [
         next(min(each["t_min"]) for each in some.cases if each["routine"] == "control_compute")
         for some in (loops, once)
