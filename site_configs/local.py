@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from postprocess.base.shell_words import quote_word
 from site_configs.common import (
     NotInstalledError,
@@ -11,12 +13,15 @@ from site_configs.common import (
     site,
     work_directory,
 )
+from site_configs.mpi.family import spare_network
 from site_configs.mpi.inventory import find_inventory
+from site_configs.schema.manual_settings import read_user_shell
 
 try:
     inventory = find_inventory(work_directory())
 except LookupError as error:
     raise NotInstalledError(str(error)) from None
+shell = read_user_shell(os.environ)
 imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}
 
 site_configuration = site(
@@ -37,7 +42,10 @@ site_configuration = site(
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
             modules=mpi.modules,
-            env_vars={key: quote_word(value) for key, value in mpi.env.items()},
+            env_vars={
+                key: quote_word(value)
+                for key, value in (mpi.env | spare_network(mpi.family, shell)).items()
+            },
             programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
             lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},
         )

@@ -28,6 +28,7 @@ from site_configs.common import (
     only_looking,
     partition,
 )
+from site_configs.mpi.family import SIMULATED_LIBRARY
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.layouts import Layout, Topology
 
@@ -144,7 +145,7 @@ def selector(name: str) -> dict[str, Any]:
     entry = environment(
         f"simgrid-{name}",
         family=SIMULATED,
-        library=f"SMPI Version {version()}",
+        library=f"{SIMULATED_LIBRARY} {version()}",
         launcher="smpirun",
         mpicc="smpicc",
         env_vars={SELECTOR: name, STAND_INS: quote_word(stand_ins)},

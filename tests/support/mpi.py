@@ -9,7 +9,7 @@ from pathlib import Path
 
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
-from site_configs.mpi.family import OVERSUBSCRIBED, Mpi
+from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, spare_network
 from tests.support.paths import DATA
 
 FAULTS = DATA / "faults"
@@ -37,7 +37,7 @@ def mpi_installations() -> list[Installation]:
 
 def installation(mpi: Mpi) -> Installation:
     """An MPI of the inventory as a test uses it."""
-    env = mpi.env | OVERSUBSCRIBED.get(mpi.family, {})
+    env = mpi.env | OVERSUBSCRIBED.get(mpi.family, {}) | spare_network(mpi.family, {})
     return Installation(mpi.name, mpi.family, Path(mpi.prefix), mpi.mpicc, mpi.launcher, env)
 
 

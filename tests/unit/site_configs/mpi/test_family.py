@@ -20,6 +20,7 @@ from site_configs.mpi.family import (
     identify_library,
     join_lines,
     name_distinctly,
+    spare_network,
 )
 
 LIBRARIES = [
@@ -144,6 +145,12 @@ def test_more_processes_than_cores_are_allowed_only_if_asked_for():
 def test_mpich_is_told_to_bind_as_the_others_do_by_themselves():
     assert build_family_environment("mpich", Path("/opt"))["HYDRA_BINDING"] == "core"
     assert "HYDRA_BINDING" not in build_family_environment("openmpi", Path("/opt"))
+
+
+def test_open_mpi_of_one_node_opens_no_network_unless_the_user_chose_one() -> None:
+    assert spare_network("openmpi", {}) == {"OMPI_MCA_btl": "^ofi"}
+    assert spare_network("openmpi", {"OMPI_MCA_btl": "self,tcp"}) == {}
+    assert spare_network("mpich", {}) == {}
 
 
 def test_intel_mpi_is_told_where_it_is():
