@@ -56,6 +56,14 @@ def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None
 
 
+def find_mpicost_prefix(work: Path, environment: str) -> Path:
+    """Find the prefix in which an environment's mpicost is installed.
+
+    :raises UsageError: if it was not built yet.
+    """
+    return Path(read_program(work, environment, "mpicost").path).parent.parent
+
+
 def keep_installed(root: Path, environment: str, done: Installation) -> BuiltBinary:
     """Keep where a program is that Spack has built, how it was compiled, and Spack's whole solution.
 
