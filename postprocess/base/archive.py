@@ -44,8 +44,8 @@ def unpack_archive(path: Path, folder: Path) -> None:
         stream = io.BytesIO(files.read_regular(path))
         with tarfile.open(fileobj=stream, mode="r:") as archive:
             _unpack_members(archive, path, folder)
-    except (tarfile.TarError, EOFError) as error:
-        raise UsageError(f"{path}: {error}; {fix}") from None
+    except (tarfile.TarError, EOFError, ValueError, ArithmeticError, RecursionError) as error:
+        raise UsageError(f"{path}: {error}; {fix}") from None  # tarfile trusts numbers and lengths
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}; {fix}") from None
 

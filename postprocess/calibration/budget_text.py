@@ -12,13 +12,13 @@ from postprocess.base.formats import DASH, duration, format_percent, plural
 from postprocess.model.case import LaunchPlace
 from postprocess.model.mpicost import PAPERS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.stats.shrinkage import SIZES, group_of
-from postprocess.stats.trial_allocation import (
+from postprocess.stats.planning.trial_allocation import (
     CalibrationSpending,
     KnownCase,
     LaunchCost,
     choose_median_trials,
 )
+from postprocess.stats.shrinkage import SIZES, group_of
 
 HEAD = (
     *("program", "environment", "what", "cases"),

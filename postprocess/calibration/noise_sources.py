@@ -16,10 +16,14 @@ from postprocess.model.reference import Prior, Reference
 from postprocess.references.session_priors import load_session_priors
 from postprocess.results.store import SUFFIX, read_session
 from postprocess.stats.estimate import estimate_references
+from postprocess.stats.planning.trial_allocation import (
+    KnownCase,
+    estimate_noise,
+    estimate_trial_variance,
+)
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import add_evidence, estimate_session_spread
 from postprocess.stats.shrinkage import add_priors
-from postprocess.stats.trial_allocation import KnownCase, estimate_noise, estimate_trial_variance
 
 LEAST_LAUNCHES = 5  #: of a case; fewer do not show how launches differ
 MOST_RESAMPLED = 10  #: launches of a case; more would change nothing that is shown

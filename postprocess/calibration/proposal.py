@@ -30,7 +30,7 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.stats.band import compute_band, compute_slow_distance, find_narrowest_band
-from postprocess.stats.sample_size import TARGET
+from postprocess.stats.planning.sample_size import TARGET
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
 ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from postprocess.analyses.offer.protocol import ACCEPT
-from postprocess.analyses.offer.rules_data import hash_rules
+from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_environment, add_partition, add_site
@@ -15,8 +15,8 @@ from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.check import add_nics
 from postprocess.commands.offer.compare import add_buyer
-from postprocess.session.offer_accept import AcceptanceDemand, run_acceptance
-from postprocess.session.offer_run import locate_folder
+from postprocess.session.offer.accept import AcceptanceDemand, run_acceptance
+from postprocess.session.offer.run import locate_folder
 
 HELP = (
     "Hold a delivered machine against a sealed offer: each row met, missed, undecided or not run."

@@ -29,8 +29,8 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.context import SessionContext, open_session_context, report_plan
-from postprocess.session.finish import (
+from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
+from postprocess.session.lifecycle.finish import (
     build_session_summary,
     end_session,
     finish_unanalysed,

@@ -13,7 +13,7 @@ from postprocess.cli.options import CALIBRATED_TRIALS, add_selection
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.session.calibrate import run_calibration
+from postprocess.session.nightly.calibrate import run_calibration
 
 HELP = "Measure references; run the launches that are missing."
 EXAMPLE = "./plumbline calibrate --launches 20 --at-most 5"

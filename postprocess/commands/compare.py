@@ -20,9 +20,9 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.options import OPTIONS
-from postprocess.session.compare import ComparisonDemand, run_comparison
-from postprocess.session.compare_history import HistoryDemand, run_history
-from postprocess.session.compare_stored import StoredDemand, compare_stored
+from postprocess.session.compare.history import HistoryDemand, run_history
+from postprocess.session.compare.run import ComparisonDemand, run_comparison
+from postprocess.session.compare.stored import StoredDemand, compare_stored
 from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."

@@ -10,7 +10,7 @@ from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import add_bytes, add_json, add_launching, add_places, add_trials
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.session.guidelines import GuidelineDemand, run_guidelines
+from postprocess.session.guidelines.run import GuidelineDemand, run_guidelines
 
 HELP = "Find operations that lose to other calls with the same result, and settings that help."
 EXAMPLE = "./plumbline guidelines --environment openmpi-5_0_11 --routine bcast,bcast_as_sends"

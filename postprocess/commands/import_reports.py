@@ -12,7 +12,7 @@ from postprocess.cli.options import add_references, add_site, add_summary_output
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import list_outputs, list_rerun_options, locate_searched
 from postprocess.model.session import Request, Selection
-from postprocess.session.imported import import_reports
+from postprocess.session.nightly.imported import import_reports
 from site_configs.validation.catalog import locate_site_file
 
 HELP = "Judge, store and report what a site's own ReFrame ran with our checks."

@@ -56,8 +56,8 @@ from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
-from postprocess.session.context import SessionContext, open_session_context
-from postprocess.session.finish import (
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.session.lifecycle.finish import (
     build_session_summary,
     end_session,
     finish_unanalysed,

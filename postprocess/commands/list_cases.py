@@ -26,9 +26,9 @@ from postprocess.results.launch_costs import (
     read_job_seconds,
 )
 from postprocess.runner.reframe_pass import preview_plan
-from postprocess.session.context import open_session_context
-from postprocess.session.known_nights import find_night_spreads
-from postprocess.session.launch_budget import (
+from postprocess.session.lifecycle.context import open_session_context
+from postprocess.session.nightly.known_nights import find_night_spreads
+from postprocess.session.nightly.launch_budget import (
     choose_launch_counts,
     describe_launch_counts,
     repeat_launches,

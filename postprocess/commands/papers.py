@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Sequence
 
 from postprocess.analyses.papers.forms import PAPERS
-from postprocess.analyses.papers.one_paper import FORMATS, Asked, build_paper, format_paper
-from postprocess.analyses.papers.page import (
+from postprocess.analyses.papers.luecke.page import (
     arrange_summaries,
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
 )
-from postprocess.analyses.papers.theory import FORM, parse_theory
-from postprocess.analyses.papers.timer import read_timers
+from postprocess.analyses.papers.luecke.timer import read_timers
+from postprocess.analyses.papers.one_paper import FORMATS, Asked, build_paper, format_paper
+from postprocess.analyses.papers.taboada.theory import FORM, parse_theory
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory

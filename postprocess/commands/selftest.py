@@ -30,13 +30,13 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.mpicost import CACHE, CACHES
-from postprocess.session.selftest import QUICK, conclude_selftest, run_selftest
-from postprocess.session.selftest_compare import (
+from postprocess.session.selftest.compare import (
     DossierDemand,
     conclude_compare_selftest,
     run_compare_selftest,
 )
-from postprocess.session.selftest_references import SelftestDemand
+from postprocess.session.selftest.references import SelftestDemand
+from postprocess.session.selftest.run import QUICK, conclude_selftest, run_selftest
 
 HELP = (
     "Inject slowdowns into nightly runs, or comparisons; report detection rates and false alarms."

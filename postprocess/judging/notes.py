@@ -12,9 +12,9 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.reference import ENOUGH_SESSIONS, Reference
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.stats.night_launches import compute_detectable
 from postprocess.stats.night_spread import LEAST_NIGHTS, assume_nights
-from postprocess.stats.sample_size import TARGET, select_sensitive
+from postprocess.stats.planning.night_launches import compute_detectable
+from postprocess.stats.planning.sample_size import TARGET, select_sensitive
 from postprocess.stats.sessions import assume_sessions
 
 

@@ -168,6 +168,8 @@ def read_launch_file(path: Path) -> PlannedLaunch:
         told = read_json(path)
         launch = parse_record(told, PlannedLaunch, exact=True)
         _check_lists(told)
+        if len(set(launch.cases)) < len(launch.cases):  # one launch would count as two
+            raise ValueError("cases: one is there twice")
         return launch
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None

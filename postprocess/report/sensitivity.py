@@ -14,7 +14,7 @@ from postprocess.model.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult
 from postprocess.results.launch_costs import list_timed_jobs
 from postprocess.results.summary import SessionSummary, SummaryLaunch
-from postprocess.stats.sample_size import (
+from postprocess.stats.planning.sample_size import (
     PLANS,
     TARGET,
     Plan,
@@ -39,7 +39,7 @@ class SensitivityRow:
     name: tuple[str, ...]  #: program, environment, and class of sizes
     cases: int
     shares: tuple[int, ...]  #: cases by the classes of :data:`CLASSES`
-    seen: int  #: cases that see :data:`~postprocess.stats.sample_size.TARGET`
+    seen: int  #: cases that see :data:`~postprocess.stats.planning.sample_size.TARGET`
     median: float | None
     most: float | None  #: that nine cases in ten see
 

@@ -21,7 +21,7 @@ from postprocess.report.sensitivity import BOUNDS, CLASSES, assess_sensitivity
 from postprocess.report.trial_selection import LaunchTrials
 from postprocess.report.verdict_grid import build_grid
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.sample_size import TARGET
+from postprocess.stats.planning.sample_size import TARGET
 
 PLACES = ("system", "partition", "program")
 CONDITIONS = ("cache", "sync")

@@ -22,7 +22,7 @@ from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.results.flush_costs import flushes
 from postprocess.results.summary import SummaryLaunch
 from postprocess.results.summary_file import load_summary
-from postprocess.stats.trial_allocation import LaunchCost
+from postprocess.stats.planning.trial_allocation import LaunchCost
 from site_configs.topology.flush import measure_flush_seconds
 
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate

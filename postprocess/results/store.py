@@ -18,7 +18,7 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.units import SECONDS
+from postprocess.base.units import SECONDS, UNITS
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import Verdict
@@ -27,6 +27,7 @@ from spack_envs.programs import UNKNOWN
 
 SUFFIX = ".parquet"
 TYPES: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
+WORDS = {"verdict": [each.value for each in Verdict], "unit": [*UNITS]}  #: that a column may hold
 SERIES = ("t_max", "t_min", "t_global", "skew")
 
 
@@ -169,9 +170,20 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         raise StoreError(f"{path}: {other}; move it elsewhere") from None
     if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
         raise StoreError(f"{path}: holds another session; give it back its name")
+    if impossible := _find_impossible_column(frame):
+        raise StoreError(f"{path}: {impossible}: holds what no session has; move it elsewhere")
     if version < VERSION:
         frame = migrate_rows(frame, version, SCHEMA)
     return frame if columns is None else frame.select(columns)
+
+
+def _find_impossible_column(frame: pl.DataFrame) -> str:
+    """Find a column with a text that is missing, or is none of those that it may hold; empty if none has."""
+    for name in frame.select(pl.col(pl.String)).columns:
+        words = WORDS.get(name)
+        if frame[name].has_nulls() or (words and not frame[name].is_in(words).all()):
+            return name
+    return ""
 
 
 def _intact(path: Path) -> bytes:

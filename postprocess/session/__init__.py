@@ -1,1 +1,1 @@
-"""A nightly run, a calibration or a self-test from start to end."""
+"""What runs from start to end: a package for each kind, whose ``run`` is the whole, above ``lifecycle``."""

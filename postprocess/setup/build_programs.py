@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.setup.build_at_once import BuildOutcome, build_at_once
 from postprocess.setup.prepare import PreparedMachine
-from spack_envs.errors import SourceError, SpackEnvironmentError
-from spack_envs.install import Builder
-from spack_envs.layout import SpackLayout
-from spack_envs.products import PRODUCTS, Product
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.products import PRODUCTS
 from spack_envs.programs import keep_installed
-from spack_envs.provide import Spack
 
 
 def build_programs(work: WorkDirectory, prepared: PreparedMachine, progress: Progress) -> int:
-    """Build every program for every MPI that has a Spack environment.
+    """Build every program for every MPI that has a Spack environment, a program for all MPIs at once.
 
     One that cannot be built is noted and does not keep the others from it.
 
@@ -28,30 +27,27 @@ def build_programs(work: WorkDirectory, prepared: PreparedMachine, progress: Pro
         progress.say(f"programs: built by the first session, with {prepared.built_with}")
         return 0
     failures = 0
-    for name in prepared.by_spack:
-        for product in PRODUCTS.values():
-            failures += not build_program(work, prepared.spack, name, product, progress)
+    with TemporaryDirectory(prefix="plumbline-builds-") as scratch:
+        for name in PRODUCTS:
+            outcomes = build_at_once(
+                work, prepared.spack, prepared.by_spack, name, Path(scratch), progress.now
+            )
+            failures += sum(not keep_built(work, each, progress) for each in outcomes)
     return failures
 
 
-def build_program(
-    work: WorkDirectory, spack: Spack, name: str, product: Product, progress: Progress
-) -> bool:
-    """Build one program for one MPI, and say so; whether it was built, or has no source to build from."""
-    what = f"{name}: {product.name}"
-    directory = SpackLayout(work.root).environment(name)
-    builder = Builder(
-        work.root, spack.executable, directory, lambda line: progress.now(f"{what}: {line}")
-    )
-    begin = time.monotonic()
+def keep_built(work: WorkDirectory, outcome: BuildOutcome, progress: Progress) -> bool:
+    """Keep what was built, and say so; whether it was built, or has no source to build from."""
+    name = outcome.environment
+    if outcome.done is None:
+        progress.note(f"{name}: {outcome.problem}")
+        return outcome.without_source
     try:
-        done = builder.install(product.name)
-        program = keep_installed(work.root, name, done)
+        program = keep_installed(work.root, name, outcome.done)
     except SpackEnvironmentError as error:
-        progress.note(f"{what}: {error}")
-        return isinstance(error, SourceError)
-    spent = duration(time.monotonic() - begin)
+        progress.note(f"{name}: {outcome.done.program}: {error}")
+        return False
     source = "" if program.source == "official" else f" from {program.source}"
-    facts = f"{spent}; {program.compiler} {program.flags}"
-    progress.say(f"{what} {program.version}{source} is built ({facts})")
+    facts = f"{duration(outcome.seconds)}; {program.compiler} {program.flags}"
+    progress.say(f"{name}: {program.name} {program.version}{source} is built ({facts})")
     return True

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.acceptance import (
+from postprocess.stats.procurement.acceptance import (
     RowVerdict,
     choose_acceptance_looks,
     judge_acceptance,

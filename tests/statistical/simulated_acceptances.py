@@ -18,13 +18,13 @@ from functools import cache
 import numpy as np
 
 from postprocess.analyses.offer.accept import Acceptance, judge_delivery, list_undecided
-from postprocess.analyses.offer.commitments import Commitment, StoredCommitments
-from postprocess.analyses.offer.evidence import MeasuredRow, RowKey
-from postprocess.analyses.offer.lint import lint_text
-from postprocess.analyses.offer.rules_data import Rules
+from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
+from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
+from postprocess.analyses.offer.rules.lint import lint_text
+from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.model.case import ReferencePlace
 from postprocess.references.reference_file import load_references
-from postprocess.stats.acceptance import (
+from postprocess.stats.procurement.acceptance import (
     OperatingCharacteristic,
     RowVerdict,
     choose_acceptance_looks,

@@ -42,7 +42,7 @@ from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection, Session
 from postprocess.references.catalog import load_catalog
 from postprocess.references.reference_file import load_references
-from postprocess.session.selftest_night import SelftestBench
+from postprocess.session.selftest.night import SelftestBench
 from postprocess.stats.shrinkage import SIZES, group_of
 from tests.statistical.simulated_sessions import LEVELS, NOISES, SCATTER
 from tests.support.factories import ledger, record

@@ -21,7 +21,7 @@ from scipy import stats
 
 from postprocess.analyses.compare.data import SIDES
 from postprocess.analyses.compare.order import draw_block
-from postprocess.stats.paired_verdicts import (
+from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,
     USUAL,
     PairedCase,

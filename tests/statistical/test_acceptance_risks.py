@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from postprocess.analyses.offer.accept import judge_delivery
-from postprocess.analyses.offer.commitments import Commitment, StoredCommitments
-from postprocess.analyses.offer.evidence import MeasuredRow, RowKey
-from postprocess.analyses.offer.lint import lint_text
-from postprocess.analyses.offer.rules_data import Rules
-from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
+from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
+from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
+from postprocess.analyses.offer.rules.lint import lint_text
+from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
 from tests.statistical.simulated_acceptances import Delivery, count_verdicts
 from tests.statistical.simulated_nights import NOISES
 from tests.support.factories.offer import RULES_TEXT

@@ -17,25 +17,25 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from postprocess.analyses.alarms.log import read_alarm_log
 from postprocess.analyses.compare import data as compare_data
 from postprocess.analyses.compare import decision
 from postprocess.analyses.compare.facts import SideFacts, read_facts
 from postprocess.analyses.compare.judge import judge_comparison
-from postprocess.analyses.offer.check_offer import check_offer, open_offer
-from postprocess.analyses.offer.commitments import (
+from postprocess.analyses.offer.check.data import COMMITMENTS, PASSES, RULES, TELL, read_told
+from postprocess.analyses.offer.check.offer import check_offer, open_offer
+from postprocess.analyses.offer.form.commitments import (
     Commitment,
     read_commitments,
     take_form,
     write_commitments,
 )
-from postprocess.analyses.offer.data import COMMITMENTS, PASSES, RULES, TELL, read_told
-from postprocess.analyses.offer.form import build_form
-from postprocess.analyses.offer.lint import lint_rules
-from postprocess.analyses.offer.rules_data import hash_rules
-from postprocess.analyses.offer.spreadsheet import format_csv, read_form, write_xlsx
+from postprocess.analyses.offer.form.rows import build_form
+from postprocess.analyses.offer.form.spreadsheet import format_csv, read_form, write_xlsx
+from postprocess.analyses.offer.rules.lint import lint_rules
+from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.selftest import data as selftest
 from postprocess.analyses.selftest import dossiers
 from postprocess.base.archive import pack_folder, unpack_archive
@@ -62,7 +62,7 @@ from postprocess.results.launch_costs import read_elapsed_seconds
 from postprocess.results.query import read_headlines
 from postprocess.results.store import read_session
 from postprocess.results.summary_file import load_summary
-from postprocess.session.imported import MAINTAINER, read_imported_tests
+from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
 from postprocess.stats.night_spread import NightSpread
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
@@ -429,7 +429,11 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(name: str, tmp_path: Path
     whole = path.read_bytes()
     reader.read(path)
 
-    @settings(max_examples=rounds(20, 2000), derandomize=not THOROUGH)
+    @settings(
+        max_examples=rounds(20, 2000),
+        derandomize=not THOROUGH,
+        suppress_health_check=[HealthCheck.too_slow],  # the machine may be
+    )
     @given(damaged(whole))
     def check(content: bytes) -> None:
         path.write_bytes(content)

@@ -12,7 +12,7 @@ from postprocess.analyses.compare.data import NEW, OLD, ComparisonHeader, Shared
 from postprocess.analyses.compare.pairs import CasePairs
 from postprocess.base.formats import plural
 from postprocess.stats.band import LARGE_BYTES
-from postprocess.stats.paired_verdicts import PairedResult
+from postprocess.stats.comparison.paired_verdicts import PairedResult
 from postprocess.stats.shrinkage import SMALL_BYTES
 
 

@@ -15,7 +15,7 @@ from postprocess.analyses.compare.facts import VARIABLE, FactDifference
 from postprocess.analyses.compare.fingerprint import FingerprintPair, SideFingerprint
 from postprocess.base.formats import first_of, quantity, size
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.stats.switches import LEAST_STEP, Switch
+from postprocess.stats.curves.switches import LEAST_STEP, Switch
 
 LEAST_COVERED = 2
 HEADERS = 0.85  #: of a limit: messages have headers, which count in it for some libraries

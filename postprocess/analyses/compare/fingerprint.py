@@ -17,8 +17,8 @@ import numpy as np
 from postprocess.base.formats import quantity, size
 from postprocess.base.records import Amount, Count, Measured
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.stats.segments import LEAST_POINTS, Segment, fit_segments
-from postprocess.stats.switches import MOST_SEGMENTS, Switch, find_switches
+from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segments
+from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
 
 STEPS = (1, 1.5)  #: sizes of an octave, as parts of a power of two
 #: Bytes that are measured: from an empty message to 4 MiB.

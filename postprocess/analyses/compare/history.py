@@ -29,7 +29,12 @@ from postprocess.analyses.compare.pairs import (
     index_values,
 )
 from postprocess.model.verdict import Verdict
-from postprocess.stats.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
+from postprocess.stats.comparison.paired_verdicts import (
+    PairedCase,
+    PairedResult,
+    PairedVerdict,
+    judge_pairs,
+)
 
 LEAST_ROUNDS = 6  #: fewer give no interval
 STEPS = (PairedVerdict.SLOWER, PairedVerdict.FASTER)

@@ -15,7 +15,7 @@ from postprocess.report import axes as small
 from postprocess.report import templating
 from postprocess.report.plots import Y_LABELS
 from postprocess.report.svg import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
-from postprocess.stats.paired_verdicts import PairedVerdict
+from postprocess.stats.comparison.paired_verdicts import PairedVerdict
 
 HTML, MARKDOWN, JSON = "history.html", "history.md", "history.json"
 SCHEMA = 1

@@ -9,7 +9,7 @@ from postprocess.analyses.compare.history import CaseHistory, JudgedHistory, Ver
 from postprocess.analyses.compare.text import format_controls
 from postprocess.base.formats import DASH, factor, first_of, number, plural, quantity, signed, size
 from postprocess.base.text_table import TextTable, render_text
-from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
+from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
 FEW = 40  #: cases that a terminal shows
 NAMED = 4

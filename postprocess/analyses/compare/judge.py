@@ -31,7 +31,12 @@ from postprocess.analyses.compare.fingerprint import FingerprintPair, build_fing
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
 from postprocess.analyses.compare.unpaired import judge_sessions
 from postprocess.base.formats import first_of, plural
-from postprocess.stats.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
+from postprocess.stats.comparison.paired_verdicts import (
+    PairedCase,
+    PairedResult,
+    PairedVerdict,
+    judge_pairs,
+)
 
 
 class Decision(str, Enum):

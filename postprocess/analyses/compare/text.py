@@ -27,7 +27,7 @@ from postprocess.base.formats import (
     size,
 )
 from postprocess.base.text_table import TextTable, render_text
-from postprocess.stats.paired_verdicts import ERROR
+from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WORST = 10
 FEW = 60  #: cases that a terminal shows each

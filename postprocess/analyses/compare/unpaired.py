@@ -29,10 +29,14 @@ from postprocess.analyses.compare.data import (
 from postprocess.analyses.compare.pairs import CasePairs, compare_places, note_launch
 from postprocess.base.formats import format_percent
 from postprocess.base.units import compute_slowdown
-from postprocess.stats.paired_ratio import PairedRatio
-from postprocess.stats.paired_verdicts import PairedResult, PairedVerdict
+from postprocess.stats.comparison.paired_ratio import PairedRatio
+from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict
+from postprocess.stats.comparison.unpaired_verdicts import (
+    UnpairedCase,
+    UnpairedResult,
+    judge_unpaired,
+)
 from postprocess.stats.sessions import Prediction
-from postprocess.stats.unpaired_verdicts import UnpairedCase, UnpairedResult, judge_unpaired
 
 ANYWHERE = "nodes"  #: what sessions may differ in: the nights of a machine get other nodes
 TABLE = "table"  #: source of what is known of a case without a reference

@@ -1,7 +1,7 @@
 """Judge guidelines: a launch is one value of a comparison, and all of them are corrected together.
 
-The rules are those of ``compare`` (:mod:`postprocess.stats.paired_verdicts`), of ratios within a launch in the
-place of ratios of two launches, and with one look.
+The rules are those of ``compare`` (:mod:`postprocess.stats.comparison.paired_verdicts`), of ratios within a
+launch in the place of ratios of two launches, and with one look.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from enum import Enum
 
 from postprocess.analyses.guidelines.data import LaunchTimes, Place
 from postprocess.model.guidelines import Guideline, Measured, list_guidelines
-from postprocess.stats.paired_ratio import PairedRatio
-from postprocess.stats.paired_verdicts import (
+from postprocess.stats.comparison.paired_ratio import PairedRatio
+from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,
     PairedCase,
     PairedResult,

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from site_configs.mpi.family import identify_library
+from site_configs.mpi.family import SIMULATED_LIBRARY, identify_library
 
-SIMULATED = "SMPI Version"  #: at the beginning of the version of SimGrid's MPI
 STAND_INS = "SMPI_STAND_INS"  #: further words for its launcher, which add up
 
 #: Routines of mpicost, by what the MPIs call their operation.
@@ -108,7 +107,7 @@ class Override:
 def list_overrides(library: str, routine: str) -> list[Override]:
     """List the overrides of a routine of mpicost, for the MPI that said so of itself; none for a stranger."""
     operation = OPERATIONS.get(routine, "")
-    if library.startswith(SIMULATED):
+    if library.startswith(SIMULATED_LIBRARY):
         return [
             Override(f"{operation} {each}", {STAND_INS: f"--cfg=smpi/{operation}:{each}"})
             for each in SIMGRID.get(operation, ())

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from postprocess.analyses.offer.check_offer import OpenedOffer
-from postprocess.analyses.offer.commitments import Commitment, StoredCommitments
-from postprocess.analyses.offer.evidence import MeasuredRow, RowKey
-from postprocess.analyses.offer.form import from_log, logs_of
-from postprocess.analyses.offer.rules_data import Rules
-from postprocess.stats.acceptance import (
+from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
+from postprocess.analyses.offer.check.offer import OpenedOffer
+from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
+from postprocess.analyses.offer.form.rows import from_log, logs_of
+from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.stats.procurement.acceptance import (
     AcceptedRow,
     OperatingCharacteristic,
     RowVerdict,
@@ -45,7 +45,7 @@ class JudgedRow:
 
 @dataclass(frozen=True)
 class JudgedLinks:
-    """What the delivered machine says of its pairs of nodes."""
+    """The verdict on the delivered machine's pairs of nodes."""
 
     demand: str
     verdict: RowVerdict

@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from postprocess.analyses.offer.form.spreadsheet import guard_cell
 from postprocess.analyses.offer.rank import OfferComparison
-from postprocess.analyses.offer.spreadsheet import guard_cell
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, factor, format_percent, number, plural, size
 from postprocess.base.text_table import TextTable
@@ -31,11 +31,9 @@ def write_comparison(folder: Path, found: OfferComparison) -> Path:
     :raises UsageError: if they cannot be written
     """
     html, table, data = (folder / name for name in COMPARE)
-    best = found.scores[0]
-    responsive = sum(score.is_responsive for score in found.scores)
     context = {
-        "good": best.is_responsive,
-        "headline": f"{responsive} of {plural(len(found.scores), 'offer')} responsive; {describe_best(found)}",
+        "good": found.scores[0].is_responsive,
+        "headline": describe_outcome(found),
         "kicker": f"offers · {found.rules.title}",
         "facts": [
             f"figure of merit: {found.rules.merit} of ratios over {found.common} of "
@@ -43,9 +41,12 @@ def write_comparison(folder: Path, found: OfferComparison) -> Path:
         ],
         "tables": (tabulate_scores(found), *tabulate_rows(found)),
         "notes": [
+            "responsive: every must row is committed within its limit, and no violation is a reason to reject.",
+            "should: share of the weights of should rows that are committed within their limits.",
             "A ratio: times as fast as the buyer's reference system; without one, as the slowest offer.",
-            "Missing is worst: it keeps no row, its smallest ratio is 0. Means are over rows that all have.",
-            "Projected values stand apart, and count for nothing.",
+            "merit, and the column of each routine: geometric means of ratios, over rows that all offers have.",
+            "worst: the smallest ratio of any row. A missing row keeps no limit, and is 0 there.",
+            "Projected values are of hardware that is not there. They stand apart, and count for nothing.",
         ],
         "pictures": (found,),
     }
@@ -56,10 +57,12 @@ def write_comparison(folder: Path, found: OfferComparison) -> Path:
     return html
 
 
-def describe_best(found: OfferComparison) -> str:
-    """Describe the offer that comes first."""
-    score = found.scores[0]
-    return f"first: {score.name}, merit {factor(score.merit)}"
+def describe_outcome(found: OfferComparison) -> str:
+    """Describe how many offers are responsive, and which comes first."""
+    responsive = sum(score.is_responsive for score in found.scores)
+    first = found.scores[0]
+    many = plural(len(found.scores), "offer")
+    return f"{responsive} of {many} responsive; first: {first.name}, merit {factor(first.merit)}"
 
 
 def tabulate_scores(found: OfferComparison) -> TextTable:
@@ -96,7 +99,7 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
         committed.append((*label, unit, known, *cells))
         ratios.append((*label, *(MISSING if each is None else factor(each) for each in row.ratios)))
         if any(row.projected):
-            projected.append((*label, *(number(each, row.unit) for each in row.projected)))
+            projected.append((*label, unit, *(number(each, row.unit) for each in row.projected)))
     labels = ("case", "demand", "size")
     tables = [
         TextTable(
@@ -105,10 +108,15 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
             ("unit", "reference system", *found.names),
             tuple(committed),
         ),
-        TextTable("Ratios", labels, found.names, tuple(ratios)),
+        TextTable(
+            "Times as fast as the reference system, or the slowest offer",
+            labels,
+            found.names,
+            tuple(ratios),
+        ),
     ]
     if projected:
-        tables.append(TextTable("Projected", labels, found.names, tuple(projected)))
+        tables.append(TextTable("Projected", labels, ("unit", *found.names), tuple(projected)))
     return tuple(tables)
 
 

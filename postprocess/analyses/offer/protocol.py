@@ -12,14 +12,14 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from postprocess.analyses.offer.accept import ALL_PAIRS, Acceptance, JudgedRow
-from postprocess.analyses.offer.rules_data import Rules
-from postprocess.analyses.offer.violations import Violation, is_rejected
+from postprocess.analyses.offer.check.violations import Violation, is_rejected
+from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, format_percent, number, plural, quantity
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
-from postprocess.stats.acceptance import OperatingCharacteristic
+from postprocess.stats.procurement.acceptance import OperatingCharacteristic
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json")
@@ -51,8 +51,11 @@ def write_protocol(
             tabulate_violations(violations),
         ),
         "notes": [
-            "met: the confidence limit is within the commitment times its tolerance; missed: it is beyond.",
-            "A row that was not run is missed. An undecided row says how many launches more would decide.",
+            "A row is named by its case, bytes, MPI and category.",
+            "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
+            "A row that was not run counts as missed; an undecided one says how many more launches decide.",
+            "confidence: between which values the machine's own lies, in the unit of the row.",
+            "The picture: how often a row of a machine so much slower than committed is met and missed.",
         ],
         "pictures": (found.characteristic,),
     }
@@ -81,11 +84,13 @@ def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
     own = drawn.missed[nearest(drawn, 0.0)]
     looks = ", ".join(map(str, found.looks))
     return [
-        f"each row is looked at after {looks} launches; a machine just within the tolerance of "
-        f"{format_percent(tolerance)} is missed with {format_percent(rules.risk.good_failed)} at most, one "
-        f"just beyond it met with at most {format_percent(rules.risk.slow_accepted)}",
-        f"with launches that differ by {format_percent(found.spread)}: a machine as committed is missed with "
-        f"{own:.1%}, one {format_percent(beyond)} slower met with {slow:.1%}",
+        f"rows are looked at after {looks} launches, until they are decided: a row that is just within "
+        f"the tolerance of {format_percent(tolerance)} is missed with a probability of "
+        f"{format_percent(rules.risk.good_failed)} at most, one just beyond it is met with "
+        f"{format_percent(rules.risk.slow_accepted)} at most",
+        f"where launches differ by {format_percent(found.spread)}, as those of the median row do: a row as "
+        f"committed is missed with a probability of {own:.1%}, one {format_percent(beyond)} slower is met with "
+        f"{slow:.1%}",
     ]
 
 

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.offer.check_offer import OpenedOffer
-from postprocess.analyses.offer.commitments import StoredCommitments
-from postprocess.analyses.offer.form import is_worse, limit_of, summarise_values
-from postprocess.analyses.offer.rules_data import RuleCase, Rules
+from postprocess.analyses.offer.check.offer import OpenedOffer
+from postprocess.analyses.offer.form.commitments import StoredCommitments
+from postprocess.analyses.offer.form.rows import is_worse, limit_of, summarise_values
+from postprocess.analyses.offer.rules.rules_data import RuleCase, Rules
 from postprocess.base.units import compute_slowdown
 
 #: Values of a system by case and bytes, in the unit of the case.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.analyses.offer.violations import Code, Violation
+from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import (

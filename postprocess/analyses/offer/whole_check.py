@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from postprocess.analyses.offer.check_offer import OpenedOffer, check_offer, open_offer
-from postprocess.analyses.offer.commitments import (
+from postprocess.analyses.offer.check.data import COMMITMENTS
+from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.analyses.offer.check.violations import Code, Violation
+from postprocess.analyses.offer.form.commitments import (
     StoredCommitments,
     check_commitments,
     read_commitments,
 )
-from postprocess.analyses.offer.data import COMMITMENTS
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive, verify_seal
-from postprocess.analyses.offer.violations import Code, Violation
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import OFFER
 

@@ -1,8 +1,8 @@
-"""What a form of a paper cannot tell of a machine on which only two processes were measured."""
+"""Tell which forms of a paper mean nothing on a machine where only two processes were measured."""
 
 from __future__ import annotations
 
-from postprocess.analyses.papers.data import PaperMeasurements
+from postprocess.analyses.papers.common.data import PaperMeasurements
 
 PAIR = 2
 TELLS_NOTHING = {

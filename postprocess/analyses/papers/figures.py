@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from postprocess.analyses.papers.data import PaperMeasurements
-from postprocess.analyses.papers.luecke_figures import draw_libraries, draw_machines
-from postprocess.analyses.papers.model_figures import draw_models
-from postprocess.analyses.papers.paper_figure import PaperFigure
-from postprocess.analyses.papers.rus_figures import draw_costs
-from postprocess.analyses.papers.swap_figures import draw_swaps
+from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.paper_figure import PaperFigure
+from postprocess.analyses.papers.commtest.figures import draw_swaps
+from postprocess.analyses.papers.luecke.figures import draw_libraries, draw_machines
+from postprocess.analyses.papers.rus.figures import draw_costs
+from postprocess.analyses.papers.taboada.figures import draw_models
 
 _BUILDERS: dict[str, Callable[[PaperMeasurements], list[PaperFigure]]] = {
     "luecke2001": draw_machines,

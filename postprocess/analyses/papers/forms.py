@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.papers import rus
-from postprocess.analyses.papers.linear_model import (
+from postprocess.analyses.papers.common.linear_model import (
     COMPOSITIONS,
     compute_peak_bandwidth,
     compute_peak_startup,
     find_crossovers,
     list_powers_of_two,
 )
-from postprocess.analyses.papers.printed import (
+from postprocess.analyses.papers.common.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
     PrintedModel,
 )
+from postprocess.analyses.papers.rus import costs as rus
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import significant, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable

@@ -7,30 +7,30 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from postprocess.analyses.papers import (
-    chained,
-    contention,
-    libraries,
-    predictions,
-    printed,
-    ratio_tables,
-    ratios,
-    rus,
-    rus_sends,
-    rus_sweep,
-    scalability,
-    taboada,
-)
-from postprocess.analyses.papers.cold_caches import build_cold_table
-from postprocess.analyses.papers.data import PaperMeasurements
+from postprocess.analyses.papers.common import printed
+from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.printed import History
+from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.few_processes import describe_few_processes
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
-from postprocess.analyses.papers.page import STANDS, PaperView, paper_views_as_text
-from postprocess.analyses.papers.printed import History
-from postprocess.analyses.papers.spread import build_spread_table
-from postprocess.analyses.papers.theory import NetworkTheory, build_theory_table
-from postprocess.analyses.papers.timer import build_timer_table
+from postprocess.analyses.papers.luecke import (
+    chained,
+    libraries,
+    predictions,
+    ratio_tables,
+    ratios,
+    scalability,
+)
+from postprocess.analyses.papers.luecke.cold_caches import build_cold_table
+from postprocess.analyses.papers.luecke.page import STANDS, PaperView, paper_views_as_text
+from postprocess.analyses.papers.luecke.spread import build_spread_table
+from postprocess.analyses.papers.luecke.timer import build_timer_table
+from postprocess.analyses.papers.rus import costs as rus
+from postprocess.analyses.papers.rus import sends as rus_sends
+from postprocess.analyses.papers.rus import sweep as rus_sweep
+from postprocess.analyses.papers.taboada import tables as taboada
+from postprocess.analyses.papers.taboada.theory import NetworkTheory, build_theory_table
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.report import legend, plots, templating

@@ -14,7 +14,7 @@ from postprocess.analyses.selftest.page import JSON, MARKDOWN
 from postprocess.base.formats import DASH, format_percent, plural, signed
 from postprocess.base.text_table import TextTable, render_markdown_table, render_text
 from postprocess.report import templating
-from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
+from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
 
 def build_dossier_tables(scores: DossierScores) -> list[TextTable]:

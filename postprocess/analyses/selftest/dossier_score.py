@@ -1,9 +1,9 @@
 """The score of a self-test of ``compare``: what dossiers caught, missed and wrongly called.
 
-Beside it stands what is promised (``postprocess.stats.paired_verdicts``): of the cases called slower 5% wrongly
-at most, on average, so that 5% of the dossiers without a plant call anything; of the cases that are slower by
-more than the margin 5% proven not worse at most. How many are caught follows from how pairs scatter: the power
-of the paired t test at the last look, at the level that Benjamini and Hochberg leave to so many cases.
+Beside it stands what is promised (``postprocess.stats.comparison.paired_verdicts``): of the cases called slower
+5% wrongly at most, on average, so that 5% of the dossiers without a plant call anything; of the cases that are
+slower by more than the margin 5% proven not worse at most. How many are caught follows from how pairs scatter:
+the power of the paired t test at the last look, at the level that Benjamini and Hochberg leave to that many.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from postprocess.analyses.selftest.dossiers import DossierCase, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import CHANCE, WORKED
 from postprocess.base.formats import plural, signed
-from postprocess.stats.paired_ratio import EFFICIENCY
-from postprocess.stats.paired_verdicts import BLOCK_CORRELATION, ERROR, NOT_WORSE, PairedVerdict
+from postprocess.stats.comparison.paired_ratio import EFFICIENCY
+from postprocess.stats.comparison.paired_verdicts import (
+    BLOCK_CORRELATION,
+    ERROR,
+    NOT_WORSE,
+    PairedVerdict,
+)
 
 FINE = {str(each) for each in NOT_WORSE}
 DECIDED = {str(each) for each in PairedVerdict}

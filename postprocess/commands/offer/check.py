@@ -7,12 +7,18 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from postprocess.analyses.offer.lint import lint_rules
-from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import (
+    Code,
+    Violation,
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
 from postprocess.analyses.offer.protocol import describe_status, find_status
-from postprocess.analyses.offer.rules_data import Rules, hash_rules
+from postprocess.analyses.offer.rules.lint import lint_rules
+from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive
-from postprocess.analyses.offer.violations import Violation, describe_violations, is_rejected
 from postprocess.analyses.offer.whole_check import archive_named, check_folder, check_opened
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
@@ -24,13 +30,13 @@ from postprocess.cli.options import add_environment, add_json, add_partition, ad
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.compare import add_buyer
-from postprocess.session.context import open_session_context
-from postprocess.session.offer_acceptance_check import (
+from postprocess.session.lifecycle.context import open_session_context
+from postprocess.session.offer.acceptance_check import (
     CheckedAcceptance,
     check_acceptance,
     is_acceptance,
 )
-from postprocess.session.offer_plan import describe_cost, plan_on_site, preview_offer
+from postprocess.session.offer.plan import describe_cost, plan_on_site, preview_offer
 
 HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
 EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
@@ -145,14 +151,22 @@ def print_violations(
     path: Path, found: list[Violation], seal: SealedFolder | None, report: Path | None
 ) -> None:
     """Print violations and who signed, and write them for programs."""
-    for each in found:
-        show_line(f"plumbline: {each.format()}", error=True)
+    for line in format_violations(found):
+        show_line(f"plumbline: {line}", error=True)
     if seal and seal.root:
-        who = f"signed by {seal.signer}" if seal.signer else "by nobody known"
-        show_line(f"{path}: {who}; root {seal.root}")
+        show_line(f"{path}: {describe_signer(seal)}; root {seal.root}")
     if report:
         entries = [each.as_entry() for each in found]
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
+
+
+def describe_signer(seal: SealedFolder) -> str:
+    """Describe who signed, as far as it was asked."""
+    if seal.signer:
+        return f"signed by {seal.signer}"
+    if any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
+        return "signed by nobody known"
+    return "sealed; --signers FILE checks by whom"
 
 
 def describe_rules(rules: Rules) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.check_offer import open_offer
+from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import format_violations
 from postprocess.analyses.offer.comparison_page import (
     COMPARE,
-    describe_best,
+    describe_outcome,
     tabulate_rows,
     tabulate_scores,
     write_comparison,
 )
-from postprocess.analyses.offer.official import hash_own_source
 from postprocess.analyses.offer.rank import (
     PresentSystem,
     RankedOffer,
@@ -21,7 +22,7 @@ from postprocess.analyses.offer.rank import (
     rank_offer,
     take_measured,
 )
-from postprocess.analyses.offer.rules_data import Rules, hash_rules
+from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.whole_check import opened_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line, show_line
@@ -75,8 +76,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     for path in arguments.offers:
         with opened_archive(path, official, issued, arguments.signers) as checked:
             grave = [each for each in checked.violations if each.code.grave]
-            for each in grave:
-                show_line(f"plumbline: {path}: {each.format()}", error=True)
+            for line in format_violations(grave):
+                show_line(f"plumbline: {path}: {line}", error=True)
             rules[checked.offer.stored.header.rules] = checked.offer.rules
             name = sanitize_line(checked.offer.told.offeror) or path.stem
             names = {other.name for other in ranked}
@@ -93,7 +94,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     page = write_comparison(arguments.output, found)
     for table in (tabulate_scores(found), *tabulate_rows(found)):
         print(render_text(table))
-    show_line(f"{describe_best(found)}; {page}")
+    show_line(f"{describe_outcome(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
 
 

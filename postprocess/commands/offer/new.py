@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.rule_sets import list_rule_sets, read_rule_set
+from postprocess.analyses.offer.rules.rule_sets import list_rule_sets, read_rule_set
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.check_offer import check_offer, open_offer
-from postprocess.analyses.offer.data import PASSES
-from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.violations import is_rejected
-from postprocess.base.errors import UsageError
+from postprocess.analyses.offer.check.data import PASSES
+from postprocess.analyses.offer.check.offer import check_offer, open_offer
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import format_violations, is_rejected
 from postprocess.base.formats import plural
+from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.session.offer_acceptance_check import MEASURED, TOLD_BY_ROWS
-from postprocess.session.offer_references import enter_launches
+from postprocess.session.offer.acceptance_check import MEASURED, TOLD_BY_ROWS
+from postprocess.session.offer.references import enter_launches
 
 HELP = (
     "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."
@@ -42,8 +42,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         if each.code not in TOLD_BY_ROWS
     ]
     if is_rejected(found):
-        grave = next(each for each in found if each.code.grave)
-        raise UsageError(f"{folder}: {grave.format()}")
+        for line in format_violations(each for each in found if each.code.grave):
+            show_line(f"plumbline: {folder}: {line}", error=True)
+        return 1
     entered = enter_launches(work, offer)
     print(f"{plural(entered, 'launch', 'es')} entered; ./plumbline references propose")
     return 0

@@ -13,7 +13,7 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.check import add_nics, print_check
-from postprocess.session.offer_run import OfferDemand, locate_folder, run_offer
+from postprocess.session.offer.run import OfferDemand, locate_folder, run_offer
 
 HELP = "Measure what rules ask for, into one folder; the same command goes on where it stopped."
 EXAMPLE = "./plumbline offer run rules.toml --site bidder --output offer"

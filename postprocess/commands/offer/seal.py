@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import (
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
 from postprocess.analyses.offer.sealed import seal_archive
-from postprocess.analyses.offer.violations import describe_violations, is_rejected
 from postprocess.analyses.offer.whole_check import check_folder
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import show_line
@@ -48,8 +52,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"--output {path}: is in the folder that is sealed; choose another place")
     check_output_file(work, "--output", path, arguments.force)
     found = list(check_folder(folder, hash_own_source(work.source), final=True).violations)
-    for each in found:
-        show_line(f"plumbline: {each.format()}", error=True)
+    for line in format_violations(found):
+        show_line(f"plumbline: {line}", error=True)
     if is_rejected(found) and not arguments.incomplete:
         print(f"{folder}: {describe_violations(found)}: not sealed (--incomplete seals it)")
         return 1

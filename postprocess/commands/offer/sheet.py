@@ -6,19 +6,23 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from postprocess.analyses.offer.check_offer import OpenedOffer, open_offer
-from postprocess.analyses.offer.commitments import (
+from postprocess.analyses.offer.check.data import COMMITMENTS, RULES
+from postprocess.analyses.offer.check.offer import OpenedOffer, open_offer
+from postprocess.analyses.offer.check.violations import (
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
+from postprocess.analyses.offer.form.commitments import (
     check_commitments,
     read_commitments,
     take_form,
     write_commitments,
 )
-from postprocess.analyses.offer.data import COMMITMENTS, RULES
-from postprocess.analyses.offer.form import Cell, FormRow, build_form, show
-from postprocess.analyses.offer.form_page import FORM_HTML, write_form_page
-from postprocess.analyses.offer.rules_data import hash_rules
-from postprocess.analyses.offer.spreadsheet import CSV, XLSX, format_csv, read_form, write_xlsx
-from postprocess.analyses.offer.violations import describe_violations, is_rejected
+from postprocess.analyses.offer.form.page import FORM_HTML, write_form_page
+from postprocess.analyses.offer.form.rows import Cell, FormRow, build_form, show
+from postprocess.analyses.offer.form.spreadsheet import CSV, XLSX, format_csv, read_form, write_xlsx
+from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.base.files import write_output
 from postprocess.base.formats import plural
 from postprocess.base.sanitize import show_line
@@ -60,8 +64,8 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
         kept = read_commitments(folder)
         wrong = list(check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
         write(folder, offer, rows)
-    for each in wrong:
-        show_line(f"plumbline: {each.format()}", error=True)
+    for line in format_violations(wrong):
+        show_line(f"plumbline: {line}", error=True)
     typed = sum(each.committed is not None for each in found)
     print(f"{path}: {plural(typed, 'commitment')}: {describe_violations(wrong)}")
     if not is_rejected(wrong):

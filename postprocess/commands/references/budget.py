@@ -35,7 +35,7 @@ from postprocess.model.mpicost import PAPERS, TRIALS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.results.launch_costs import measure_costs
 from postprocess.results.summary_file import load_summary
-from postprocess.stats.trial_allocation import (
+from postprocess.stats.planning.trial_allocation import (
     CalibrationSpending,
     KnownCase,
     LaunchCost,

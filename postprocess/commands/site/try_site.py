@@ -21,7 +21,7 @@ from postprocess.model import options
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.context import open_session_context
+from postprocess.session.lifecycle.context import open_session_context
 from site_configs.generate.python_source import format_registered
 from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import Mpi

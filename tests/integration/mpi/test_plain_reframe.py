@@ -19,7 +19,7 @@ from postprocess.model.session import Session
 from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.session.imported import import_launch, number_launches, read_imported_tests
+from postprocess.session.nightly.imported import import_launch, number_launches, read_imported_tests
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, mpi_installations, of_family

@@ -14,7 +14,7 @@ from rich.console import Console
 from postprocess.analyses.selftest import data, injections
 from postprocess.base.progress import Progress
 from postprocess.model.fault_injection import TOLD
-from postprocess.session.selftest import conclude_selftest
+from postprocess.session.selftest.run import conclude_selftest
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.papers.contention import build_contention_tables
-from postprocess.analyses.papers.data import arrange_sessions
-from postprocess.analyses.papers.measured_models import fit_measured
+from postprocess.analyses.papers.common.data import arrange_sessions
+from postprocess.analyses.papers.commtest.contention import build_contention_tables
+from postprocess.analyses.papers.taboada.measured_models import fit_measured
 from postprocess.results.summary_file import load_summary
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT, Workshop

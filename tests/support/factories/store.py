@@ -98,9 +98,9 @@ class Site:
                 "mpi_library": f"{case.environment} as it says itself",
                 "dropped": 1,
             })  # fmt: skip
-        missing = {name: [None] * len(rows) for name in SCHEMA.names() if name not in rows[0]}
+        missing = {name: type_ for name, type_ in SCHEMA.items() if name not in rows[0]}
         return pl.DataFrame(rows).with_columns(**{
-            name: pl.Series(values, dtype=SCHEMA[name]) for name, values in missing.items()
+            name: pl.lit("" if type_ == pl.String else None, dtype=type_) for name, type_ in missing.items()
         })  # fmt: skip
 
     def provenances(self, launches: pl.Series, random: np.random.Generator) -> list[str]:

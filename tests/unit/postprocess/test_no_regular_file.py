@@ -22,7 +22,7 @@ from postprocess.references import tsv
 from postprocess.references.session_priors import load_session_priors
 from postprocess.results import index, launch_costs, store
 from postprocess.results.summary_file import load_summary
-from postprocess.session.imported import read_imported_tests
+from postprocess.session.nightly.imported import read_imported_tests
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.programs.program_facts import ExecutableFacts, read_facts
 from site_configs.schedulers.job_end import ENDED, read_ended

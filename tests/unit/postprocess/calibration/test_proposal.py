@@ -266,9 +266,9 @@ def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory, 
 
 def test_the_table_ends_where_nobody_reads_on(stored: Path):
     found = proposal.propose_references(PLACE, collect_samples(days(1.02)), stored)
-    assert any(
-        line.startswith("  and 3 cases more") for line in proposal_text.format_proposal(found, 1)
-    )
+    lines = proposal_text.format_proposal(found, 1)
+    assert any(line.startswith("  and 3 cases more") for line in lines)
+    assert sum(line.endswith(tuple(each.key for each in CASES)) for line in lines) == 1
 
 
 def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():

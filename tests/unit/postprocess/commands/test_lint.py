@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.papers import printed
+from postprocess.analyses.papers.common import printed
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory

@@ -36,7 +36,7 @@ from postprocess.results.launch_costs import (
     read_job_seconds,
 )
 from postprocess.results.summary import summarise_session
-from postprocess.session.context import SessionContext
+from postprocess.session.lifecycle.context import SessionContext
 from postprocess.setup.prepare import PreparedMachine
 from tests.support.factories.launch import CASES, book_of, case, finished, planned
 

@@ -69,7 +69,7 @@ def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("began although it was to be refused")
 
     monkeypatch.setattr(setup, "prepare_machine", fail)
-    monkeypatch.setattr(nightly.nightly, "run_nightly", fail)
+    monkeypatch.setattr(nightly, "run_nightly", fail)
     monkeypatch.setattr(calibrate, "run_calibration", fail)
     monkeypatch.setattr(list_cases, "list_cases", fail)
 
@@ -123,7 +123,7 @@ def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, caps
 
 
 def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(nightly.nightly, "run_nightly", lambda *_: 0)
+    monkeypatch.setattr(nightly, "run_nightly", lambda *_: 0)
     path, link = tmp_path / "summary.json", tmp_path / "link"
     link.symlink_to(path)
     for each in (path, link):

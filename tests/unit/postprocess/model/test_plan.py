@@ -48,7 +48,7 @@ def test_a_launch_of_no_case_has_no_processes():
     assert (planned(cases=()).processes, planned(cases=()).per_node) == (0, 0)
 
 
-@plants("files", "a key lost, unknown or of another type, in 9 ways",
+@plants("files", "a key lost, unknown or of another type, or a case twice, in 10 ways",
         "the plan of a session", "", 2, "the plan is damaged; run the session again")  # fmt: skip
 @pytest.mark.parametrize(
     "damage",
@@ -62,6 +62,7 @@ def test_a_launch_of_no_case_has_no_processes():
         lambda data: data | {"cases": [{}]},
         lambda data: data | {"cases": [data["cases"][0] | {"routine": "a/b"}]},
         lambda data: data | {"cases": [data["cases"][0] | {"bytes": -8}]},
+        lambda data: data | {"cases": data["cases"] * 2},
     ],
 )
 def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage, declared: Declared):

@@ -406,6 +406,7 @@ def test_what_provenance_was_before_programs_is_refused(path):
         ("options", {"shell": {"UCX_TLS": 1}}),
         ("circumstances", "x"),
         ("circumstances", {"binding": "x"}),
+        ("headlines", "x"),
     ],
 )
 def test_provenance_says_something(path, key, value):

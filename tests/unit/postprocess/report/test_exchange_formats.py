@@ -18,7 +18,7 @@ from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import format_openmetrics
 from postprocess.results.summary import SessionSummary
 from postprocess.results.summary_file import load_summary
-from postprocess.session.finish import publish_summary
+from postprocess.session.lifecycle.finish import publish_summary
 from tests.support.factories import report as samples
 
 

@@ -29,7 +29,7 @@ from postprocess.report.sensitivity import (
 )
 from postprocess.results.summary import SummaryLaunch
 from postprocess.results.summary_file import parse_summary
-from postprocess.stats.sample_size import (
+from postprocess.stats.planning.sample_size import (
     PLANS,
     TARGET,
     Plan,

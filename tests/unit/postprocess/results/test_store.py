@@ -303,6 +303,19 @@ def test_other_columns_are_refused(path, change, declared: Declared):
         store.read_session(path, ["key"])
 
 
+@plants("files", "a verdict or unit that there is not, or a text that is missing, in 4 ways",
+        "a session of the store", "", 2, "holds what no session has; move it elsewhere")  # fmt: skip
+@pytest.mark.parametrize(
+    "changed", [{"verdict": "perfect"}, {"unit": "furlong"}, {"hosts": None}, {"key": None}]
+)
+def test_a_text_that_no_session_has_is_refused(path, changed, declared: Declared):
+    write_session(path, [ROW])
+    new = [pl.lit(text, pl.String).alias(name) for name, text in changed.items()]
+    sealed(path, pl.read_parquet(path).with_columns(new), schema="2")
+    with declared.raises(StoreError):
+        store.read_session(path)
+
+
 # ---------------------------------------------------------------- versions
 
 

@@ -14,8 +14,9 @@ import pytest
 from postprocess.base.processes import find_processes
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import build_at_once as building
-from postprocess.setup.build_at_once import build_at_once
+from postprocess.setup.build_at_once import BuildOutcome, build_at_once
 from site_configs.schema.variables import SESSION
+from spack_envs.installation import FAILURE
 from spack_envs.provide import Spack
 from tests.support.paths import ROOT
 
@@ -24,13 +25,15 @@ SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
 
 #: Ends well once all builds have begun.
 MEET = """
-import pathlib, sys, time
+import json, pathlib, sys, time
 result = pathlib.Path(sys.argv[-1])
-result.touch()
+name = result.parent.stem
+names = "program prefix spec place key".split()
+result.write_text(json.dumps(dict.fromkeys(names, name)))
 limit = time.monotonic() + 60
-while len(list(result.parent.glob("*.json"))) < 2 and time.monotonic() < limit:
+while len(list(result.parent.parent.glob("*/*.json"))) < 2 and time.monotonic() < limit:
     time.sleep(0.01)
-print("all have begun:", len(list(result.parent.glob("*.json"))))
+print("all have begun:", len(list(result.parent.parent.glob("*/*.json"))))
 """
 
 
@@ -40,21 +43,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "builds"
 
 
-def build_by(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def build_by(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[BuildOutcome]:
     """Build for two MPIs by a program in Python, which gets the words of the real one."""
     monkeypatch.setattr(building, "start_module", lambda *_: [sys.executable, "-c", program])
-    build_at_once(WorkDirectory(folder.parent, ROOT), SPACK, MPIS, "osu", folder)
+    return build_at_once(WorkDirectory(folder.parent, ROOT), SPACK, MPIS, "osu", folder)
 
 
 def test_builds_run_beside_each_other(folder, monkeypatch):
-    build_by(MEET, folder, monkeypatch)
+    outcomes = build_by(MEET, folder, monkeypatch)
+    assert [each.done and each.done.place for each in outcomes] == list(MPIS)
     for name in MPIS:
-        assert (folder / f"{name}.osu.log").read_text() == "all have begun: 2\n"
+        assert (folder / f"{name}.osu" / building.LOG).read_text() == "all have begun: 2\n"
 
 
-def test_build_that_fails_is_left_to_the_check_that_tells(folder, monkeypatch):
-    build_by("import sys; sys.exit('no such compiler')", folder, monkeypatch)
-    assert (folder / "mpich-2.osu.log").read_text() == "no such compiler\n"
+@pytest.mark.parametrize("without_source", [False, True])
+def test_build_that_fails_says_why(folder, monkeypatch, without_source):
+    """The reason is the last line, and the kind of failure is beside it."""
+    kind = f"import pathlib; p = pathlib.Path(sys.argv[-1]).parent / {FAILURE!r}; "
+    kind += f"""p.write_text('{{"without_source": {str(without_source).lower()}}}'); """
+    program = f"import sys; {kind}print('and so on'); sys.exit('no such compiler')"
+    outcomes = build_by(program, folder, monkeypatch)
+    assert [each.environment for each in outcomes] == list(MPIS)
+    for each in outcomes:
+        told = (each.done, each.problem, each.without_source)
+        assert told == (None, "no such compiler", without_source)
 
 
 def test_interrupt_leaves_no_build_behind(folder, monkeypatch, request):

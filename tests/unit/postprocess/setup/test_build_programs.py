@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,13 @@ import pytest
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import build_programs as building
+from postprocess.setup.build_at_once import BuildOutcome
 from postprocess.setup.build_programs import build_programs
 from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Machine
-from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs.errors import SpackEnvironmentError
 from spack_envs.installation import RECORD, Installation
 from spack_envs.layout import SpackLayout
 from spack_envs.products import PRODUCTS
@@ -58,24 +58,24 @@ def installed(root: Path, place: Path, program: str) -> Installation:
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], SpackEnvironmentError]:
-    """Why what does not build, by environment and program; the rest does."""
-    failing: dict[tuple[str, str], SpackEnvironmentError] = {}
+def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], tuple[str, bool]]:
+    """Why what does not build, by environment and program, and whether it has no source; the rest builds."""
+    failing: dict[tuple[str, str], tuple[str, bool]] = {}
 
-    @dataclass(frozen=True)
-    class Builds:
-        work: Path
-        spack: Path
-        directory: Path
-        say: object
+    def build(work, spack, environments, program, folder, say) -> list[BuildOutcome]:
+        return [
+            BuildOutcome(name, 1.0, None, *failing[name, program])
+            if (name, program) in failing
+            else BuildOutcome(name, 1.0, installed(work.root, place_of(work, name), program))
+            for name in environments
+        ]
 
-        def install(self, program: str) -> Installation:
-            if (self.directory.name, program) in failing:
-                raise failing[self.directory.name, program]
-            return installed(self.work, self.directory, program)
-
-    monkeypatch.setattr(building, "Builder", Builds)
+    monkeypatch.setattr(building, "build_at_once", build)
     return failing
+
+
+def place_of(work: WorkDirectory, name: str) -> Path:
+    return SpackLayout(work.root).environment(name)
 
 
 def lines(progress: Progress) -> list[str]:
@@ -85,8 +85,8 @@ def lines(progress: Progress) -> list[str]:
 def test_every_program_is_built_for_every_mpi(work, broken, progress):
     assert build_programs(work, BOTH, progress) == 0
     assert len(lines(progress)) == len(MPIS) * len(PRODUCTS)
-    assert lines(progress)[1].startswith("mpich-1: osu 7.4 is built (")
-    assert lines(progress)[1].endswith("gcc 12.2.0 -O2)")
+    assert lines(progress)[2].startswith("mpich-1: osu 7.4 is built (")
+    assert lines(progress)[2].endswith("gcc 12.2.0 -O2)")
     for mpi in MPIS:
         for name in PRODUCTS:
             assert read_program(work.root, mpi.name, name).version == "7.4"
@@ -94,14 +94,14 @@ def test_every_program_is_built_for_every_mpi(work, broken, progress):
 
 def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, progress):
     broken |= {
-        ("mpich-1", "osu"): SpackEnvironmentError("cannot be solved"),
-        ("mpich-2", "mpicost"): SpackEnvironmentError("does not compile"),
-        ("mpich-2", "imb"): SpackEnvironmentError("cannot be fetched from a cold store"),
+        ("mpich-2", "mpicost"): ("mpicost: does not compile", False),
+        ("mpich-1", "osu"): ("osu: cannot be solved", False),
+        ("mpich-2", "imb"): ("imb: cannot be fetched from a cold store", False),
     }
     assert build_programs(work, BOTH, progress) == 3
     assert progress.notes == [
-        "mpich-1: osu: cannot be solved",
         "mpich-2: mpicost: does not compile",
+        "mpich-1: osu: cannot be solved",
         "mpich-2: imb: cannot be fetched from a cold store",
     ]
     assert read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
@@ -110,7 +110,7 @@ def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, 
 
 def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress):
     """Its cases are skipped: a machine without a network must not fail every day."""
-    broken[("mpich-1", "osu")] = SourceError("another sentence")
+    broken[("mpich-1", "osu")] = ("osu: another sentence", True)
     assert build_programs(work, BOTH, progress) == 0
     assert progress.notes == ["mpich-1: osu: another sentence"]
 
@@ -128,7 +128,7 @@ def test_what_only_a_session_builds_is_said(work, broken, progress, prepared):
 
 
 def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
-    place = SpackLayout(work.root).environment("mpich-1")
+    place = place_of(work, "mpich-1")
     session = tmp_path / "session"
     for name in PRODUCTS:
         program = keep_installed(session, "mpich-1", installed(work.root, place, name))
@@ -144,7 +144,7 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
 @plants("builds", "a record of its build that is damaged", "an installation of Spack", "incomplete", 1,
         "is damaged")  # fmt: skip
 def test_installation_that_does_not_tell_is_named(work, declared: Declared):
-    done = installed(work.root, SpackLayout(work.root).environment("mpich-1"), "osu")
+    done = installed(work.root, place_of(work, "mpich-1"), "osu")
     (Path(done.prefix) / RECORD).unlink()
     with declared.raises(SpackEnvironmentError, match="is damaged"):
         keep_installed(work.root, "mpich-1", done)

@@ -19,8 +19,8 @@ from postprocess.analyses.compare.data import (
 )
 from postprocess.analyses.compare.history import JudgedHistory, draw_round, judge_history
 from postprocess.analyses.compare.history_text import format_history_text
-from postprocess.stats.paired_verdicts import PairedVerdict
-from tests.unit.postprocess.session.test_compare import HEADER
+from postprocess.stats.comparison.paired_verdicts import PairedVerdict
+from tests.unit.postprocess.session.compare.test_run import HEADER
 
 NAMES = ("mpich-4_3_1", "mpich-4_3_2", "mpich-5_0_0", "mpich-5_0_2")
 VERSIONS = tuple(ComparedSide(n.replace("-", "@").replace("_", "."), n) for n in NAMES)

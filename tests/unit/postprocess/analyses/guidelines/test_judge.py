@@ -43,7 +43,7 @@ from postprocess.model.guidelines import (
 )
 from postprocess.model.mpicost import BARRIER, find_routine
 from postprocess.model.session import Session
-from postprocess.session.guideline_overrides import choose_best, list_gains
+from postprocess.session.guidelines.overrides import choose_best, list_gains
 
 PLACE = Place("local:cpu", "openmpi-5_0_11", "4x4")
 BCAST, SENDS = Measured("bcast", 8), Measured("bcast_as_sends", 8)

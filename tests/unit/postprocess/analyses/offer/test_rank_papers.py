@@ -8,7 +8,6 @@ import statistics
 
 import pytest
 
-from postprocess.analyses.offer.lint import lint_text
 from postprocess.analyses.offer.rank import (
     OfferComparison,
     OfferedValue,
@@ -16,8 +15,9 @@ from postprocess.analyses.offer.rank import (
     RankedOffer,
     compare_offers,
 )
-from postprocess.analyses.offer.rule_sets import read_rule_set
-from postprocess.analyses.offer.rules_data import Rules
+from postprocess.analyses.offer.rules.lint import lint_text
+from postprocess.analyses.offer.rules.rule_sets import read_rule_set
+from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.references.reference_file import load_references
 from tests.support.paths import ROOT
 

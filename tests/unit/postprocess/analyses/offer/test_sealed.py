@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.offer.check_offer import open_offer
-from postprocess.analyses.offer.commitments import Commitment, write_commitments
-from postprocess.analyses.offer.data import RULES
-from postprocess.analyses.offer.official import hash_own_source
-from postprocess.analyses.offer.rules_data import hash_rules
+from postprocess.analyses.offer.check.data import RULES
+from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
+from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
 from postprocess.analyses.offer.whole_check import check_archive
 from postprocess.base.archive import unpack_archive
@@ -185,6 +185,26 @@ def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declare
         unpack_archive(tmp_path / "x.tar", tmp_path / "out")
 
 
+@plants("files", "a number that is none, one too large, or headers without end, in 4 ways",
+        "a sealed offer", "", 2, "it is no archive of ./plumbline offer seal")  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "times"),
+    [
+        ({"GNU.sparse.size": "x"}, 1),
+        ({"path": "a\0b"}, 1),
+        ({"GNU.sparse.map": "9" * 5000}, 1),
+        ({"path": "b"}, 3000),
+    ],
+)
+def test_headers_that_cannot_be_are_refused(tmp_path: Path, told, times, declared: Declared):
+    entry = tarfile.TarInfo("a")
+    entry.pax_headers = told
+    block = entry.tobuf(tarfile.PAX_FORMAT)
+    (tmp_path / "x.tar").write_bytes(block[:-512] * times + block[-512:] + bytes(1024))
+    with declared.raises(UsageError):
+        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
+
+
 @plants("lost", "a file of somebody else, where a command writes one by default",
         "`offer seal` and `offer compare`", "", 2, "is there, and no output of Plumbline; ")  # fmt: skip
 @pytest.mark.parametrize("verb", ["seal", "compare"])
@@ -230,6 +250,9 @@ def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, cap
     assert plumbline(tmp_path, *words) == 0
     assert "root " in capsys.readouterr().out
     assert plumbline(tmp_path, "check", str(tmp_path / "offer.tar")) == 1
+    said = capsys.readouterr()
+    assert "told-missing" in said.err and "--signers FILE checks by whom" in said.out
+    assert plumbline(tmp_path, "references", str(folder)) == 1  # they broke a run rule
     assert "told-missing" in capsys.readouterr().err
 
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from postprocess.analyses.papers import rus
-from postprocess.analyses.papers.cold_caches import build_cold_table
-from postprocess.analyses.papers.data import arrange_sessions
+from postprocess.analyses.papers.common.data import arrange_sessions
+from postprocess.analyses.papers.common.printed import load_history
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
+from postprocess.analyses.papers.luecke.cold_caches import build_cold_table
+from postprocess.analyses.papers.luecke.spread import build_spread_table, compute_spread
 from postprocess.analyses.papers.one_paper import NO_SPREAD, Asked, build_paper, format_paper
-from postprocess.analyses.papers.printed import load_history
-from postprocess.analyses.papers.spread import build_spread_table, compute_spread
+from postprocess.analyses.papers.rus import costs
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import MISSING
 from postprocess.main import main
@@ -167,9 +167,9 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
 
 def test_costs_of_loops_are_not_said_to_be_of_single_calls():
     (case,) = samples.cases(["torus"], ["simgrid-mpich"], [32], ["bcast"])[:1]
-    for sync, said in (("loop", rus.PIPELINED), ("barrier", rus.SINGLE)):
+    for sync, said in (("loop", costs.PIPELINED), ("barrier", costs.SINGLE)):
         night = samples.session([replace(case, sync=sync)])
-        (table,) = rus.build_cost_tables(arrange_results(night.results))
+        (table,) = costs.build_cost_tables(arrange_results(night.results))
         assert table.notes[-1] == said
 
 

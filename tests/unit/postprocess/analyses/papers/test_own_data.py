@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from postprocess.analyses.papers import rus
-from postprocess.analyses.papers.linear_model import (
+from postprocess.analyses.papers.common.linear_model import (
     Growth,
     LinearModel,
     compute_peak_bandwidth,
@@ -17,8 +16,9 @@ from postprocess.analyses.papers.linear_model import (
     find_crossovers,
     list_powers_of_two,
 )
-from postprocess.analyses.papers.printed import PrintedCrossover, StandIn, load_history
-from postprocess.analyses.papers.ratios import RatioBasis, build_paper_tables
+from postprocess.analyses.papers.common.printed import PrintedCrossover, StandIn, load_history
+from postprocess.analyses.papers.luecke.ratios import RatioBasis, build_paper_tables
+from postprocess.analyses.papers.rus import costs
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.headline import summarise_trials
@@ -74,7 +74,7 @@ def test_the_ratio_tables_give_all_64_ratios_back_for_times_that_have_them():
 def test_rus_bandwidths_follow_from_its_tables():
     def bandwidth(routine: str) -> float:
         time = COSTS[routine, MB, 256]
-        return rus.compute_aggregated_bandwidth(routine, MB, 256, time)
+        return costs.compute_aggregated_bandwidth(routine, MB, 256, time)
 
     quoted = {"bcast": (7e9, "GB/s"), "alltoall": (10e9, "GB/s"), "gather": (250e6, "MB/s")}
     for routine, (value, unit) in quoted.items():

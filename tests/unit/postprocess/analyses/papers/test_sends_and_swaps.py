@@ -7,20 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from postprocess.analyses.papers import (
-    chained,
-    contention,
-    libraries,
-    predictions,
-    rus,
-    rus_sends,
-    rus_sweep,
-)
-from postprocess.analyses.papers.data import arrange_sessions
+from postprocess.analyses.papers.common.data import arrange_sessions
+from postprocess.analyses.papers.common.printed import load_history
+from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS
+from postprocess.analyses.papers.luecke import chained, libraries, predictions
 from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
-from postprocess.analyses.papers.printed import load_history
+from postprocess.analyses.papers.rus import costs, sweep
+from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
@@ -140,15 +135,15 @@ def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
 
     sessions = {"one": sends({8: 1e-6, 8192: 9e-6}), "two": sends({8: 1.01e-6, 8192: 5e-6})}
     words = ["run", "--set-env", "simgrid-mpich:LIMIT=4096", "--set-env=other:X=1"]
-    settings = {"one": {}, "two": rus_sweep.read_settings(words)}
+    settings = {"one": {}, "two": sweep.read_settings(words)}
     assert settings["two"] == {"simgrid-mpich": "LIMIT=4096", "other": "X=1"}
-    table = rus_sweep.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
+    table = sweep.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
     assert table.columns == ("as it is", "LIMIT=4096", "shortest")
     assert [row[4:] for row in table.rows] == [
         ("8 B", "1.00", "1.01", "all"),
         ("8 KiB", "9.00", "5.00", "LIMIT=4096"),
     ]
-    assert rus_sweep.build_sweep_table(arrange_sessions({"one": sessions["one"]})) is None
+    assert sweep.build_sweep_table(arrange_sessions({"one": sessions["one"]})) is None
 
 
 def test_costs_are_held_against_those_in_print():
@@ -157,7 +152,7 @@ def test_costs_are_held_against_those_in_print():
         result("bcast", 8, 32, 63.2e-6),
         result("gather", 8, 32, 1e-6),
     ]
-    table = rus.build_against_table(arrange_results(results), HISTORY)
+    table = costs.build_against_table(arrange_results(results), HISTORY)
     assert [row[2:] for row in table.rows] == [
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
         ("gather", "1 KiB", "32", "26", "52", "0.5"),

@@ -25,13 +25,13 @@ from postprocess.results import launch_costs
 from postprocess.results.launch_costs import WholeLaunch, measure_cost, measure_costs
 from postprocess.results.store import StoreRow, write_session
 from postprocess.stats.headline import summarise_trials
-from postprocess.stats.sessions import estimate_session_spread
-from postprocess.stats.trial_allocation import (
+from postprocess.stats.planning.trial_allocation import (
     CalibrationSpending,
     KnownCase,
     LaunchCost,
     NoiseVariance,
 )
+from postprocess.stats.sessions import estimate_session_spread
 from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
 from tests.support.factories.launch import CASES, leave, planned
 from tests.support.factories.ledger import METHOD, launch

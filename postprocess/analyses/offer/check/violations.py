@@ -1,0 +1,161 @@
+"""Violations of run rules: each has a code, a place and a fix. The list of codes is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from postprocess.base.formats import plural
+
+
+class Code(Enum):
+    """What may be wrong with an offer: its code, whether it is a reason to reject, and the fix."""
+
+    RULES_OTHER = ("rules-other", True, "the rules changed after the measurement; measure again")
+    RULES_OLDER = ("rules-older", True, "measure by the rules of the buyer's last issue")
+    TOLD_MISSING = ("told-missing", True, "write it into offer.toml")
+    TOLD_DAMAGED = ("told-damaged", True, "mend offer.toml")
+    CATEGORY_UNKNOWN = ("category-unknown", True, "measure in a category of the rules")
+    PASS_TAKEN_OUT = ("pass-taken-out", True, "hand in every pass, also a bad one")
+    SESSION_MISSING = ("session-missing", True, "hand in what offer run wrote, whole")
+    SESSION_UNLISTED = ("session-unlisted", True, "take out what offer run did not write")
+    PLAN_DAMAGED = ("plan-damaged", True, "measure this pass again")
+    LAUNCH_TWICE = ("launch-twice", True, "hand in each launch once")
+    LAUNCH_CRASHED = ("launch-crashed", False, "offer run measures its rows again")
+    LAUNCH_TIMEOUT = ("launch-timeout", False, "offer run measures its rows again")
+    LAUNCH_INCOMPLETE = ("launch-incomplete", False, "offer run measures its rows again")
+    LAUNCH_INCORRECT = ("launch-incorrect", True, "find out why and measure again")
+    NOT_FINALISED = ("not-finalised", False, "every rank must reach MPI_Finalize")
+    DATA_WRONG = ("data-wrong", True, "this MPI does not work here; take another")
+    RECORDS_FOREIGN = ("records-foreign", True, "hand in the records of this launch")
+    MPI_OTHER = ("mpi-other", True, "start it with the launcher of the MPI that is named")
+    LAYOUT_OTHER = ("layout-other", True, "give each node the processes that were asked for")
+    LAYOUT_NOT_ASKED = ("layout-not-asked", True, "measure the layouts of the rules")
+    CACHE_OTHER = ("cache-other", True, "measure with the caches of the rules")
+    BINDING_SHARED = ("binding-shared", True, "bind each rank to a core of its own")
+    BINDING_UNKNOWN = ("binding-unknown", False, "let the records tell the CPUs of each rank")
+    INTERPOSED = ("interposed", True, "load nothing in front of the MPI")
+    RANKS_DIFFER = ("ranks-differ", True, "load the same on all nodes")
+    DELAYED = ("delayed", True, "measure without delays of the self-test")
+    SOURCE_OTHER = (
+        "source-other",
+        True,
+        "build the official source, or name the patch in offer.toml",
+    )
+    PATCH_MISSING = ("patch-missing", True, "keep the patch below patches/")
+    CHANGE_NOT_ALLOWED = ("change-not-allowed", True, "measure it in a category that allows it")
+    FLAGS_UNCHECKED = (
+        "flags-unchecked",
+        False,
+        "build it by Spack, or ask the bidder for its flags",
+    )
+    FEW_LAUNCHES = ("few-launches", True, "offer run goes on where it stopped")
+    FEW_ITERATIONS = ("few-iterations", True, "repeat each launch as often as the rules ask")
+    ROW_MISSING = ("row-missing", True, "offer run measures it, where the machine can")
+    FAMILY_MISSING = ("family-missing", True, "measure a row with this MPI")
+    BUILD_UNKNOWN = ("build-unknown", True, "keep the folder programs/ of the session")
+    FACTS_MISSING = ("facts-missing", True, "the records must tell it; measure again")
+    MACHINE_DIFFERS = ("machine-differs", True, "measure every pass on the same kind of nodes")
+    MACHINE_BUSY = ("machine-busy", False, "measure when nothing else runs")
+    CLOCK_COARSE = ("clock-coarse", True, "let the kernel use a finer clock")
+    CLOCK_BACKWARDS = ("clock-backwards", True, "set the clock and measure again")
+    FASTER_THAN_LIGHT = (
+        "faster-than-light",
+        True,
+        "no message travels so fast; look at the records",
+    )
+    FASTER_THAN_WIRE = ("faster-than-wire", True, "look at the records, or at link_gbit_per_s")
+    FASTER_THAN_MEMORY = (
+        "faster-than-memory",
+        True,
+        "look at the records, or at memory_gbyte_per_s",
+    )
+    FORM_MISSING = ("form-missing", True, "./plumbline offer sheet FOLDER writes the form")
+    FORM_ALTERED = ("form-altered", True, "type in the open cells only")
+    COMMITMENT_MISSING = ("commitment-missing", True, "type a number into committed")
+    COMMITMENT_IMPOSSIBLE = (
+        "commitment-impossible",
+        True,
+        "type a number above 0 that is possible",
+    )
+    COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
+    PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
+    PROTOCOL_OTHER = (
+        "protocol-other",
+        True,
+        "./plumbline accept with its DIR as --output writes it anew",
+    )
+    SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
+    SIGNER_UNKNOWN = ("signer-unknown", True, "let somebody sign who is named in the signers' file")
+    FILE_CHANGED = ("file-changed", True, "ask the bidder for the archive as it was signed")
+    FILE_MISSING = ("file-missing", True, "ask the bidder for the archive as it was signed")
+    FILE_ADDED = ("file-added", True, "ask the bidder for the archive as it was signed")
+    FILE_SWAPPED = ("file-swapped", True, "ask the bidder for the archive as it was signed")
+
+    def __init__(self, word: str, grave: bool, fix: str) -> None:
+        self.word, self.grave, self.fix = word, grave, fix
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that is wrong with an offer."""
+
+    code: Code
+    place: str
+    text: str
+
+    def format(self, others: int = 0) -> str:
+        """Format it in one line, with the number of other places of which the same holds."""
+        mark = "" if self.code.grave else " (noted)"
+        more = f" and {others} more" if others else ""
+        return f"{self.code.word}{mark}: {self.place}{more}: {self.text}; {self.code.fix}"
+
+    def as_entry(self) -> dict[str, object]:
+        """Return it for programs."""
+        return {
+            "code": self.code.word,
+            "reject": self.code.grave,
+            "place": self.place,
+            "text": self.text,
+            "fix": self.code.fix,
+        }
+
+
+#: What one fault gives every launch, or row.
+REPEATED = (
+    *(Code.MPI_OTHER, Code.LAYOUT_OTHER, Code.LAYOUT_NOT_ASKED, Code.SOURCE_OTHER),
+    *(Code.INTERPOSED, Code.DELAYED, Code.BINDING_SHARED, Code.BINDING_UNKNOWN),
+    *(
+        Code.BUILD_UNKNOWN,
+        Code.FEW_LAUNCHES,
+        Code.FEW_ITERATIONS,
+        Code.FACTS_MISSING,
+        Code.CLOCK_COARSE,
+    ),
+)
+
+
+def format_violations(found: Iterable[Violation]) -> list[str]:
+    """Format violations, one line for all launches or rows that one fault has hit."""
+    groups: dict[tuple[Code, str, str], list[Violation]] = {}
+    for each in found:
+        place = "" if each.code in REPEATED else each.place
+        groups.setdefault((each.code, each.text, place), []).append(each)
+    return [first.format(len(others)) for first, *others in groups.values()]
+
+
+def is_rejected(found: Iterable[Violation]) -> bool:
+    """Return whether any of them is a reason to reject."""
+    return any(each.code.grave for each in found)
+
+
+def describe_violations(found: list[Violation]) -> str:
+    """Describe how many there are."""
+    grave = sum(each.code.grave for each in found)
+    noted = len(found) - grave
+    if not found:
+        return "no violation"
+    words = [plural(grave, "violation")] if grave else []
+    words += [f"{noted} noted"] if noted else []
+    return ", ".join(words)

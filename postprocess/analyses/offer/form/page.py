@@ -1,0 +1,61 @@
+"""The form of an offer as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from postprocess.analyses.offer.form.rows import FILLED, TYPED, Cell, FormRow
+from postprocess.base.formats import DASH
+from postprocess.base.text_table import TextTable
+from postprocess.report import templating
+
+FORM_HTML = "offer.html"
+NOTES = (
+    "layout: processes x processes of a node.",
+    "measured: by the statistic of the rules; slowest: the worst launch; spread %: between launches.",
+    "committed: what acceptance holds the machine against, in the unit of the row.",
+    "projected: of hardware that is not there, by the model beside it.",
+)
+
+
+def write_form_page(
+    path: Path,
+    title: str,
+    facts: Sequence[str],
+    rows: Sequence[FormRow],
+    typed: Mapping[str, Mapping[str, Cell]],
+) -> None:
+    """Write the form as a page.
+
+    :raises UsageError: if it cannot be written
+    """
+    shown = [name for name in FILLED if name not in ("row", "risk")]
+    places = [FILLED.index(name) for name in shown]
+    lines = tuple(
+        tuple(
+            [show_cell(row.cells()[place]) for place in places]
+            + [show_cell(typed.get(row.key.key, {}).get(name)) for name in TYPED]
+        )
+        for row in rows
+    )
+    risks = tuple(dict.fromkeys(row.risk for row in rows))
+    table = TextTable("Rows", ("demand",), tuple([*shown[1:], *TYPED]), lines, ())
+    context = {
+        "good": True,
+        "headline": title,
+        "kicker": "form of an offer",
+        "facts": facts,
+        "tables": (table,),
+        "notes": [*NOTES, *(f"proposed: {each}" for each in risks)],
+        "pictures": (),
+    }
+    page = templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
+    templating.write_pages({path: page})
+
+
+def show_cell(cell: Cell) -> str:
+    """Show a cell of the form."""
+    if cell is None:
+        return DASH
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

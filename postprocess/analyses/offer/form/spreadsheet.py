@@ -1,0 +1,180 @@
+"""The form as CSV and as a spreadsheet, in which only what is to be typed can be; and both read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.offer.form.rows import COLUMNS, FILLED, TYPED, Cell, FormRow
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import sanitize_line
+
+XLSX, CSV = "offer.xlsx", "offer.csv"
+MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
+HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
+WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
+FORMULA, TEXT = "f", "s"  #: what a cell of a spreadsheet holds, as openpyxl tells it
+
+
+@dataclass(frozen=True)
+class TypedRow:
+    """What a file holds of a row: the cells that were filled in, and what was typed; texts as they are."""
+
+    line: int
+    filled: tuple[Cell, ...]
+    typed: Mapping[str, Cell]
+    formula: str = ""  #: of ``projected``, if it is one
+
+
+def format_csv(rows: Sequence[FormRow], typed: Mapping[str, Mapping[str, Cell]]) -> str:
+    """Format the form as CSV.
+
+    :param typed: what was typed before, by the key of the row
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        known = typed.get(row.key.key, {})
+        cells = [*row.cells(), *(known.get(name) for name in TYPED)]
+        writer.writerow(["" if cell is None else guard_cell(cell) for cell in cells])
+    return stream.getvalue()
+
+
+def guard_cell(cell: Cell) -> Cell:
+    """Return a cell that no spreadsheet program takes for a formula."""
+    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@"):
+        return f"'{cell}"
+    return cell
+
+
+def write_xlsx(
+    path: Path,
+    title: str,
+    code: str,
+    rows: Sequence[FormRow],
+    typed: Mapping[str, Mapping[str, Cell]],
+) -> None:
+    """Write the form as a spreadsheet whose open cells are those to be typed.
+
+    :param code: hash of the rules
+    :raises UsageError: if it cannot be written
+    """
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font, PatternFill, Protection
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "offer"
+    sheet.append([sanitize_line(title)])
+    sheet.append([f"rules {code}; type in the yellow cells only, in the unit of the row"])
+    sheet.append(list(COLUMNS))
+    for cell in sheet[HEAD]:
+        cell.font = Font(bold=True)
+    sheet["A1"].font = Font(bold=True, size=14)
+    open_fill = PatternFill("solid", fgColor="FFF2CC")
+    for row in rows:
+        known = typed.get(row.key.key, {})
+        sheet.append([*row.cells(), *(known.get(name) for name in TYPED)])
+        for cell in sheet[sheet.max_row][len(FILLED) :]:
+            cell.protection = Protection(locked=False)
+            cell.fill = open_fill
+    for number, name in enumerate(COLUMNS, 1):
+        letter = get_column_letter(number)
+        sheet.column_dimensions[letter].width = WIDTHS.get(name, 14)
+        if name in ("risk", "model"):
+            for cell in sheet[letter][HEAD:]:
+                cell.alignment = Alignment(wrap_text=True, vertical="top")
+    for cell in (cell for row in sheet for cell in row if cell.data_type == FORMULA):
+        cell.data_type = TEXT
+    sheet.freeze_panes = f"B{HEAD + 1}"
+    sheet.protection.sheet = True
+    stream = io.BytesIO()
+    book.save(stream)
+    try:
+        files.replace_files({path: stream.getvalue()})
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another folder") from None
+
+
+def read_form(path: Path) -> list[TypedRow]:
+    """Read a form back, as CSV or as a spreadsheet.
+
+    :raises UsageError: if it is none, or its heads are others
+    """
+    try:
+        data = files.read_regular(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; ./plumbline offer sheet writes it") from None
+    return read_csv(path, data) if path.suffix == ".csv" else read_xlsx(path, data)
+
+
+def read_csv(path: Path, data: bytes) -> list[TypedRow]:
+    """Read the form from CSV: ours, or the spreadsheet saved as such, with its lines above the heads."""
+    try:
+        lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{path}: {error}; save it as CSV in UTF-8 with commas") from None
+    above = next((n for n, cells in enumerate(lines[:HEAD]) if cells[:1] == [COLUMNS[0]]), 0)
+    check_heads(path, lines[above] if lines else [])
+    found = []
+    for number, cells in enumerate(lines[above + 1 :], above + 2):
+        if any(cells):
+            whole = [cell or None for cell in cells][: len(COLUMNS)]
+            whole += [None] * (len(COLUMNS) - len(whole))
+            found.append(split_row(number, whole))
+    return found
+
+
+def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
+    """Read the form from a spreadsheet."""
+    from openpyxl import load_workbook
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
+                raise ValueError("too large")
+        books = [load_workbook(io.BytesIO(data), data_only=each) for each in (True, False)]
+        values, formulas = (book["offer"] for book in books)
+        if values.max_row > MOST_ROWS:
+            raise ValueError(f"{values.max_row} rows")
+    except Exception as error:  # whatever a damaged archive, XML or style brings
+        raise UsageError(f"{path}: {type(error).__name__}: is no form; write it anew") from None
+    # Of a row no more than the columns of the form: one far cell would make each row as wide.
+    rows = values.iter_rows(min_row=HEAD, max_col=len(COLUMNS), values_only=True)
+    check_heads(path, next(rows, ()))
+    found = []
+    for number, cells in enumerate(rows, HEAD + 1):
+        if any(cell is not None for cell in cells):
+            told = formulas.cell(number, COLUMNS.index("projected") + 1)
+            formula = str(told.value) if told.data_type == FORMULA else ""
+            found.append(split_row(number, cells, formula))
+    return found
+
+
+def check_heads(path: Path, heads: Sequence[Any]) -> None:
+    """Check that the columns are those of the form.
+
+    :raises UsageError: naming the first that is another
+    """
+    for number, name in enumerate(COLUMNS):
+        here = heads[number] if number < len(heads) else None
+        if here != name:
+            raise UsageError(
+                f"{path}: column {number + 1} is {here!r}, not {name!r}; write it anew"
+            )
+
+
+def split_row(line: int, cells: Sequence[Any], formula: str = "") -> TypedRow:
+    """Split a line into what was filled in and what was typed."""
+    filled = tuple(cells[: len(FILLED)])
+    typed = dict(zip(TYPED, cells[len(FILLED) :], strict=True))
+    return TypedRow(line, filled, typed, formula)

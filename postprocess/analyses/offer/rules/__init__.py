@@ -1,0 +1,1 @@
+"""The rules of a procurement, and what they ask for on one machine. It may know no offer."""

@@ -1,0 +1,1 @@
+"""Taboada et al.: models of operations, their fit and what follows from them. It may know common alone."""

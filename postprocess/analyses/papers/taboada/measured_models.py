@@ -1,0 +1,103 @@
+"""The models of Taboada et al. of everything that sessions measured, and what follows from them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from postprocess.analyses.papers.common.data import UNUSABLE, PaperCell, PaperMeasurements
+from postprocess.analyses.papers.common.linear_model import FACTORS, Growth, LinearModel
+from postprocess.analyses.papers.taboada.model_fit import (
+    FittedModel,
+    find_model_size,
+    fit_growth,
+    fit_model,
+)
+from postprocess.model.mpicost import BARRIER, PINGPONG
+from postprocess.model.verdict import CaseResult
+
+SEND = "send"  #: what the paper calls half a ping-pong
+
+Times = Mapping[int, float]  #: seconds by n
+
+
+@dataclass(frozen=True, order=True)
+class ModelPlace:
+    """What a model over processes is of. ``routine`` is ``send`` for ping-pong."""
+
+    machine: str
+    environment: str
+    routine: str
+    cache: str
+    sync: str
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """Times and models by process count. A count has times but no model if it has too few sizes."""
+
+    place: ModelPlace
+    times: Mapping[int, Times]
+    fits: Mapping[int, FittedModel]
+
+    @property
+    def growth(self) -> LinearModel | None:
+        """t0(p), ti(p) and tb(p); None of too few counts, or where not all follow from times alone."""
+        parts = [fit_growth({p: getattr(m, name) for p, m in self.fits.items()}) for name in _PARTS]
+        t0, ti, tb = parts
+        return LinearModel(t0, ti, tb) if t0 and ti and tb else None
+
+    @property
+    def startup(self) -> Growth | None:
+        """t0(p) by the times of the smallest size, for a routine without a payload too."""
+        least = {p: times[min(times)] for p, times in self.times.items()}
+        return fit_growth(least)
+
+    @property
+    def error(self) -> float | None:
+        """The largest of the models' errors; None without a model."""
+        return max((fit.error for fit in self.fits.values()), default=None)
+
+
+_PARTS = ("t0", "ti", "tb")
+
+
+def fit_measured(measured: PaperMeasurements) -> list[MeasuredModel]:
+    """Fit a model to each routine on each machine with each MPI, where it was measured at enough sizes."""
+    found: dict[ModelPlace, dict[int, dict[int, float]]] = {}
+    for cell, results in sorted(measured.results.items()):
+        if cell.operation.routine not in (*FACTORS, PINGPONG) or cell.processes < 2:
+            continue
+        time = compute_minimum(results)
+        if time is not None:
+            size = find_model_size(cell.operation.routine, cell.operation.bytes, cell.processes)
+            found.setdefault(_place(cell), {}).setdefault(cell.processes, {})[size] = time
+    models = []
+    for place, counts in found.items():
+        fits = {p: fit for p, times in counts.items() if (fit := fit_model(times))}
+        if place.routine == SEND and fits:  # of two processes, the fewer others the better
+            fits = {min(fits): fits[min(fits)]}
+        if fits or place.routine == BARRIER:
+            models.append(MeasuredModel(place, counts, fits))
+    return models
+
+
+def compute_minimum(results: Sequence[CaseResult]) -> float | None:
+    """Compute the paper's statistic: the least of all trials, for ping-pong the median over the partners.
+
+    Of a case without trials its value. None if one is missing.
+    """
+    times = [
+        (each.summary.minimum if each.summary else each.value)
+        for each in results
+        if each.value is not None and each.verdict not in UNUSABLE
+    ]
+    known = [time for time in times if time]
+    return statistics.median(known) if known and len(known) == len(results) else None
+
+
+def _place(cell: PaperCell) -> ModelPlace:
+    operation = cell.operation
+    routine = SEND if operation.routine == PINGPONG else operation.routine
+    return ModelPlace(cell.machine, cell.environment, routine, operation.cache, operation.sync)

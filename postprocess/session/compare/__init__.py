@@ -1,0 +1,1 @@
+"""Sides of a comparison: measured in turn, or stored. It may know lifecycle alone."""

@@ -1,0 +1,294 @@
+"""The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from postprocess.analyses.compare import data
+from postprocess.analyses.compare.data import (
+    NEW,
+    OLD,
+    SIDES,
+    ComparedSide,
+    ComparisonHeader,
+    ComparisonPass,
+    LaunchValues,
+    SharedCase,
+    StoredComparison,
+    ToldFacts,
+)
+from postprocess.analyses.compare.judge import judge_comparison
+from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
+from postprocess.analyses.compare.text import format_counts, format_facts_told
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, first_of, plural
+from postprocess.base.progress import Progress
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import AGAIN
+from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import Verdict
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
+from postprocess.session.compare.facts import choose_case, take_facts
+from postprocess.session.compare.references import keep_for_references, note_effects
+from postprocess.session.compare.sides import select_side
+from postprocess.session.compare.state import (
+    LaunchKind,
+    is_exact,
+    is_timed,
+    kind_of,
+    list_block_nodes,
+    list_open_cases,
+)
+from postprocess.session.compare.values import collect_values, find_own_case
+from postprocess.session.lifecycle.context import SessionContext, report_plan
+from postprocess.session.lifecycle.finish import store_trials
+from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
+from site_configs.schedulers.job_end import Ending
+
+MODE = "compare"
+FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
+#: Ends of a job that no program has a part in.
+LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
+
+
+@dataclass
+class ComparisonBench:
+    """What every pass of a comparison needs."""
+
+    context: SessionContext
+    header: ComparisonHeader
+    path: Path
+
+    @property
+    def stored(self) -> StoredComparison:
+        """What is measured until now."""
+        return data.read_comparison(self.path)
+
+    @property
+    def selection(self) -> Selection:
+        """What both sides measure."""
+        return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sides."""
+        return SIDES
+
+    def side(self, name: str) -> ComparedSide:
+        """Return a side by its name."""
+        return self.header.old if name == OLD else self.header.new
+
+    def run_trials(self) -> None:
+        """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
+        progress = self.context.progress
+        done = {each.side for each in self.stored.passes if each.block == 0}
+        for position, name in enumerate(self.names):
+            if name in done:
+                continue
+            side = self.side(name)
+            progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
+            with progress.phase("trial run"):
+                plain = replace(side, plant="")  # what plants it is built by this run
+                selection = select_side(self.context, self.selection, plain)
+                session, reframe = self.context.open_session(MODE)
+                begin = time.monotonic()
+                planned = make_plan(reframe, selection)
+                looked = time.monotonic()
+                report_plan(planned, progress)
+                record = run_plan(reframe, selection, planned, Progress(Console(quiet=True)))
+            spent = time.monotonic() - looked - record.build_seconds
+            progress.say(
+                f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
+                f"one pass takes {duration(spent)}"
+            )
+            values = self.collect(side, session, record.finished)
+            values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
+            if name == NEW:  # before the pass itself, which is not made again once it is kept
+                note_effects(self.context, self.path, self.header.old, record.finished)
+            self.keep(0, position, name, session, spent, values)
+
+    def collect(
+        self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
+    ) -> list[LaunchValues]:
+        """Store every trial of some launches, and collect what they say, in their order."""
+        context = self.context
+        places = {(each.launch.partition, each.launch.environment) for each in finished}
+        catalog = load_catalog(context.reference_roots, places)
+        options = [
+            *context.request.rerun_options,
+            *(f"--set-env={side.environment}:{k}={v}" for k, v in side.set_env.items()),
+        ]
+        results = evaluate_launches(finished, catalog, context.request.site, options)
+        store_trials(context.work, session, finished, results)
+        return collect_values(finished, results)
+
+    def launch_lost(
+        self,
+        side: ComparedSide,
+        finished: Sequence[FinishedLaunch],
+        values: Sequence[LaunchValues],
+        ends: Collection[Ending],
+    ) -> list[LaunchValues]:
+        """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
+        lost = [each.outcome.job_end in ends for each in finished]
+        if not any(lost):
+            return list(values)
+        gone = [each for each, is_lost in zip(finished, lost, strict=True) if is_lost]
+        self.context.progress.note(f"launched again, on any nodes: {gone[0].outcome.reason}")
+        cases = [SharedCase.of(case) for each in gone for case in each.launch.cases]
+        session, fresh = self.launch(side, cases, {})
+        kept = [each for each, is_lost in zip(values, lost, strict=True) if not is_lost]
+        return kept + self.collect(side, session, fresh)
+
+    def keep(
+        self,
+        block: int,
+        position: int,
+        name: str,
+        session: Session,
+        seconds: float,
+        values: Sequence[LaunchValues],
+    ) -> None:
+        """Write down what a pass says."""
+        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
+        data.append_pass(self.path, done)
+
+    def require_common_cases(self) -> None:
+        """Require that both sides measure something alike.
+
+        :raises UsageError: if they do not
+        """
+        header, passes = self.header, self.stored.passes
+        old, new = (
+            {key for each in passes if each.side == side for key in each.measured if is_timed(key)}
+            for side in SIDES
+        )
+        if not old & new:
+            said = [s for each in passes for launch in each.launches for s in launch.cases.values()]
+            skipped = {each.reason for each in said if each.verdict == Verdict.SKIPPED} - {""}
+            why = f" ({first_of(sorted(skipped), 1)})" if skipped else ""
+            raise UsageError(
+                f"{header.old.label} and {header.new.label} have no case in common{why}; choose a --program "
+                "and --processes that both have: ./plumbline list"
+            )
+
+    def tell_facts(self) -> None:
+        """Let the MPI of each side tell of itself, and tell what differs. What cannot be told stops nothing."""
+        progress = self.context.progress
+        stored = self.stored
+        for name in SIDES:
+            case = choose_case(stored.passes, name)
+            if name in stored.told or case is None or is_exact(stored):
+                continue
+            with progress.phase("facts"):
+                try:
+                    facts = take_facts(self.context, self.selection, self.side(name), case)
+                    told = ToldFacts(facts)
+                except UsageError as error:
+                    told = ToldFacts(None, str(error))
+                    progress.note(f"facts of the {name} side: {error}")
+            data.append_facts(self.path, name, told)
+        for line in format_facts_told(self.stored):
+            progress.say(f"  {line}")
+
+    def plan_looks(self) -> None:
+        """Fix after how many pairs one will look, by the time that there is.
+
+        :raises UsageError: if the time does not suffice for the first look
+        """
+        stored = self.stored
+        if stored.looks:
+            return
+        once = sum(each.seconds for each in stored.passes if each.block == 0)
+        ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if is_exact(stored) else (LADDERS, USUAL)
+        looks = choose_looks(usual[-1], ladders)
+        if (seconds := self.header.seconds) is not None:
+            counts = [
+                int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)
+            ]
+            looks = choose_looks(counts[0], ladders) or choose_looks(counts[1], ladders)
+        about = f"a pair of launches of everything takes about {duration(once)}"
+        if not looks:
+            least = duration(once * (ladders[0][0] + 1))
+            fix = f"give {least} or more, or choose less to measure"
+            raise UsageError(f"--seconds {self.header.seconds}: {about}; {fix}")
+        progress = self.context.progress
+        progress.say(
+            f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
+            f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
+        )
+        data.append_plan(self.path, looks)
+
+    def run_blocks(self) -> None:
+        """Measure blocks until every case is decided, the last look is taken, or the time is up."""
+        progress = self.context.progress
+        for number in range(1, self.stored.looks[-1] // PAIRS_OF_BLOCK + 1):
+            stored = self.stored
+            done = {each.position for each in stored.passes if each.block == number}
+            if len(done) == BLOCK:
+                continue
+            wanted = list_open_cases(stored)
+            if not wanted:
+                return
+            if not self.has_time(stored, number):
+                progress.note("the time is up: what is undecided stays so")
+                return
+            order = draw_block(self.header.seed, number)
+            for position, name in enumerate(order):
+                if position not in done:
+                    self.run_pass(number, position, name, wanted)
+            words = " ".join(order).replace(OLD, "A").replace(NEW, "B").replace(" ", "")
+            judged = judge_comparison(self.stored)
+            last = self.stored.looks[-1] // PAIRS_OF_BLOCK
+            progress.say(f"block {number} of {last} ({words}): {format_counts(judged)}")
+
+    def has_time(self, stored: StoredComparison, number: int) -> bool:
+        """Return whether a block fits into the time that is left."""
+        if self.header.seconds is None:
+            return True
+        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
+        own = sum(each.seconds for each in stored.passes if each.block == number)
+        expected = last * (2 if number == 1 else 1) - own
+        return stored.seconds + expected <= self.header.seconds * 1.05
+
+    def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:
+        """Launch one side once, with what is still open."""
+        progress = self.context.progress
+        side = self.side(name)
+        nodes = list_block_nodes(self.stored, block)
+        begin = time.monotonic()
+        with progress.phase("running"):
+            progress.now(f"block {block}, {name} side: {side.label}")
+            session, finished = self.launch(side, wanted, nodes)
+            values = self.collect(side, session, finished)
+            values = self.launch_lost(
+                side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY}
+            )
+        self.keep(block, position, name, session, time.monotonic() - begin, values)
+        if name == NEW:
+            keep_for_references(self.path.parent, self.selection, session, side, finished)
+
+    def launch(
+        self,
+        side: ComparedSide,
+        wanted: Sequence[SharedCase],
+        nodes: Mapping[LaunchKind, Sequence[str]],
+    ) -> tuple[Session, list[FinishedLaunch]]:
+        """Launch cases of one side, on these nodes where the scheduler can be asked for them."""
+        cases = {
+            find_own_case(each, side.environment): nodes.get(kind_of(each), ()) for each in wanted
+        }
+        chosen = select_side(self.context, self.selection, side)
+        choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
+        asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))
+        session, reframe = self.context.open_session(MODE)
+        _, record = run_again(reframe, asked, Progress(Console(quiet=True)))
+        return session, record.finished

@@ -1,0 +1,1 @@
+"""Guidelines of MPIs, measured and judged. It may know lifecycle alone."""

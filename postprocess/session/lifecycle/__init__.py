@@ -1,0 +1,1 @@
+"""What every session begins and ends with: context, clock, store, report. It may know no kind of session."""

@@ -1,0 +1,139 @@
+"""Session context: request, work directory, prepared environments, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.formats import plural
+from postprocess.base.processes import end_processes
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.machine_load import note_other_work
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.model.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
+from postprocess.model.options import BYTES, ROUTINE
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
+from postprocess.model.session import Request, Selection, Session
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.references.night_spreads import load_night_spreads
+from postprocess.results.flush_costs import describe_flush
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.session.lifecycle.clock import describe_clock
+from postprocess.session.lifecycle.interrupted import store_interrupted
+from postprocess.setup.prepare import PreparedMachine, prepare_machine
+from site_configs.schema.variables import SESSION
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """What every step of a session needs."""
+
+    work: WorkDirectory
+    request: Request
+    prepared: PreparedMachine
+    progress: Progress
+    nights: Path | None = None  #: file with what is known of the spread between nights
+
+    @property
+    def reference_roots(self) -> list[Path]:
+        """Where references are looked for, the first first."""
+        chosen = [self.request.references] if self.request.references else []
+        return chosen + self.work.reference_roots
+
+    def open_session(self, mode: str) -> tuple[Session, ReframeDriver]:
+        """Open a new session, and a ReFrame that works in it."""
+        directory = self.work.new_session()
+        request = self.request
+        session = Session(directory, mode, request.site, request.command, request.strict)
+        spack = self.prepared.spack.executable if self.prepared.spack else None
+        where = self.work.source, self.work.root, directory, self.reference_roots
+        return session, ReframeDriver(*where, spack, self.nights)
+
+    def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
+        """Load the references of a plan, with the noise that the checks of the session know.
+
+        :raises UsageError: for the first file with a fault.
+        """
+        return load_catalog(
+            self.reference_roots, list_places(planned), load_night_spreads(self.nights)
+        )
+
+
+def open_session_context(
+    work: WorkDirectory, request: Request, progress: Progress
+) -> SessionContext:
+    """Set up what the session needs, after ending what an earlier one left running."""
+    progress.traces = work.faults
+    for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
+        progress.note(f"ended a process that an earlier session left behind: {name}")
+    cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
+    for line in [
+        *describe_clock(work),
+        *recover_interrupted(work.root),
+        *store_interrupted(work),
+    ]:
+        progress.note(line)
+    with progress.phase("set-up"):
+        prepared = prepare_machine(work, request.site, request.families, progress)
+    progress.say(f"built with {prepared.built_with}")
+    if prepared.inventory:
+        note_other_work(progress)
+    return SessionContext(work, request, prepared, progress)
+
+
+def report_plan(
+    planned: Sequence[PlannedLaunch], progress: Progress, choice: Mapping[str, Any] | None = None
+) -> None:
+    """Report the plan, and which of the sizes that a ``choice`` asks for mpicost leaves out."""
+    cases = plural(len(list_planned_cases(planned)), "case")
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
+    counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
+    progress.say(f"{cases} on {environments} at {counts} processes")
+    for line in [*describe_flush(planned), *describe_left_out_sizes(planned, choice or {})]:
+        progress.say(line)
+
+
+def describe_left_out_sizes(
+    planned: Sequence[PlannedLaunch], choice: Mapping[str, Any]
+) -> list[str]:
+    """Describe the sizes asked for that some routines of mpicost do not have, if it is launched."""
+    named = ROUTINE.wanted(choice)
+    lacking = [
+        (routine.name, size)
+        for routine in ROUTINES
+        for size in BYTES.wanted(choice)
+        if (routine.name in named if named else routine.test) and not routine.has_size(size)
+    ]
+    if not lacking or not any(each.program == OWN_PROGRAM and each.cases for each in planned):
+        return []
+    sizes = ",".join(str(size) for size in dict.fromkeys(size for _, size in lacking))
+    routines = ", ".join(dict.fromkeys(routine for routine, _ in lacking))
+    return [
+        f"--bytes {sizes}: not measured of {routines}, which compute with {NUMBER}-byte numbers"
+    ]
+
+
+def measure_in_new_session(
+    context: SessionContext, mode: str, phase: str, selection: Selection
+) -> tuple[Session, list[PlannedLaunch], PassRecord]:
+    """Run a part of what is planned already in a session of its own."""
+    session, reframe = context.open_session(mode)
+    with context.progress.phase(phase):
+        planned, done = run_again(reframe, selection, context.progress)
+    context.progress.move(phase, "build", done.build_seconds)
+    return session, planned, done
+
+
+def measure_in_session(
+    context: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
+) -> tuple[list[PlannedLaunch], PassRecord]:
+    """Plan and run a selection in the session of this ReFrame."""
+    with context.progress.phase(phase):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, context.progress)
+    context.progress.move(phase, "build", done.build_seconds)
+    return planned, done

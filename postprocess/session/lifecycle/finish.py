@@ -1,0 +1,248 @@
+"""Finalise a session: print verdicts, store trials, write summary and report, keep Spack lock files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from postprocess.analyses.drift.text import drift_note
+from postprocess.base import files
+from postprocess.base.files import write_output, write_summary
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.evaluate import evaluate_flagged
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.session import Request, Session
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, describe_unjudged
+from postprocess.report import trial_selection
+from postprocess.report.junit import format_junit
+from postprocess.report.openmetrics import format_openmetrics
+from postprocess.report.session_report import build_report
+from postprocess.report.terminal import print_first_verdicts, print_verdict_table
+from postprocess.results import store
+from postprocess.results.rows import build_rows
+from postprocess.results.summary import SessionSummary, summarise_session
+from postprocess.session.lifecycle.context import SessionContext
+from spack_envs.layout import SpackLayout
+
+COMMAND_SECONDS = 60  #: that a user's command may take
+
+
+def finish_session(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
+    whole: bool = True,
+) -> int:
+    """Store every trial, write summary and report, then show the verdicts; the exit status.
+
+    What is measured is kept before anything is printed; a full disk does not hide the verdicts.
+
+    :param causes: confirmed causes in common, each of which fails the session
+    :param whole: False if something that was to be measured has no case, which fails it too
+    """
+    failed = causes or not whole or context.progress.faults
+    status = 1 if failed else compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status, causes)
+    where = f"trials: {context.work.store}"
+    try:
+        with context.progress.phase("analysis"):
+            summary, pages = write_files(context, session, finished, summary)
+            where = f"report: {pages[1]} and {pages[0].name}; {where}" if pages else where
+    finally:
+        if is_main_session(context, session):
+            with context.progress.keeping("table of verdicts"):
+                print_verdict_table(summary, context.progress.console.width)
+    return end_session(context, session, summary, where)
+
+
+def finish_unanalysed(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    error: Exception,
+) -> int:
+    """Keep what a session measured whose analysis failed by a fault of its own; the exit status.
+
+    Each case that was measured is ``incorrect``, with the reason.
+    """
+    reason = describe_unjudged(error)
+    again = shlex.join(context.request.command)
+    results = evaluate_flagged(finished, lambda _: reason, Verdict.INCORRECT, again)
+    return finish_session(context, session, finished, results)
+
+
+def show_first_verdicts(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+) -> None:
+    """Show the verdicts of a night's first program while others are still to be built. Nothing is kept yet."""
+    status = compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status)
+    print_first_verdicts(summary, context.progress.console.width)
+
+
+def is_main_session(context: SessionContext, session: Session) -> bool:
+    """Return whether a session is the one that was asked for, not the calibration that a night begins with."""
+    return session.mode == context.request.mode
+
+
+def build_session_summary(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+    status: int,
+    causes: Sequence[str] = (),
+) -> SessionSummary:
+    """Build the summary of a session that ends with this status, with all that was noted until now.
+
+    Where a fault of its own keeps it from telling of MPIs and launches, it has the cases alone, and fails.
+    """
+    progress, prepared = context.progress, context.prepared
+    mpis = prepared.inventory.mpis if prepared.inventory else ()
+    told = progress.notes, progress.phases
+    built = prepared.built_with
+    with progress.keeping("summary of the launches", users=False):
+        return summarise_session(
+            session, built, mpis, finished, results, status, *told, causes=causes
+        )
+    return summarise_session(session, built, (), (), results, status or 1, *told, causes=causes)
+
+
+def end_session(
+    context: SessionContext, session: Session, summary: SessionSummary, where: str
+) -> int:
+    """Write the summary where it was asked for, and say where all is; the exit status."""
+    progress, request = context.progress, context.request
+    if is_main_session(context, session):
+        publish_summary(request, summary, progress)
+        with progress.keeping("drift"):
+            if session.mode == "nightly" and (line := drift_note(context.work.store)):
+                progress.say(line)
+        progress.say(f"time: {progress.split()}")
+        progress.say(where)
+    return summary.exit_status or int(bool(progress.faults))
+
+
+def publish_summary(request: Request, summary: SessionSummary, progress: Progress) -> None:
+    """Write the summary in each form that was asked for, and tell the user's command of a failure.
+
+    :raises UsageError: if a file cannot be written; the command runs all the same.
+    """
+    try:
+        if request.json_file:
+            write_summary(request.json_file, summary.to_dict())
+        if request.junit_file:
+            write_output(request.junit_file, format_junit(summary))
+        if request.openmetrics_file:
+            write_output(request.openmetrics_file, format_openmetrics(summary))
+    finally:
+        if request.on_failure and summary.exit_status:
+            tell_of_failure(request.on_failure, summary, progress)
+
+
+def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -> None:
+    """Run the user's command with the summary on its standard input; say so if it fails or takes too long."""
+    text = json.dumps(summary.to_dict(), allow_nan=False)
+    try:
+        done = subprocess.run(
+            command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        progress.say(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
+        return
+    if done.returncode:
+        progress.say(f"--on-failure {command}: exit status {done.returncode}")
+
+
+def write_files(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    summary: SessionSummary,
+) -> tuple[SessionSummary, tuple[Path, Path] | None]:
+    """Write everything that stays of a session, the trials first.
+
+    A fault of ours in one step leaves the others, and fails the session. Returns the summary as it was written,
+    and the report's two files, if there are any.
+
+    :raises UsageError: if something cannot be written. What is written by then is whole.
+    """
+    progress, report = context.progress, None
+    with progress.keeping("store", users=False):
+        results = store_trials(context.work, session, finished, summary.results)
+        if results != list(summary.results):
+            status = summary.exit_status or compute_exit_status(results, session.strict)
+            summary = replace(summary, results=tuple(results), exit_status=status)
+    summary = keep_summary(progress, session, summary)
+    keep_spack_locks(context.work, session, finished)
+    with progress.keeping("report (./plumbline report tries again)", users=False):
+        trials = trial_selection.of_launches(finished)
+        report = build_report(session.directory, summary, trials)
+    if report is None:
+        summary = keep_summary(progress, session, summary)
+    return summary, report
+
+
+def keep_summary(progress: Progress, session: Session, summary: SessionSummary) -> SessionSummary:
+    """Write the summary with all that went wrong until now; return it as it was written."""
+    status = summary.exit_status or int(bool(progress.faults))
+    summary = replace(summary, notes=tuple(progress.notes), exit_status=status)
+    with progress.keeping("summary", users=False):
+        write_summary(session.directory / "summary.json", summary.to_dict())
+    return summary
+
+
+def store_trials(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+) -> list[CaseResult]:
+    """Put every trial of a session into the store; return the results.
+
+    A launch of which no row can be made costs its own cases: they are ``incorrect``, and its raw files stay.
+    """
+    known = {result.case: result for result in results}
+    whole = []
+    for each in finished:
+        try:
+            build_rows(session.name, session.started_utc, [each], results, session.mode)
+            whole.append(each)
+        except Exception as error:
+            known |= {
+                case: CaseResult(
+                    case, Verdict.INCORRECT, describe_unjudged(error), rerun=known[case].rerun
+                )
+                for case in each.launch.cases
+            }
+    final = [known[each.case] for each in results]
+    stored = work.store / f"{session.name}{store.SUFFIX}"
+    kept = build_rows(session.name, session.started_utc, whole, final, session.mode)
+    store.write_session(stored, kept)
+    return final
+
+
+def keep_spack_locks(
+    work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch]
+) -> None:
+    """Keep with the session by what solution Spack built each environment of it."""
+    names = {each.launch.environment for each in finished}
+    solutions = {
+        name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)
+    }
+    kept = {
+        session.directory / "spack" / f"{name}.lock": files.read_regular(path)
+        for name, path in solutions.items()
+        if path.exists()
+    }
+    files.replace_files(kept)

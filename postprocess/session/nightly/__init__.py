@@ -1,0 +1,1 @@
+"""A night, its calibration, and what a site ran with its own ReFrame. It may know lifecycle alone."""

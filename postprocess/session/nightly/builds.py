@@ -1,0 +1,58 @@
+"""What a session still has to build: mpicost before all else, and for several MPIs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postprocess.model.mpicost import OWN_PROGRAM, program_sort_key
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Session
+from postprocess.runner.reframe_pass import find_program
+from postprocess.session.lifecycle.context import SessionContext
+from postprocess.setup.build_at_once import build_at_once
+
+FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
+
+
+def list_unbuilt(
+    context: SessionContext, planned: Sequence[PlannedLaunch], program: str
+) -> list[str]:
+    """List the environments that Spack has yet to build a program for."""
+    return sorted(
+        {
+            launch.environment
+            for launch in planned
+            if launch.program == program
+            and launch.cases
+            and launch.environment in context.prepared.by_spack
+            and find_program(context.work.root, launch) is None
+        }
+    )
+
+
+def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
+    """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
+
+    That takes minutes, and nobody shall wait for it to see how the MPIs are.
+    """
+    programs = sorted({launch.program for launch in planned}, key=program_sort_key)
+    others = [name for name in programs if name != OWN_PROGRAM]
+    unbuilt = any(list_unbuilt(context, planned, name) for name in others)
+    return [[OWN_PROGRAM], others] if unbuilt and others != programs else [programs]
+
+
+def build_part(
+    context: SessionContext,
+    session: Session,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+) -> None:
+    """Build some programs where several MPIs lack them. The session's checks find them, or tell what failed."""
+    spack, progress = context.prepared.spack, context.progress
+    for program in programs if spack else ():
+        environments = list_unbuilt(context, planned, program)
+        if len(environments) < 2:
+            continue
+        progress.say(f"building {program} for {', '.join(environments)}")
+        with progress.phase("build"):
+            build_at_once(context.work, spack, environments, program, session.directory / FOLDER)

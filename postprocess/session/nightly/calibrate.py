@@ -1,0 +1,296 @@
+"""Calibrations: what a user asks for, and what a night needs that knows no references yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger, regression_guard, update
+from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration.machine_load import start_load_monitor, wait_for_idle
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.calibration.rounds import Family, LaunchTarget
+from postprocess.calibration.samples import collect_samples
+from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
+from postprocess.model.options import PROCESSES, PROGRAM
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
+from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.session import Request, Selection
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.results.flush_costs import flushes
+from postprocess.results.launch_costs import (
+    WholeLaunch,
+    estimate_job_seconds,
+    launch_place_of,
+    list_jobs,
+    list_whole_launches,
+    measure_cost,
+)
+from postprocess.runner.reframe_pass import preview_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    measure_in_session,
+    open_session_context,
+    report_plan,
+)
+from postprocess.session.lifecycle.finish import finish_session
+from postprocess.stats.planning.trial_allocation import LaunchCost, count_fitting_launches
+from site_configs.schema.manual_settings import is_replaced_by
+
+
+def run_calibration(
+    work: WorkDirectory, request: Request, progress: Progress, demand: LaunchTarget
+) -> int:
+    """Measure references because the user asks for it. Returns the exit status."""
+    with work.held():
+        context = open_session_context(work, request, progress)
+        root = request.references or work.provisional
+        _, reframe = context.open_session("list")
+        with progress.phase("set-up"):
+            planned = preview_plan(reframe, request.selection)
+        report_plan(planned, progress, request.selection.choice)
+        demand = plan_for_seconds(work, planned, demand, progress)
+        refuse_busy_machine(context, planned)
+        run = partial(run_calibration_pass, context, root, None, take=demand.take or demand.afresh)
+        read = partial(read_comparable_launches, work.root, request.selection)
+        return calibrate_all(planned, request.selection, demand, read, run, progress)
+
+
+def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch]) -> None:
+    """Refuse to calibrate on a machine that other processes use.
+
+    :raises UsageError: if they are still busy after a minute
+    """
+    if share := 0.0 if context.request.beside_others else measure_contention(context, planned):
+        raise UsageError(
+            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
+            "--beside-others"
+        )
+
+
+def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]) -> float:
+    """Share of this machine, from 0 to 1, that others use; 0 if that does not matter.
+
+    It does where launches run on this machine, and not in simulated time.
+    """
+    here = context.prepared.inventory and not all(each.exact for each in planned)
+    return wait_for_idle(context.progress) if here else 0.0
+
+
+def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
+    """Read the launches of the ledger that had the same options set by hand."""
+    chosen = selection
+    asked = ledger.CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
+    return [
+        each
+        for each in ledger.read_ledger(work)
+        if each.by_hand == asked.by_hand(each.place.environment, each.exact)
+    ]
+
+
+def calibrate_unknown(
+    context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
+) -> tuple[ReferenceCatalog, list[CaseResult]]:
+    """Calibrate the cases of environments that have no reviewed references.
+
+    Returns the catalog with them, and the cases with a launch that failed meanwhile.
+
+    An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
+    was made with options by hand is none for launches without: it is measured again.
+    """
+    reviewed = {
+        place
+        for place, reference_set in catalog.sets.items()
+        if context.work.provisional not in reference_set.path.parents
+    }
+    unknown = [
+        launch
+        for launch in planned
+        if (launch.partition, launch.environment) not in reviewed
+        and any(lacks_usable_reference(catalog, launch, case) for case in launch.cases)
+    ]
+    if unknown and (share := measure_contention(context, unknown)):
+        unknown = [launch for launch in unknown if launch.exact]
+        context.progress.note(
+            f"machine is {share:.0%} busy with other processes: cases without a reference are not "
+            "calibrated; run ./plumbline calibrate on the idle machine"
+        )
+    if not unknown:
+        return catalog, []
+    failed: list[CaseResult] = []
+    for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
+        some = [each for each in unknown if choose_automatic_launches(each) == launches]
+        failed += calibrate_cases(context, catalog, some, launches).failed
+    return load_catalog(context.reference_roots, list_places(planned)), failed
+
+
+def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
+    """Return whether a case has no reference, or one made with options set by hand that the launch lacks."""
+    reference_set = catalog.find_set(case)
+    if reference_set is None or case not in reference_set.references:
+        return True
+    return is_replaced_by(reference_set.options_of(case), launch.by_hand)
+
+
+def choose_automatic_launches(launch: PlannedLaunch) -> int:
+    """Choose the number of launches of an automatic calibration; one in simulated time, which repeats."""
+    if launch.exact:
+        return 1
+    return AUTOMATIC_FLUSHED if flushes(launch) else AUTOMATIC_LAUNCHES[launch.program]
+
+
+def calibrate_cases(
+    context: SessionContext,
+    catalog: ReferenceCatalog,
+    unknown: Sequence[PlannedLaunch],
+    launches: int,
+) -> PassResult:
+    """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
+    if all(launch.exact for launch in unknown):
+        worth = "Simulated time repeats exactly"
+    elif launches < ENOUGH_LAUNCHES:
+        worth = (
+            "These references are provisional: only large changes are detected; run ./plumbline calibrate "
+            "for better ones"
+        )
+    else:
+        worth = (
+            "All of them are of one hour, so differences between days are not in them; "
+            f"./plumbline calibrate --launches {2 * launches} on another day adds to them"
+        )
+    programs = sorted({launch.program for launch in unknown})
+    environments = sorted({launch.environment for launch in unknown})
+    missing = {
+        case
+        for each in unknown
+        for case in each.all_cases
+        if lacks_usable_reference(catalog, each, case)
+    }
+    some = any(map(catalog.reference, missing))
+    others = " (existing ones were measured with other settings)" if some else ""
+    context.progress.note(
+        f"no usable references for {', '.join(programs)} on {', '.join(environments)}{others}; "
+        f"calibrating with {plural(launches, 'launch', 'es')}. {worth}"
+    )
+    chosen = context.request.selection
+    counts = sorted({launch.processes for launch in unknown})
+    choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
+    selection = replace(chosen, environments=environments, choice=choice, launches=launches)
+    return run_calibration_pass(context, context.work.provisional, missing, selection)
+
+
+def run_calibration_pass(
+    context: SessionContext,
+    root: Path,
+    only: set[Case] | None,
+    selection: Selection,
+    afresh: bool = False,
+    take: bool = False,
+) -> PassResult:
+    """Run one pass of a calibration in a session of its own; keep its launches and update references.
+
+    :param only: cases that may be written; None for all
+    :param afresh: whether earlier launches of these cases count no more
+    :param take: whether a reference is replaced, too, if that absorbs a slowdown
+    """
+    progress, work = context.progress, context.work
+    session, reframe = context.open_session("calibrate")
+    opened = ledger.open_calibration(
+        session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
+    )
+    since = start_load_monitor()
+    try:
+        planned, done = measure_in_session(context, reframe, "calibration", selection)
+    except BaseException:  # interrupted, too: what ended well counts
+        for line in recover_interrupted(work.root):
+            progress.say(line)
+        raise
+    held: dict[Case, float] = {}
+    share = since.share() if context.prepared.inventory else None
+    new = ledger.collect_launches(opened, session.directory, done.finished, share)
+    ledger.append_launches(
+        work.root, session.name, new, list_planned_cases(planned) if afresh else ()
+    )
+    try:
+        update.refuse_mixed(new)
+        cases = {case for case in collect_samples(new) if only is None or case in only}
+        known = read_comparable_launches(work.root, selection)
+        only_new = only is not None
+        hold = None if take or only_new else held.update
+        for path in update.update_references(root, known, cases, only_new, progress.note, hold):
+            progress.say(f"references: {path}")
+        if held:
+            progress.note(regression_guard.describe_absorbed(held))
+    finally:  # what was measured is kept even if no reference can follow from it
+        catalog = load_catalog([root, *context.reference_roots], list_places(planned))
+        request = context.request
+        results = evaluate_launches(
+            done.finished, catalog, request.site, request.rerun_options, calibrating=True
+        )
+        finish_session(context, session, done.finished, results)
+    failed = [each for each in results if each.verdict in FAILED_LAUNCH]
+    return PassResult(new, find_unhealthy_parts(results), held, failed)
+
+
+def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
+    """Find the parts of the plan with an unhealthy case; a skipped one is healthy."""
+    return {plan_part_of(each.case) for each in results if not each.healthy(False)}
+
+
+Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases
+
+
+def plan_for_seconds(
+    work: WorkDirectory, planned: Sequence[PlannedLaunch], demand: LaunchTarget, progress: Progress
+) -> LaunchTarget:
+    """Plan the launches of a demand that was told in seconds; another demand stays as it is.
+
+    :raises UsageError: if not even one launch fits
+    """
+    if demand.seconds is None:
+        return demand
+    once, sure = estimate_one_pass(planned, read_known_costs(work))
+    launches = count_fitting_launches(demand.seconds, once)
+    about = f"one launch of everything takes about {duration(once)}"
+    if not sure:
+        about += " (roughly: not all of it was measured here yet)"
+    if launches < 1:
+        fix = "give more, or choose less to measure"
+        raise UsageError(f"--seconds {demand.seconds}: {about}; {fix}")
+    progress.say(f"{about}: {plural(launches, 'launch', 'es')} in {duration(demand.seconds)}")
+    return replace(demand, launches=launches, seconds=None)
+
+
+def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
+    """Estimate the seconds of one launch of a whole plan; and whether all of it was measured before."""
+    total, sure = 0.0, True
+    some = sorted((each for each in planned if each.cases), key=launch_place_of)
+    for (place, _), members in groupby(some, key=launch_place_of):
+        launches = list(members)
+        cost = known.get((place, sum(len(each.cases) for each in launches)))
+        if cost is None:
+            sure = False
+            total += sum(estimate_job_seconds(job, {}) for job in list_jobs(launches))
+        else:
+            total += cost.seconds(launches[0].trials)
+    return total, sure
+
+
+def read_known_costs(work: WorkDirectory) -> Costs:
+    """Read the cost of launches from all sessions that are still there."""
+    found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
+    for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
+        for each in list_whole_launches(session):
+            found.setdefault((each.place, each.cases), []).append(each)
+    return {key: measure_cost(some) for key, some in found.items()}

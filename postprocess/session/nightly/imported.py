@@ -1,0 +1,196 @@
+"""What a site's own ReFrame ran, judged, stored and reported like a night. Nothing is measured again."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.strict_json import read_json
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import (
+    PlannedLaunch,
+    list_places,
+    read_launch_file,
+    read_plan,
+    write_launch,
+)
+from postprocess.model.session import Request, Session
+from postprocess.parsers.reframe_report import ReportedTest, find_blocking_test, parse_test_entry
+from postprocess.references.catalog import load_catalog
+from postprocess.results import store
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import finish_launch
+from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.finish import finish_session
+from postprocess.session.lifecycle.interrupted import IMPORTED
+from postprocess.setup.prepare import PreparedMachine
+from spack_envs.programs import locate_program_file
+
+MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
+#: Phases of ReFrame in which a test that fails has planned nothing.
+BEFORE_PLAN = ("startup", "setup")
+
+
+@dataclass(frozen=True)
+class ImportedTest:
+    """A test of ours: what ReFrame says of it, and the folder that has its plan and raw files."""
+
+    report: Path
+    entry: ReportedTest
+    folder: Path | None  #: None if it was left out, before it planned anything
+    others: list[ReportedTest]  #: of its run: the builds that it needs
+
+    def __str__(self) -> str:
+        return f"{self.entry.test} on {self.entry.partition} with {self.entry.environment}"
+
+    @property
+    def why_left_out(self) -> str:
+        """Why it planned nothing, in ReFrame's words."""
+        blocked = find_blocking_test(self.others, self.entry)
+        return (blocked.reason if blocked else self.entry.reason) or self.entry.result
+
+
+@dataclass(frozen=True)
+class ImportedLaunch:
+    """A launch of such a test: as it was planned, and as it is called in the session."""
+
+    test: ImportedTest
+    planned: PlannedLaunch
+    launch: PlannedLaunch
+
+
+def read_imported_tests(path: Path) -> list[ImportedTest]:
+    """Read our tests of a report of ReFrame's.
+
+    :raises UsageError: if it is none, has no test of ours, or if the files of one are gone.
+    """
+    tests = []
+    try:
+        document = read_json(path)
+        for run in document["runs"]:
+            entries = [parse_test_entry(case) for case in run["testcases"]]
+            for case, entry in zip(run["testcases"], entries, strict=True):
+                if MAINTAINER in case["maintainers"] and not entry.fixture:
+                    tests.append(ImportedTest(path, entry, find_files(path, case, entry), entries))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name a report of ReFrame's") from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise UsageError(f"{path}: is no report of ReFrame's; name a --report-file") from None
+    if not tests:
+        raise UsageError(f"{path}: has no test of Plumbline's; name another report")
+    return tests
+
+
+def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | None:
+    """Find the folder with the plan of a test: ReFrame moves what it keeps of a test that passed.
+
+    None for a test that was left out before it planned anything, as after a failed build.
+
+    :raises UsageError: if there is none, so that nobody can tell what the test was to measure.
+    """
+    for key in ("stagedir", "outputdir"):
+        if case[key] and Path(case[key], "plan").is_dir():
+            return Path(case[key])
+    if entry.result != "pass" and (not case["stagedir"] or entry.phase in BEFORE_PLAN):
+        return None
+    fix = "import it where ReFrame's stage and output folders are, before they are used again"
+    raise UsageError(f"{path}: {entry.test}: its files are gone; {fix}")
+
+
+def import_reports(
+    work: WorkDirectory, request: Request, paths: Sequence[Path], progress: Progress
+) -> int:
+    """Judge what is in reports of ReFrame's, in a new session; its exit status.
+
+    A test that was left out fails the session: nobody knows which cases it would have had.
+
+    :raises UsageError: for the first report that cannot be read as a whole, or was imported before.
+    """
+    tests = [test for path in paths for test in read_imported_tests(path)]
+    ran, left_out = [each for each in tests if each.folder], [e for e in tests if not e.folder]
+    if not ran:
+        told = f"{left_out[0]} was left out: {left_out[0].why_left_out}"
+        raise UsageError(f"{left_out[0].report}: no test was run; {told}")
+    with work.held():
+        discard_unfinished_imports(work)
+        launches = number_launches(ran, find_imported_tokens(work))
+        context = SessionContext(work, request, PreparedMachine(None, None), progress)
+        session, reframe = context.open_session(request.mode)
+        finished = [import_launch(session, reframe, each) for each in launches]
+        catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+        progress.note(
+            f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'report')} of ReFrame's: "
+            "nothing was measured again, so what is slow counts as regressed, and what is missing is not sought"
+        )
+        for test in left_out:
+            progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")
+        return finish_session(context, session, finished, results, whole=not left_out)
+
+
+def discard_unfinished_imports(work: WorkDirectory) -> None:
+    """Remove imports that did not come as far as the store, as on a full disk: all they hold are copies."""
+    plans = work.sessions.glob(f"*/plan/{IMPORTED}.*.json")
+    for session in {path.parent.parent for path in plans}:
+        if not (work.store / f"{session.name}{store.SUFFIX}").exists():
+            shutil.rmtree(session)
+
+
+def find_imported_tokens(work: WorkDirectory) -> dict[str, str]:
+    """Find the token of each launch that was imported before, with the session that has it."""
+    plans = sorted(work.sessions.glob(f"*/plan/{IMPORTED}.*.json"))
+    return {read_launch_file(path).token: path.parent.parent.name for path in plans}
+
+
+def number_launches(
+    tests: Sequence[ImportedTest], known: Mapping[str, str]
+) -> list[ImportedLaunch]:
+    """Give the launches of these tests numbers: in the session, those of one place are of one test.
+
+    :param known: tokens of launches that are stored, with the session that has each
+    :raises UsageError: if a launch is stored, or if two tests left one: the second wrote over the first.
+    """
+    numbers: Counter[str] = Counter()
+    tokens: set[str] = set()
+    found = []
+    for test in tests:
+        for planned in read_plan(test.folder) if test.folder else ():
+            if session := known.get(planned.token):
+                told = f"{test} was imported before, in session {session}"
+                raise UsageError(f"{test.report}: {told}; leave this report out")
+            if planned.token in tokens:
+                fix = "import each report before the next run, once"
+                raise UsageError(f"{test.folder}: is of two runs, or was named twice; {fix}")
+            tokens.add(planned.token)
+            place = replace(planned, test=IMPORTED, number=0).name
+            numbers[place] += 1
+            launch = replace(planned, test=IMPORTED, number=numbers[place])
+            found.append(ImportedLaunch(test, planned, launch))
+    return found
+
+
+def import_launch(session: Session, reframe: ReframeDriver, one: ImportedLaunch) -> FinishedLaunch:
+    """Copy plan, raw files and the record of its program into a session, and assess the launch.
+
+    Plan and raw files get the launch's name in the session.
+    """
+    write_launch(session.directory, one.launch)
+    for source in sorted((one.test.folder / "raw").glob("*")):
+        if source.name.startswith(f"{one.planned.name}."):
+            kept = one.launch.name + source.name.removeprefix(one.planned.name)
+            files.replace_files({session.directory / "raw" / kept: files.read_regular(source)})
+    built = locate_program_file(Path(), one.launch.environment, one.launch.program)
+    if (record := one.test.folder / built).exists():  # mpicost says itself how it was built
+        files.replace_files({session.directory / built: files.read_regular(record)})
+    entry = replace(one.test.entry, test=IMPORTED, directory=str(one.test.folder))
+    return finish_launch(one.launch, reframe, [*one.test.others, entry])

@@ -1,0 +1,299 @@
+"""A night from beginning to end: prepare, plan, calibrate what is unknown, run, judge, keep, show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from postprocess.analyses.alarms import log
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.common_cause_onset import find_onset_in_store
+from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.missing_cases import (
+    RequestedCases,
+    find_unplanned_cases,
+    find_unplanned_environments,
+    is_whole,
+)
+from postprocess.judging.notes import (
+    describe_fast_cases,
+    describe_interposed_libraries,
+    describe_session_power,
+    describe_waivers,
+)
+from postprocess.judging.suspicion import find_suspect_nights
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.options import PROGRAM
+from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
+from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
+from postprocess.model.verdict import CaseResult
+from postprocess.references import expected_failures
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.references.expected_failures import ExpectedFailure
+from postprocess.references.trial_count import describe_unusual_trials
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    measure_in_new_session,
+    open_session_context,
+    report_plan,
+)
+from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
+from postprocess.session.nightly.builds import build_part, split_by_builds
+from postprocess.session.nightly.calibrate import calibrate_unknown
+from postprocess.session.nightly.known_nights import learn_night_spreads
+from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
+
+CALIBRATED = "in the calibration of this night"
+
+
+def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
+    """Measure and judge. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    began = time.monotonic()
+    with work.held():
+        context = open_session_context(work, request, progress)
+        session, reframe = context.open_session(request.mode)
+        with progress.phase("set-up"):
+            planned = make_plan(reframe, request.selection)
+            context, reframe = learn_night_spreads(context, reframe, planned)
+            catalog = context.load_references(planned)
+            systems = {place.partition(":")[0] for place, _ in list_places(planned)}
+            reviewed = [root for root in context.reference_roots if root != work.provisional]
+            excuses = expected_failures.load_expected_failures(reviewed, systems)
+            whole = is_whole(request.selection) and not request.families
+            asked = RequestedCases(request.selection, request.families)
+            missing = find_unplanned_environments(
+                context.reference_roots, planned, work.provisional, asked
+            )
+            missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
+        report_plan(planned, progress, request.selection.choice)
+        for line in describe_unusual_trials(planned):
+            progress.say(line)
+        parts = split_by_builds(context, planned)
+        build_part(context, session, planned, parts[0])
+        catalog, failed = calibrate_part(context, planned, parts[0], catalog)
+        with progress.phase("set-up"):
+            selection, planned = plan_night_launches(context, reframe, planned, catalog)
+        finished = run_part(context, reframe, selection, planned, parts[0])
+        for programs in parts[1:]:
+            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+            results = apply_failures(results, failed, CALIBRATED)
+            with progress.keeping("first verdicts"):
+                show_first_verdicts(context, session, finished, results)
+            build_part(context, session, planned, programs)
+            catalog, others = calibrate_part(context, planned, programs, catalog)
+            failed += others
+            finished += run_part(context, reframe, selection, planned, programs)
+        results = judge_night(context, finished, catalog, failed)
+
+        def conclude(confirmed: Confirmation, retested: bool = True) -> int:
+            """Mark what is expected, log alarms and keep everything; the exit status."""
+            final = sorted([*confirmed.results, *missing], key=result_sort_key)
+            with progress.keeping("expected failures"):
+                final = mark_expected_failures(context, final, excuses, whole)
+            with progress.keeping("log of alarms"):
+                log_alarms(context, session, final, confirmed.causes, retested)
+            return finish_session(context, session, finished, final, confirmed.causes)
+
+        confirmed = confirm_night(context, finished, results, catalog, began)
+        if not confirmed.ended:
+            return conclude(confirmed)
+        progress.note(
+            "ended before all that looked slow was measured again: what was not cleared counts as regressed"
+        )
+        own = isinstance(confirmed.ended, Exception) and not isinstance(
+            confirmed.ended, (UsageError, OSError)
+        )
+        if own:
+            progress.fault("confirmation and common causes", confirmed.ended)
+        status = conclude(confirmed, retested=False)  # what was measured is kept
+        if own:
+            return status
+        raise confirmed.ended
+
+
+def confirm_night(
+    context: SessionContext,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+    catalog: ReferenceCatalog,
+    began: float,
+) -> Confirmation:
+    """Measure again what looks slow. Whatever ends it, a signal too, is returned with what is known.
+
+    :param began: when the night began, by the monotonic clock in seconds
+    """
+    request, progress, store = context.request, context.progress, context.work.store
+    try:
+        return confirm_slow_cases(
+            results,
+            finished,
+            catalog,
+            request.selection,
+            partial(measure_again, context, catalog),
+            progress,
+            partial(find_onset_in_store, store),
+            partial(find_suspect_nights, store),
+            partial(wait_for_another_moment, request.confirm_after, began, progress),
+        )
+    except BaseException as error:  # nothing of it can be told: what looked slow stands
+        return Confirmation(list(results), ended=error)
+
+
+def judge_night(
+    context: SessionContext,
+    finished: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    failed: Sequence[CaseResult],
+) -> list[CaseResult]:
+    """Judge all launches of a night, and note what its reader must know of the judgement.
+
+    :param failed: cases of which a launch failed in the night's own calibration
+    """
+    request, progress = context.request, context.progress
+    with progress.phase("analysis"):
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+        results = apply_failures(results, failed, CALIBRATED)
+        notes: dict[str, Callable[[], Iterable[str]]] = {
+            "waivers": lambda: describe_waivers(finished, catalog),
+            "interposed libraries": lambda: describe_interposed_libraries(finished),
+            "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
+            "power": lambda: describe_session_power(results, catalog),
+        }
+        for what, describe in notes.items():
+            with progress.keeping(f"note on {what}"):
+                for line in describe():
+                    progress.note(line)
+    return results
+
+
+def calibrate_part(
+    context: SessionContext,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+    catalog: ReferenceCatalog,
+) -> tuple[ReferenceCatalog, list[CaseResult]]:
+    """Calibrate what is unknown of some programs of a plan, unless the session is strict.
+
+    Returns the catalog of the whole plan, and the cases with a launch that failed meanwhile.
+    """
+    if context.request.strict:
+        return catalog, []
+    part = [launch for launch in planned if launch.program in programs]
+    _, failed = calibrate_unknown(context, part, catalog)
+    return context.load_references(planned), failed
+
+
+def run_part(
+    context: SessionContext,
+    reframe: ReframeDriver,
+    selection: Selection,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+) -> list[FinishedLaunch]:
+    """Run the launches of some programs of a plan."""
+    part = [launch for launch in planned if launch.program in programs]
+    if len(part) < len(planned):
+        choice = selection.choice | {PROGRAM.variable: list(programs)}
+        selection = replace(selection, choice=choice)
+    with context.progress.phase("running"):
+        done = run_plan(reframe, selection, part, context.progress)
+    context.progress.move("running", "build", done.build_seconds)
+    return done.finished
+
+
+def plan_night_launches(
+    context: SessionContext,
+    reframe: ReframeDriver,
+    planned: list[PlannedLaunch],
+    catalog: ReferenceCatalog,
+) -> tuple[Selection, list[PlannedLaunch]]:
+    """Plan the selection and the plan with as many launches of each case as the night takes."""
+    request, progress = context.request, context.progress
+    if request.launches is not None:  # the plan has them
+        return request.selection, planned
+    counts = choose_launch_counts(context.work, planned, catalog)
+    selection = select_launch_counts(request.selection, counts)
+    for line in describe_launch_counts(counts):
+        progress.say(line)
+    if selection.launches == 1:
+        return selection, planned
+    drop_plan(reframe.session)
+    return selection, make_plan(reframe, selection)
+
+
+def log_alarms(
+    context: SessionContext,
+    session: Session,
+    results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
+    retested: bool = True,
+) -> None:
+    """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
+    if session.mode != "nightly":
+        return
+    begun = session.name, session.started_utc, session.site
+    logged = log.summarise_night_alarms(*begun, results, causes, retested)
+    try:
+        log.append_night(context.work.root / log.FILE, logged)
+    except UsageError as error:
+        context.progress.note(str(error))
+
+
+def mark_expected_failures(
+    context: SessionContext,
+    results: Sequence[CaseResult],
+    known: dict[str, list[ExpectedFailure]],
+    whole: bool,
+) -> list[CaseResult]:
+    """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
+    today = expected_failures.utc_today()
+    for line in expected_failures.check_expected_failures(results, known, today, whole):
+        context.progress.note(line)
+    return expected_failures.apply_expected_failures(results, known, today)
+
+
+def measure_again(
+    context: SessionContext, catalog: ReferenceCatalog, selection: Selection
+) -> list[FinishedLaunch]:
+    """Fresh launches of some cases, in a session of their own that is kept like any other."""
+    request = context.request
+    session, _, done = measure_in_new_session(context, "confirm", "confirming", selection)
+    results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    finish_session(context, session, done.finished, results)
+    return done.finished
+
+
+def wait_for_another_moment(minutes: int | None, began: float, progress: Progress) -> None:
+    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown.
+
+    :param minutes: to wait; None for a share of what the night took, so that no night becomes much longer
+    :param began: when the night began, by the monotonic clock in seconds
+    """
+    end = time.monotonic()
+    end += (end - began) / CONFIRM_SHARE if minutes is None else 60.0 * minutes
+    if end <= time.monotonic():
+        return
+    told = f"still slow: further launches in {duration(end - time.monotonic())}"
+    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
+    with progress.phase("waiting"):
+        while (left := end - time.monotonic()) > 0:
+            progress.now(f"waiting for {duration(left)} to measure again what is slow")
+            time.sleep(min(left, 1.0))
+
+
+def result_sort_key(result: CaseResult) -> Case:
+    """Return the key that sorts results."""
+    return result.case

@@ -1,0 +1,1 @@
+"""Rules of a procurement, measured for an offer or an acceptance. It may know lifecycle alone."""

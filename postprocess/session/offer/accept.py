@@ -1,0 +1,231 @@
+"""Acceptance of a delivered machine: the offer opened, its rows measured, the protocol written and sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from postprocess.analyses.offer.accept import (
+    Acceptance,
+    judge_delivery,
+    list_undecided,
+    open_categories,
+)
+from postprocess.analyses.offer.check.data import PASSES, RULES, TELL
+from postprocess.analyses.offer.check.evidence import MeasuredRow
+from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import Violation, format_violations
+from postprocess.analyses.offer.form.rows import describe_when
+from postprocess.analyses.offer.protocol import (
+    describe_status,
+    find_status,
+    tabulate_acceptance,
+    tabulate_links,
+    write_protocol,
+)
+from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
+from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.signature import ACCEPTANCE, OFFER, compute_root
+from postprocess.base.text_table import render_text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.session import Request
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.session.offer.acceptance_check import (
+    LINKS,
+    MEASURED,
+    OFFERED,
+    judge_measured,
+)
+from postprocess.session.offer.links import measure_links
+from postprocess.session.offer.plan import plan_on_site
+from postprocess.session.offer.run import OfferBench, OfferDemand, begin_folder
+from postprocess.stats.procurement.acceptance import choose_acceptance_looks
+
+MODE = "accept"
+
+
+@dataclass(frozen=True)
+class AcceptanceDemand:
+    """What the user asked for beyond a session's request."""
+
+    archive: Path
+    folder: Path
+    signers: Path | None = None
+    issued: str = ""  #: SHA-256 of the buyer's own rules
+    key: Path | None = None  #: to sign the protocol with
+    nics: int = 1
+
+    @property
+    def sealed(self) -> Path:
+        """The protocol with all that it rests on, in one file."""
+        return self.folder.with_name(f"{self.folder.name}.tar")
+
+
+def run_acceptance(
+    work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress
+) -> int:
+    """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend
+    """
+    official = hash_own_source(work.source)
+    checked = open_committed(demand, official, progress)
+    with work.held():
+        context = open_session_context(work, request, progress)
+        for category in open_categories(checked.offer, kept_of(checked)):
+            measure_category(context, checked, demand, category)
+        measure_all_pairs(context, checked, demand)
+    found, violations = judge_measured(checked, demand.folder, official)
+    status = conclude(checked, demand, found, violations, progress)
+    if demand.key:
+        root = seal_archive(demand.folder, demand.key, ACCEPTANCE, demand.sealed)
+        progress.say(f"{demand.sealed}: sealed; root {root}")
+    return status
+
+
+def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) -> CheckedOffer:
+    """Open the offer below the folder of the acceptance, or find there the one of an earlier call.
+
+    :raises UsageError: if its seal is broken, or another offer is there
+    """
+    folder = demand.folder / OFFERED
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        open_archive(demand.archive, Path(scratch))
+        sealed = verify_seal(Path(scratch), demand.signers, OFFER)
+        if sealed.violations:
+            raise UsageError(f"{demand.archive}: {sealed.violations[0].format()}")
+        there = (folder / PASSES).exists()
+        if there and compute_root(folder) != sealed.root:
+            raise UsageError(f"{demand.folder}: is the acceptance of another offer; choose another")
+    if not there:
+        open_archive(demand.archive, folder)
+    found = check_folder(folder, official, demand.issued, final=True)
+    for line in format_violations(found.violations):
+        progress.note(f"the offer: {line}")
+    if found.commitments is None:
+        raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")
+    who = (
+        f"signed by {sealed.signer}" if sealed.signer else "sealed (--signers FILE checks by whom)"
+    )
+    progress.say(f"offer of {found.offer.told.offeror}, {who}, root {sealed.root[:16]}")
+    return found
+
+
+def kept_of(checked: CheckedOffer):
+    """Return the commitments of an offer that has some."""
+    assert checked.commitments
+    return checked.commitments
+
+
+def measure_category(
+    context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand, category: str
+) -> None:
+    """Measure the committed rows of a category, look by look, until all are decided or looks end."""
+    offer, rules = checked.offer, checked.offer.rules
+    measured = demand.folder / MEASURED
+    set_env = find_variables(checked, category)
+    selection = replace(context.request.selection, set_env=set_env)
+    own = replace(context, request=replace(context.request, selection=selection))
+    plan = plan_on_site(own, rules, demand.nics)
+    asked = OfferDemand(offer.stored.folder / RULES, measured, category, demand.nics, MODE)
+    begin_folder(own, asked, plan)
+    files.replace_files({measured / TELL: files.read_regular(offer.stored.folder / TELL)})
+    bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
+    while bench.targets:
+        bench.run()
+        bench.targets = next_looks(
+            rules, checked, bench.open_measured().rows, category, bench.targets
+        )
+
+
+def measure_all_pairs(
+    context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand
+) -> None:
+    """Measure all pairs of nodes where rules ask for them, with the MPI of the first row that was measured."""
+    rules = checked.offer.rules
+    known = [row.key.environment for row in open_offer(demand.folder / MEASURED).rows]
+    if rules.links is None or not known:
+        return
+    plan = plan_on_site(context, rules, demand.nics)
+    path = checked.offer.stored.folder / RULES
+    asked = OfferDemand(path, demand.folder / LINKS, "baseline", demand.nics, MODE)
+    begin_folder(context, asked, plan)
+    measure_links(OfferBench(context, rules, plan, asked), rules.links, known[0])
+
+
+def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:
+    """Find the variables with which a category was measured."""
+    own = [each for each in checked.offer.stored.passes if each.category == category]
+    return {name: dict(some) for each in own for name, some in each.set_env.items()}
+
+
+def first_looks(rules: Rules, checked: CheckedOffer, category: str) -> dict[str, int]:
+    """Return the launches of each committed case of a category at its first look."""
+    known = kept_of(checked).by_key()
+    names = {
+        row.key.case
+        for row in checked.offer.rows
+        if row.key.category == category
+        and row.key.key in known
+        and known[row.key.key].committed is not None
+    }
+    return {name: looks_of(rules, name)[0] for name in sorted(names)}
+
+
+def looks_of(rules: Rules, name: str) -> tuple[int, ...]:
+    """Return after how many launches one looks at a case."""
+    case = rules.find_case(name)
+    return choose_acceptance_looks(rules.launches_of(case), rules.risk.most_launches)
+
+
+def next_looks(
+    rules: Rules,
+    checked: CheckedOffer,
+    delivered: Sequence[MeasuredRow],
+    category: str,
+    before: Mapping[str, int],
+) -> dict[str, int]:
+    """Return the launches at the next look of each case that is undecided; nothing where there is none."""
+    judged = judge_delivery(rules, checked.offer.rows, kept_of(checked), delivered)
+    found = {}
+    for row in list_undecided(judged):
+        looks = [each for each in looks_of(rules, row.key.case) if each > row.launches]
+        reached = row.launches >= before.get(row.key.case, 0)
+        if looks and reached and row.key.category == category:
+            found[row.key.case] = looks[0]
+    return found
+
+
+def conclude(
+    checked: CheckedOffer,
+    demand: AcceptanceDemand,
+    found: Acceptance,
+    violations: Sequence[Violation],
+    progress: Progress,
+) -> int:
+    """Write the protocol and show it. Returns the exit status."""
+    offer = checked.offer
+    header = offer.stored.header
+    facts = [
+        f"offer of {offer.told.offeror}, root {compute_root(demand.folder / OFFERED)}; rules {header.rules}",
+        f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
+        f"launches {describe_when(open_offer(demand.folder / MEASURED))}",
+    ]
+    page = write_protocol(demand.folder, offer.rules.title, offer.rules, found, facts, violations)
+    for table in (tabulate_acceptance(found), *tabulate_links(found)):
+        print(render_text(table), end="", flush=True)
+    for line in format_violations(violations):
+        progress.note(line)
+    status = find_status(found, violations)
+    rows = plural(len(found.verdicts), "row")
+    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
+    progress.say(f"{describe_status(status)}: of {rows}, {counts or 'none'}; {page}")
+    return status

@@ -1,0 +1,210 @@
+"""The self-test of ``compare``: each MPI is held against itself, one side delayed, and what comes is scored."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare.data import ComparedSide, SharedCase, StoredComparison
+from postprocess.analyses.compare.judge import Decision, JudgedComparison, judge_comparison
+from postprocess.analyses.compare.pairs import collect_pairs
+from postprocess.analyses.selftest import dossier_page
+from postprocess.analyses.selftest.dossier_score import score_dossiers
+from postprocess.analyses.selftest.dossiers import (
+    DossierCase,
+    DossiersHeader,
+    FinishedDossier,
+    PlannedDossier,
+    list_dossiers,
+    locate_dossier,
+    read_dossiers_header,
+    resume_or_begin_dossiers,
+)
+from postprocess.analyses.selftest.injections import IDLE
+from postprocess.base import strict_json
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import duration, plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.plan import list_planned_cases
+from postprocess.model.session import Request
+from postprocess.session.compare.run import (
+    ComparisonDemand,
+    describe_comparison,
+    measure_comparison,
+)
+from postprocess.session.compare.values import find_own_case
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.session.selftest.run import preview_smallest_layout
+
+MARGINS = (0.05, 0.05, 0.05)  #: of every dossier, by class of sizes
+
+
+@dataclass(frozen=True)
+class DossierDemand:
+    """What the user asked for beyond a session's request."""
+
+    directory: Path
+    plants: Sequence[str]
+    times: int  #: dossiers with each plant
+    unchanged: int  #: dossiers with nothing planted
+    seconds: int | None  #: for each dossier
+    seed: int | None = None
+
+
+def run_compare_selftest(
+    work: WorkDirectory, request: Request, demand: DossierDemand, progress: Progress
+) -> int:
+    """Plant delays into comparisons, and score what is called. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    with work.held():
+        context = open_session_context(work, request, progress)
+        selection, planned = preview_smallest_layout(context)
+        if any(each.exact for each in planned):
+            raise UsageError(
+                "simulated time repeats, and a real delay does not show in it: choose a real site"
+            )
+        asked = DossiersHeader(
+            site=request.site,
+            seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
+            times=demand.times,
+            unchanged=demand.unchanged,
+            plants=tuple(demand.plants),
+            seconds=demand.seconds,
+            keys=tuple(case.key for case in list_planned_cases(planned)),
+        )
+        begun = resume_or_begin_dossiers(demand.directory, asked)
+        chosen = replace(context, request=replace(context.request, selection=selection))
+        run_dossiers(chosen, begun, demand.directory)
+    return conclude_compare_selftest(demand.directory, progress, request.json_file)
+
+
+def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path) -> None:
+    """Measure the dossiers that are not done, and say how long the rest will take."""
+    progress = context.progress
+    every = list_dossiers(begun)
+    left = [each for each in every if not is_done(directory, each)]
+    if len(left) < len(every):
+        progress.say(
+            f"going on: {len(every) - len(left)} of {plural(len(every), 'dossier')} are done"
+        )
+    quiet = replace(context, progress=Progress(Console(quiet=True)))
+    begin = time.monotonic()
+    with progress.phase("dossiers"):
+        for number, each in enumerate(left, start=1):
+            progress.now(f"dossier {each.number}: {each.words}")
+            measure_dossier(quiet, begun, directory, each)
+            spent = time.monotonic() - begin
+            told = describe_dossier(read_dossier(directory, each))
+            progress.say(
+                f"dossier {each.number} of {len(every)}: {each.words}: {told} "
+                f"({duration(spent / number * (len(left) - number))} left)"
+            )
+
+
+def is_done(directory: Path, planned: PlannedDossier) -> bool:
+    """Return whether a dossier is whole: its JSON is written last."""
+    return (locate_dossier(directory, planned) / page.JSON).exists()
+
+
+def measure_dossier(
+    context: SessionContext, begun: DossiersHeader, directory: Path, planned: PlannedDossier
+) -> None:
+    """Measure a dossier, or go on with it, and write its pages."""
+    folder, name = locate_dossier(directory, planned), planned.environment
+    demand = ComparisonDemand(
+        old=ComparedSide(name, "", plant=IDLE.name),
+        new=ComparedSide(name, "", plant=planned.order),
+        margins=MARGINS,
+        directory=folder,
+        seconds=begun.seconds,
+        control=True,
+        seed=begun.seed + planned.number,
+    )
+    measure_comparison(context, demand, describe_comparison(context, demand), with_facts=False)
+    page.write_comparison(folder, judge_comparison(data.read_comparison(folder / data.FILE)))
+
+
+def read_dossier(directory: Path, planned: PlannedDossier) -> FinishedDossier:
+    """Read a dossier, and judge its passes again."""
+    stored = data.read_comparison(locate_dossier(directory, planned) / data.FILE)
+    judged = judge_comparison(stored)
+    return FinishedDossier(
+        planned,
+        judged.seconds,
+        judged.looks,
+        judged.decision == Decision.VOID,
+        tuple(describe_cases(stored, judged, planned)),
+        judged.unchanged.verdicts,
+    )
+
+
+def describe_cases(
+    stored: StoredComparison, judged: JudgedComparison, planned: PlannedDossier
+) -> list[DossierCase]:
+    """Describe what a dossier says of each case."""
+    pairs = collect_pairs(stored.passes, stored.header.seed)
+    return [
+        DossierCase(
+            key=each.case.key,
+            routine=each.case.routine,
+            target=is_target(each.case, planned),
+            verdict=str(each.verdict),
+            ratio=each.ratio,
+            scatter=compute_scatter(pairs[each.case.key].differences),
+            margin=each.margin,
+        )
+        for each in judged.cases
+    ]
+
+
+def is_target(case: SharedCase, planned: PlannedDossier) -> bool:
+    """Return whether the plant of a dossier slows a case."""
+    return planned.slows(find_own_case(case, planned.environment))
+
+
+def compute_scatter(differences: Sequence[float]) -> float | None:
+    """Compute the standard deviation of the differences of pairs; None of fewer than two."""
+    return statistics.stdev(differences) if len(differences) > 1 else None
+
+
+def describe_dossier(dossier: FinishedDossier) -> str:
+    """Describe the result of a dossier, in few words."""
+    targets = [each for each in dossier.cases if each.target]
+    others = [each for each in dossier.cases if not each.target]
+    words = ["void: a control without MPI moved"] if dossier.void else []
+    if targets:
+        caught = sum(each.verdict == "slower" for each in targets)
+        words.append(f"{caught} of {len(targets)} caught")
+    accused = sum(each.verdict == "slower" for each in others)
+    words.append(f"{accused} of {len(others)} accused" if accused else "none accused")
+    return ", ".join(words)
+
+
+def conclude_compare_selftest(
+    directory: Path, progress: Progress, json_file: Path | None = None
+) -> int:
+    """Score the dossiers of a folder, show and write the result. Returns the exit status.
+
+    :raises UsageError: if the folder has none
+    """
+    begun = read_dossiers_header(directory)
+    every = list_dossiers(begun)
+    done = [read_dossier(directory, each) for each in every if is_done(directory, each)]
+    scores = score_dossiers(done, len(every))
+    print(dossier_page.format_dossier_scores(scores), end="", flush=True)
+    path = dossier_page.write_dossier_result(directory, begun, done, scores)
+    if json_file:
+        write_summary(json_file, strict_json.read_json(directory / dossier_page.JSON))
+    progress.say(f"{path}; every value: the {data.FILE} of each dossier beside it")
+    return 0 if scores.passed else 1

@@ -1,0 +1,1 @@
+"""Two sides, from launches in pairs or sessions of their own. It may know sessions and shrinkage."""

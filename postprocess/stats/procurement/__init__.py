@@ -1,0 +1,1 @@
+"""Offers and acceptance with stated risks. It may know nothing beside it."""

@@ -1,0 +1,338 @@
+"""Violations and forgeries of an offer: each is found by its code, and an honest offer has none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.check.data import PASSES, RULES, TELL
+from postprocess.analyses.offer.check.offer import check_offer, open_offer
+from postprocess.analyses.offer.check.violations import (
+    Code,
+    Violation,
+    format_violations,
+    is_rejected,
+)
+from postprocess.analyses.offer.rules.rules_data import hash_rules
+from postprocess.base.errors import UsageError
+from tests.support.factories import record
+from tests.support.factories.launch import case
+from tests.support.factories.offer import (
+    OFFICIAL,
+    RULES_TEXT,
+    TOLD_TEXT,
+    add_pass,
+    edit_pass,
+    edit_plan,
+    edit_records,
+    make_offer,
+    session_of,
+)
+from tests.support.faults import Declared, plants
+from tests.support.paths import ROOT
+
+Forge = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_offer(tmp_path_factory.mktemp("honest") / "offer")
+
+
+@pytest.fixture
+def offer(honest: Path, tmp_path: Path) -> Path:
+    """A copy to forge."""
+    return shutil.copytree(honest, tmp_path / "offer")
+
+
+def codes(folder: Path, issued: str = "") -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in check_offer(open_offer(folder), OFFICIAL, issued):
+        found.setdefault(each.code.word, []).append(each.format())
+    return found
+
+
+def test_an_honest_offer_has_no_violation(honest: Path) -> None:
+    assert codes(honest, hash_rules(honest / RULES)) == {}
+
+
+def run(**changes: object) -> Forge:
+    """Changes the run record of the first launch of mpicost."""
+    return lambda folder: edit_records(folder, lambda records: records[0].update(changes))
+
+
+def witness(**changes: object) -> Forge:
+    return lambda folder: edit_records(folder, lambda records: records[0].update(changes), "osu")
+
+
+def text(name: str, old: str, new: str) -> Forge:
+    def forge(folder: Path) -> None:
+        path = folder / name
+        told = path.read_text()
+        assert old in told
+        path.write_text(told.replace(old, new))
+
+    return forge
+
+
+def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
+    """Changes a file of the first pass."""
+    return lambda folder: [change(path) for path in session_of(folder).glob(pattern)]
+
+
+def built(old: str, new: str) -> Forge:
+    """Changes what the first pass tells of the build of OSU."""
+    return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
+
+
+def faster(folder: Path) -> None:
+    """Takes a megabyte from every time of the first launch: the records stay whole."""
+
+    def edit(records: list[dict]) -> None:
+        records[2] = record.case_record("bcast", 1_000_000, scale=1e-7)
+
+    edit_records(folder, edit)
+
+
+def light(folder: Path) -> None:
+    def edit(records: list[dict]) -> None:
+        records[1] = record.case_record("bcast", 8, scale=1e-9)
+
+    edit_records(folder, edit)
+
+
+def on_two_nodes(folder: Path) -> None:
+    """The same values, as if the two processes had a link between them."""
+    faster(folder)
+    for path in list(session_of(folder).rglob("*mpicost.2x2*")):
+        path.rename(path.with_name(path.name.replace("2x2", "2x1")))
+    edit_plan(folder, cases=tuple(case("bcast", size, per_node=1) for size in (8, 1_000_000)))
+    run(**APART)(folder)
+
+
+def overdue(folder: Path) -> None:
+    """Ended by ``timeout`` before the witness wrote its end."""
+    edit_records(folder, lambda records: records.pop(), "osu")
+    raw("raw/osu*.exit", lambda path: path.write_text("124\n"))(folder)
+
+
+def drop_pass(folder: Path) -> None:
+    """Hides a bad pass."""
+    lines = (folder / PASSES).read_text().splitlines(keepends=True)
+    (folder / PASSES).write_text("".join(lines[:2] + lines[3:]))
+    shutil.rmtree(session_of(folder, 2))
+
+
+def repeat_launch(folder: Path) -> None:
+    """Hands in the first pass again as the second."""
+    one, two = session_of(folder, 1), session_of(folder, 2)
+    shutil.rmtree(two)
+    shutil.copytree(one, two)
+
+
+def wrong_data(folder: Path) -> None:
+    edit_records(folder, lambda r: r.__setitem__(slice(None), record.receive_wrong_data(r, 1)))
+    next((session_of(folder) / "raw").glob("*mpicost*.exit")).write_text("1\n")
+
+
+OBJECT = [{"path": "/opt/fast.so", "text": "0123456789abcdef"}]
+BOUND = [{"rank": rank, "host": "n1", "cpus": "0"} for rank in (0, 1)]
+UNBOUND = [{"rank": rank, "host": "n1", "cpus": ""} for rank in (0, 1)]
+NODES = [{"name": name, "ranks": 1} for name in ("n1", "n2")]
+APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
+SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
+OTHER = {"set_env": {"mpich-5_0_2": {"MPIR_CVAR_X": "1"}}}
+SIMULATED = {"partition": "cpu", "nodes": 1, "cores_per_node": 2, "exact": True}
+PATCH = TOLD_TEXT + '[[patch]]\nprogram = "mpicost"\nfile = "a.patch"\ntext = "faster"\n'
+
+FORGERIES: list[tuple[Code, str, Forge]] = [
+    (Code.RULES_OTHER, "fewer launches", text(RULES, "launches = 5", "launches = 3")),
+    (Code.TOLD_MISSING, "no name", text(TELL, '"A"', '" "')),
+    (Code.TOLD_MISSING, "no link", text(TELL, "200.0", "0.0")),
+    (Code.TOLD_DAMAGED, "no number", text(TELL, "200.0", '"fast"')),
+    (Code.CATEGORY_UNKNOWN, "own category", lambda f: edit_pass(f, category="tuned")),
+    (Code.CHANGE_NOT_ALLOWED, "a variable", lambda f: edit_pass(f, **OTHER)),
+    (Code.CHANGE_NOT_ALLOWED, "a flag", run(compiler_flags="-O3 -march=native -std=c11")),
+    (Code.CHANGE_NOT_ALLOWED, "a flag of OSU", built("-O2", "-O2 -ffast-math")),
+    (Code.FLAGS_UNCHECKED, "no flags", built("-O2", "unknown")),
+    (Code.PASS_TAKEN_OUT, "a pass dropped", drop_pass),
+    (Code.SESSION_MISSING, "no files", lambda f: shutil.rmtree(session_of(f))),
+    (Code.SESSION_UNLISTED, "files without a pass", lambda f: (f / "sessions" / "x").mkdir()),
+    (Code.PLAN_DAMAGED, "half a plan", raw("plan/luecke*", lambda p: p.write_text("{"))),
+    (Code.LAUNCH_TWICE, "a pass repeated", repeat_launch),
+    (
+        Code.LAUNCH_CRASHED,
+        "an exit code",
+        raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n")),
+    ),
+    (Code.LAUNCH_CRASHED, "no end", raw("raw/*mpicost*.exit", lambda p: p.unlink())),
+    (Code.LAUNCH_TIMEOUT, "its time was up", overdue),
+    (Code.NOT_FINALISED, "no witness", raw("raw/*.witness.jsonl", lambda p: p.unlink())),
+    (Code.NOT_FINALISED, "no end record", lambda f: edit_records(f, lambda r: r.pop(), "osu")),
+    (
+        Code.LAUNCH_INCORRECT,
+        "a rank lacks",
+        lambda f: edit_records(f, lambda r: r[-1].update(arrived=1), "osu"),
+    ),
+    (
+        Code.LAUNCH_INCORRECT,
+        "a trial",
+        lambda f: edit_records(f, lambda r: r[1]["t_max"].__setitem__(7, 1e-9)),
+    ),
+    (
+        Code.LAUNCH_INCORRECT,
+        "a headline",
+        lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7)),
+    ),
+    (Code.LAUNCH_INCOMPLETE, "a case dropped", lambda f: edit_records(f, lambda r: r.pop(1))),
+    (Code.DATA_WRONG, "wrong data", wrong_data),
+    (Code.RECORDS_FOREIGN, "another token", run(token="f" * 32)),
+    (Code.RECORDS_FOREIGN, "another command", run(command=["mpicost", "--cache=warm"])),
+    (Code.RECORDS_FOREIGN, "another day", run(date_utc="2026-11-20T09:00:00Z")),
+    (Code.MPI_OTHER, "another MPI", run(mpi_library="Open MPI v5.0.11")),
+    (Code.MPI_OTHER, "another release", run(mpi_library="MPICH Version: 5.0.21")),
+    (Code.MPI_OTHER, "another MPI under OSU", witness(mpi_library="Open MPI v5.0.11")),
+    (Code.LAYOUT_OTHER, "a process on each of two nodes", run(**APART)),
+    (Code.MPI_OTHER, "called simulated", lambda f: edit_plan(f, exact=True)),
+    (Code.MPI_OTHER, "a machine called simulated", lambda f: edit_pass(f, machine=SIMULATED)),
+    (Code.CACHE_OTHER, "other caches", text(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
+    (Code.BINDING_SHARED, "two ranks on a core", run(ranks=BOUND)),
+    (Code.BINDING_UNKNOWN, "unbound", run(ranks=UNBOUND)),
+    (Code.INTERPOSED, "a library in front", run(interposed=OBJECT)),
+    (Code.INTERPOSED, "a library in front of OSU", witness(interposed=OBJECT)),
+    (Code.RANKS_DIFFER, "on one rank", run(interposed_elsewhere={"rank": 1, "interposed": OBJECT})),
+    (Code.DELAYED, "the delay library", run(environment={"PLUMBLINE_DELAY_PLANTED": "1"})),
+    (Code.SOURCE_OTHER, "another source", run(source_hash="f" * 16)),
+    (Code.SOURCE_OTHER, "another OSU", built("official", "mirror")),
+    (Code.BUILD_UNKNOWN, "no build", raw("programs/*/osu.json", lambda p: p.unlink())),
+    (Code.BUILD_UNKNOWN, "no lock", built("cmake", "osu@7.4/abc")),
+    (Code.PATCH_MISSING, "a patch named", lambda f: (f / TELL).write_text(PATCH)),
+    (Code.FEW_ITERATIONS, "fewer trials", text(RULES, "mpicost = 51", "mpicost = 99")),
+    (Code.FEW_LAUNCHES, "more are asked for", text(RULES, "launches = 5", "launches = 6")),
+    (
+        Code.ROW_MISSING,
+        "a size more",
+        text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]"),
+    ),
+    (
+        Code.ROW_MISSING,
+        "a machine too small",
+        text(
+            RULES,
+            'nodes = "one"\nper_node = "two"\nlimit',
+            'nodes = "two"\nper_node = "two"\nlimit',
+        ),
+    ),
+    (
+        Code.LAYOUT_NOT_ASKED,
+        "a larger machine",
+        lambda f: [
+            edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1})
+            for n in range(1, 6)
+        ],
+    ),
+    (Code.FAMILY_MISSING, "another family", text(RULES, '["mpich"]', '["openmpi"]')),
+    (Code.FACTS_MISSING, "no kernel", run(kernel="")),
+    (
+        Code.FACTS_MISSING,
+        "no word on objects",
+        lambda f: edit_records(f, lambda r: (r[0].pop("interposed"), r[0].update(schema=1))),
+    ),
+    (Code.MACHINE_DIFFERS, "another processor", run(cpu_model="a faster one")),
+    (Code.CLOCK_COARSE, "steps of 4 ms", run(timer=SLOW_TIMER)),
+    (Code.MACHINE_BUSY, "a busy machine", lambda f: edit_pass(f, others=0.5)),
+    (
+        Code.CLOCK_BACKWARDS,
+        "time goes back",
+        lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z"),
+    ),
+    (Code.FASTER_THAN_LIGHT, "faster than light", light),
+    (Code.FASTER_THAN_WIRE, "faster than its links", on_two_nodes),
+    (Code.FASTER_THAN_MEMORY, "faster than memory", faster),
+]
+
+
+@pytest.mark.parametrize(("code", "what", "forge"), FORGERIES, ids=[each[1] for each in FORGERIES])
+def test_a_forgery_is_found_by_its_code(offer: Path, code: Code, what: str, forge: Forge) -> None:
+    forge(offer)
+    found = codes(offer)
+    assert code.word in found, found
+
+
+def test_every_code_has_a_forgery_and_is_documented() -> None:
+    """Codes of the form, the seal and the protocol have their tests beside those of what they are about."""
+    forged = {code for code, _, _ in FORGERIES}
+    elsewhere = {Code.RULES_OLDER, *list(Code)[list(Code).index(Code.FORM_MISSING) :]}
+    assert forged | elsewhere == set(Code) and len(forged) >= 30
+    told = (ROOT / "docs" / "procurement.md").read_text()
+    assert not [code.word for code in Code if f"`{code.word}`" not in told]
+
+
+def test_one_fault_of_many_launches_is_one_line() -> None:
+    found = [Violation(Code.SOURCE_OTHER, f"launch {number}", "mine") for number in (1, 2, 3)]
+    found.insert(1, Violation(Code.SOURCE_OTHER, "launch 4", "yours"))
+    found += [Violation(Code.ROW_MISSING, f"row {number}", "no launch") for number in (1, 2)]
+    assert [line.partition(";")[0] for line in format_violations(found)] == [
+        "source-other: launch 1 and 2 more: mine",
+        "source-other: launch 4: yours",
+        "row-missing: row 1: no launch",
+        "row-missing: row 2: no launch",
+    ]
+
+
+def test_older_rules_are_told_from_the_buyers(offer: Path, tmp_path: Path) -> None:
+    newer = tmp_path / "newer.toml"
+    newer.write_text(RULES_TEXT + "# a word more\n")
+    assert "rules-older" in codes(offer, hash_rules(newer))
+
+
+def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
+    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
+        folder = make_offer(tmp_path / category, told=PATCH, category=category)
+        (folder / "patches").mkdir()
+        (folder / "patches" / "a.patch").write_text("+ faster")
+        run(source_hash="f" * 16)(folder)
+        assert set(codes(folder)) == wanted
+
+
+def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
+    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
+        folder = make_offer(tmp_path / category, category=category)
+        for number in (1, 2):
+            change = {"compiler_flags": "-Ofast -std=c11"}
+            edit_records(folder, lambda records, new=change: records[0].update(new), number=number)
+        found = codes(folder)
+        assert set(found) == wanted
+        assert all(len(told) == 1 for told in found.values())  # once for each build
+
+
+def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None:
+    raw("raw/*mpicost*.exit", lambda path: path.write_text("139\n"))(offer)
+    found = check_offer(open_offer(offer), OFFICIAL)
+    assert {each.code.word for each in found} == {"launch-crashed", "few-launches"}
+    add_pass(offer, 6, 1.0)
+    assert not is_rejected(check_offer(open_offer(offer), OFFICIAL))
+
+
+def test_values_are_those_of_the_records(offer: Path) -> None:
+    rows = open_offer(offer).rows
+    assert [(row.key.case, row.key.bytes, row.unit, len(row.values)) for row in rows] == [
+        ("broadcast", 8, "s", 5),
+        ("broadcast", 1_000_000, "s", 5),
+        ("allreduce", 8, "s", 5),
+    ]
+    first = next((session_of(offer) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
+    assert rows[0].values[0] == pytest.approx(json.loads(first)["headline"])
+
+
+@plants("files", "a line without its number", "passes of an offer", "", 2,
+        "passes.jsonl: number: is missing")  # fmt: skip
+def test_a_damaged_list_of_passes_is_an_error_of_one_line(offer: Path, declared: Declared) -> None:
+    with (offer / PASSES).open("a") as file:
+        file.write("{}\n")
+    with declared.raises(UsageError, match=r"passes\.jsonl: number: is missing"):
+        open_offer(offer)

@@ -1,0 +1,248 @@
+"""The form: written, filled by a spreadsheet library, read back; what is altered or impossible is named."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.form.commitments import read_commitments
+from postprocess.analyses.offer.form.rows import COLUMNS, build_form, round_to_worse, show, take
+from postprocess.analyses.offer.form.spreadsheet import (
+    CSV,
+    HEAD,
+    MOST_BYTES,
+    MOST_ROWS,
+    XLSX,
+    read_form,
+)
+from postprocess.base.errors import UsageError
+from postprocess.main import main
+from tests.support.factories.offer import RULES_TEXT, make_offer
+from tests.support.faults import Declared, plants
+
+openpyxl = pytest.importorskip("openpyxl", reason="openpyxl: ./plumbline test brings it")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_offer(tmp_path_factory.mktemp("form") / "offer")
+    assert sheet(folder) == 0
+    return folder
+
+
+@pytest.fixture
+def offer(written: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(written, tmp_path / "offer")
+
+
+def sheet(folder: Path, *words: str) -> int:
+    return main(str(folder), str(folder / "home"), ["offer", "sheet", str(folder), *words])
+
+
+def fill(folder: Path, **cells: object) -> Path:
+    """Type into the spreadsheet: a cell by its column and line, as ``committed4``; saved as a user would."""
+    book = openpyxl.load_workbook(folder / XLSX)
+    for name, value in cells.items():
+        column = COLUMNS.index(name.rstrip("0123456789").replace("_", " ")) + 1
+        line = int(name.lstrip("abcdefghijklmnopqrstuvwxyz_"))
+        book["offer"].cell(line, column).value = value
+    book.save(folder / XLSX)
+    return folder / XLSX
+
+
+def type_csv(folder: Path, model: str) -> None:
+    """Type a commitment and a model into each row of the form as CSV."""
+    lines = list(csv.reader((folder / CSV).open()))
+    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
+        line[COLUMNS.index("committed")] = value
+        line[COLUMNS.index("model")] = model
+    with (folder / CSV).open("w") as file:
+        csv.writer(file).writerows(lines)
+
+
+ALL = {"committed4": 1.3, "committed5": 130.0, "committed6": 45.0}
+
+
+def test_what_is_proposed_is_a_tolerance_limit_with_its_risk_in_words(written: Path) -> None:
+    row = build_form(open_offer(written))[0]
+    logs = [math.log(value) for value in row.measured.values]
+    mean, spread = sum(logs) / 5, row.spread or 0
+    assert row.proposed == pytest.approx(math.exp(mean + 5.741 * spread), rel=1e-4)
+    assert row.risk.startswith(
+        "with 95% confidence 99% of later launches are no slower (mean and 5.74"
+    )
+    assert "differences between days are not in it" in row.risk
+    assert row.reference == pytest.approx(2e-6)
+
+
+def test_launches_that_differ_much_give_no_proposal(tmp_path: Path) -> None:
+    row = build_form(open_offer(make_offer(tmp_path / "offer", [1.0, 3.0, 1.0, 9.0, 1.0])))[0]
+    assert row.proposed is None and row.risk.startswith("launches differ too much for a proposal")
+
+
+def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
+    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    assert "3 commitments: no violation" in capsys.readouterr().out
+    kept = [each.committed for each in read_commitments(offer).rows]
+    assert kept == [pytest.approx(1.3e-6), pytest.approx(1.3e-4), pytest.approx(4.5e-5)]
+    assert sheet(offer) == 0  # a form written anew keeps what was typed
+    again = openpyxl.load_workbook(offer / XLSX)["offer"]
+    assert again.cell(4, COLUMNS.index("committed") + 1).value == 1.3
+
+
+@pytest.mark.parametrize("rate", [False, True], ids=["time", "rate"])
+def test_a_proposal_is_no_better_for_being_rounded(rate: bool) -> None:
+    unit = "MB/s" if rate else "s"
+    for value in (1.00000499e-6, 9.9999951e-6, 8.1600049e-6, 0.123456499):
+        shown = take(show(round_to_worse(value, unit), unit), unit)
+        assert (shown <= value) if rate else (shown >= value)
+        assert shown == pytest.approx(value, rel=1.1e-5)
+
+
+def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:
+    page = openpyxl.load_workbook(offer / XLSX)["offer"]
+    assert page.protection.sheet
+    open_cells = {
+        page.cell(HEAD, cell.column).value
+        for line in page.iter_rows(min_row=HEAD + 1)
+        for cell in line
+        if not cell.protection.locked
+    }
+    assert open_cells == {"committed", "projected", "model"}
+
+
+@pytest.mark.parametrize(
+    "above", [[], [["a title", ""], ["rules 0123", ""]]], ids=["ours", "saved"]
+)
+def test_csv_is_read_back_too(offer: Path, above: list[list[str]]) -> None:
+    """Ours, and the spreadsheet saved as CSV, which keeps the lines above its heads."""
+    lines = list(csv.reader((offer / CSV).open()))
+    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
+        line[COLUMNS.index("committed")] = value
+    with (offer / CSV).open("w") as file:
+        csv.writer(file).writerows([*above, *lines])
+    assert sheet(offer, "--read", str(offer / CSV)) == 0
+    assert read_commitments(offer).rows[2].committed == pytest.approx(4.5e-5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "code", "said"),
+    [
+        ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB: nothing is committed"),
+        ({**ALL, "committed4": "soon"}, "commitment-impossible", "committed: 'soon' is no value"),
+        ({**ALL, "committed4": -1}, "commitment-impossible", "-1 is no value"),
+        ({**ALL, "committed4": 0.001}, "commitment-impossible", "faster than light"),
+        ({**ALL, "committed5": 0.5}, "commitment-impossible", "faster than memory"),
+        ({**ALL, "committed5": 2e6}, "commitment-beyond-limit", "the limit is 1000000 us"),
+        ({**ALL, "committed4": 0.3}, "projection-without-model", "better than every launch"),
+        ({**ALL, "projected4": 0.9}, "projection-without-model", "projected, and no model"),
+        ({**ALL, "projected4": "=K4*0.8"}, "commitment-impossible", "not computed"),
+        ({**ALL, "measured4": 0.5}, "form-altered", "measured is 0.5, and was"),
+        ({**ALL, "launches6": 50}, "form-altered", "launches is 50, and was 5"),
+        ({**ALL, "row4": "mine"}, "form-altered", "mine: is no row, or twice"),
+    ],
+)
+def test_a_cell_that_is_untouched_altered_or_impossible_is_named(
+    offer: Path, capsys, cells: dict, code: str, said: str
+) -> None:
+    assert sheet(offer, "--read", str(fill(offer, **cells))) == 1
+    told = capsys.readouterr().err
+    assert f"plumbline: {code}" in told and said in told
+
+
+def test_a_projection_with_its_model_is_taken(offer: Path) -> None:
+    cells = {**ALL, "committed4": 0.3, "projected4": 0.3, "model4": "LogGP with the new adapter"}
+    assert sheet(offer, "--read", str(fill(offer, **cells))) == 0
+    assert read_commitments(offer).rows[0].projected == pytest.approx(3e-7)
+
+
+def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: Path) -> None:
+    type_csv(offer, "LogGP\x0b of \ufffe")
+    assert sheet(offer, "--read", str(offer / CSV)) == 0
+    assert read_commitments(offer).rows[0].model == r"LogGP\x0b of \ufffe"
+
+
+def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "x.xlsx").write_text("no archive")
+    assert sheet(offer, "--read", str(tmp_path / "x.xlsx")) == 2
+    assert "is no form; write it anew" in capsys.readouterr().err
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    assert sheet(offer, "--read", str(tmp_path / "x.csv")) == 2
+    assert "column 1 is 'a', not 'row'" in capsys.readouterr().err
+
+
+def bomb(path: Path) -> None:
+    """A hundred megabytes of blanks behind the sheet, of a hundred kilobytes; it can be read."""
+    with zipfile.ZipFile(path) as packed:
+        members = {name: packed.read(name) for name in packed.namelist()}
+    members["xl/worksheets/sheet1.xml"] += b" " * MOST_BYTES
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        for name, data in members.items():
+            packed.writestr(name, data)
+
+
+def put_cells(*places: str) -> Callable[[Path], None]:
+    def put(path: Path) -> None:
+        book = openpyxl.load_workbook(path)
+        for place in places:
+            book["offer"][place] = 1
+        book.save(path)
+
+    return put
+
+
+@plants("files", "a spreadsheet of a hundred megabytes, unpacked, or of a million rows",
+        "the form of an offer", "", 2, "is no form; write it anew")  # fmt: skip
+@pytest.mark.parametrize("damage", [bomb, put_cells(f"A{MOST_ROWS + 1}")])
+def test_a_spreadsheet_larger_than_any_form_is_not_read(
+    offer: Path, tmp_path: Path, damage, declared: Declared
+) -> None:
+    path = shutil.copy(offer / XLSX, tmp_path / "x.xlsx")
+    damage(path)
+    with declared.raises(UsageError):
+        read_form(path)
+
+
+def test_a_far_cell_makes_no_row_as_wide(offer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand rows of 16384 columns are more than any memory."""
+    rows = read_form(offer / XLSX)
+    put_cells("XFD4", "A200")(offer / XLSX)
+    kind, made = openpyxl.worksheet.worksheet.Worksheet, []
+    make = kind._get_cell
+    monkeypatch.setattr(kind, "_get_cell", lambda *place: made.append(place) or make(*place))
+    assert read_form(offer / XLSX)[: len(rows)] == rows
+    assert len(made) < 200 * 2 * len(COLUMNS)
+
+
+def test_a_text_runs_nothing_in_the_spreadsheet_and_is_read_back(tmp_path: Path) -> None:
+    folder = make_offer(tmp_path / "offer", rules=RULES_TEXT.replace('"a sample"', '"=cmd()"'))
+    assert sheet(folder) == 0
+    type_csv(folder, "=B4*2")
+    assert sheet(folder, "--read", str(folder / CSV)) == 0
+    before = read_commitments(folder)
+    book = openpyxl.load_workbook(folder / XLSX)
+    assert not [cell for row in book["offer"] for cell in row if cell.data_type == "f"]
+    assert sheet(folder, "--read", str(folder / XLSX)) == 0
+    assert read_commitments(folder) == before
+
+
+@pytest.mark.parametrize("cell", ["1e-320", "1e308", "9" * 400, "nan", "inf"])
+def test_a_number_that_no_machine_has_replaces_no_commitment(offer: Path, cell: str, capsys):
+    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    before = (offer / "commitments.json").read_bytes()
+    assert sheet(offer, "--read", str(fill(offer, **{**ALL, "committed4": cell}))) == 1
+    assert "is no value" in capsys.readouterr().err
+    assert (offer / "commitments.json").read_bytes() == before
+
+
+def test_cells_behind_the_last_column_do_not_matter(offer: Path, tmp_path: Path) -> None:
+    lines = (offer / "offer.csv").read_text().splitlines()
+    (tmp_path / "x.csv").write_text("".join(f"{line},,mine\n" for line in lines))
+    assert len(read_form(tmp_path / "x.csv")) == len(lines) - 1

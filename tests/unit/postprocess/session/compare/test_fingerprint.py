@@ -1,0 +1,106 @@
+"""The launches of the fingerprint are of ping-pong alone, in turn, and take no time from the pairs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.analyses.compare import data
+from postprocess.analyses.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues
+from postprocess.analyses.compare.fingerprint import SIZES, FingerprintLaunch
+from postprocess.base.errors import UsageError
+from postprocess.model.session import Selection
+from postprocess.session.compare import fingerprint
+from postprocess.session.compare.bench import ComparisonBench
+from postprocess.session.compare.fingerprint import (
+    has_time_beside_pairs,
+    read_fingerprint_launches,
+    select_pingpong,
+    take_fingerprints,
+)
+from tests.unit.postprocess.session.compare.test_run import HEADER
+
+
+@pytest.fixture
+def bench(tmp_path: Path, progress) -> ComparisonBench:
+    """A trial run took 10 s a pair; six pairs are planned."""
+    path = tmp_path / data.FILE
+    header = replace(HEADER, seconds=100)
+    data.write_header(path, header)
+    for position, side in enumerate((OLD, NEW)):
+        launch = LaunchValues(
+            "l", {}, {"cpu/mpicost/bcast/warm-barrier/2x2/8": CaseValue(1e-6, "s")}
+        )
+        data.append_pass(path, ComparisonPass(0, position, side, "s", 5.0, (launch,)))
+    data.append_plan(path, (6,))
+    return ComparisonBench(SimpleNamespace(progress=progress), header, path)  # type: ignore[arg-type]
+
+
+def append(bench: ComparisonBench, number: int, side: str, seconds: float) -> None:
+    told = FingerprintLaunch(side, number, "cpu", "2x2", "s", seconds, SIZES, (1e-6,) * len(SIZES))
+    data.append_fingerprint(bench.path, told)
+
+
+def test_pingpong_of_two_processes_is_measured_whatever_else_is_chosen() -> None:
+    asked = Selection(
+        Path("s"), choice={"routines": ["bcast"], "partitions": ["a"], "cache": "evict"}
+    )
+    choice = select_pingpong(asked).choice
+    assert choice["routines"] == ["pingpong"] and choice["processes"] == [2]
+    assert (choice["partitions"], choice["cache"], choice["programs"]) == (
+        ["a"],
+        "warm",
+        ["mpicost"],
+    )
+    assert 0 in choice["sizes"] and 8192 in choice["sizes"]
+
+
+def test_both_sides_begin_in_turn_and_what_is_done_is_not_done_again(bench, monkeypatch) -> None:
+    taken: list[tuple[int, str]] = []
+
+    def take(bench: ComparisonBench, number: int, name: str) -> None:
+        taken.append((number, name))
+        append(bench, number, name, 1.0)
+
+    monkeypatch.setattr(fingerprint, "take_fingerprint", take)
+    append(bench, 0, OLD, 1.0)
+    take_fingerprints(bench)
+    assert taken == [(0, NEW), (1, NEW), (1, OLD), (2, OLD), (2, NEW)]
+
+
+def test_the_pairs_keep_their_time(bench: ComparisonBench) -> None:
+    assert has_time_beside_pairs(bench)  # 100 - 10 - 60 are left
+    append(bench, 0, OLD, 16.0)
+    assert not has_time_beside_pairs(bench)  # 14 are left, and the last one took 16
+
+
+def test_what_fails_is_noted_and_stops_nothing(bench, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise UsageError("ping-pong has no value: crashed")
+
+    monkeypatch.setattr(fingerprint, "take_fingerprint", fail)
+    take_fingerprints(bench)
+    assert any("ping-pong has no value" in each for each in bench.context.progress.notes)
+
+
+def test_values_are_read_by_place() -> None:
+    keys = [
+        f"cpu/mpicost/pingpong@1/warm-barrier/{layout}/{n}"
+        for layout in ("2x1", "2x2")
+        for n in (8, 0)
+    ]
+    found = [
+        LaunchValues(layout, {}, {k: CaseValue(1e-6, "s") for k in keys if f"/{layout}/" in k})
+        for layout in ("2x1", "2x2")
+    ]
+    read = read_fingerprint_launches(OLD, 1, "s", 9.0, found)
+    assert [(each.layout, each.sizes, each.seconds) for each in read] == [
+        ("2x1", (0, 8), 9.0),
+        ("2x2", (0, 8), 0.0),
+    ]
+    failed = LaunchValues("l", {}, {keys[0]: CaseValue(None, "s", "crashed", "signal 11")})
+    with pytest.raises(UsageError, match="ping-pong has no value: signal 11"):
+        read_fingerprint_launches(OLD, 0, "s", 9.0, [failed])

@@ -1,0 +1,190 @@
+"""How a session ends."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.session import Session
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.results import store
+from postprocess.results import summary as summaries
+from postprocess.results.rows import build_rows
+from postprocess.results.summary import SessionSummary, summarise_session
+from postprocess.session.lifecycle import finish
+from spack_envs.layout import SpackLayout
+from tests.support.factories.launch import CASES, case, finished, planned
+
+FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("causes", "faults", "status"),
+    [((), [], 0), (("cpu: everything 7% slower",), [], 1), ((), ["note on waivers"], 1)],
+)
+def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_case_passes(
+    monkeypatch: pytest.MonkeyPatch, causes: tuple[str, ...], faults: list[str], status: int
+):
+    told: list[tuple[int, tuple[str, ...]]] = []
+    monkeypatch.setattr(
+        finish, "build_session_summary", lambda *given: told.append((given[4], given[5]))
+    )
+    monkeypatch.setattr(finish, "is_main_session", lambda *_: False)
+    monkeypatch.setattr(finish, "write_files", lambda *given: (given[3], None))
+    monkeypatch.setattr(finish, "end_session", lambda *_: told[0][0])
+    nothing = SimpleNamespace(
+        progress=SimpleNamespace(phase=lambda _: nullcontext(), faults=faults),
+        work=SimpleNamespace(store=Path("store")),
+    )
+    session = SimpleNamespace(strict=False)
+    assert finish.finish_session(nothing, session, [], [FINE], causes) == status
+    assert told == [(status, causes)]
+
+
+def summary_of(results: list[CaseResult], **more) -> SessionSummary:
+    """The summary of a session on this machine that ended well."""
+    session = SimpleNamespace(
+        name="s", mode="run", site="local", started_utc="", command=[], strict=False
+    )
+    told = {"exit_status": 0, "notes": [], "phases": {}} | more
+    return summarise_session(session, "cmake", (), (), results, **told)
+
+
+@dataclass
+class Place:
+    """What a session is finished in."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.progress = Progress(Console(file=io.StringIO()), traces=self.root / "faults")
+        self.work = WorkDirectory(self.root, self.root)
+        self.prepared = SimpleNamespace(inventory=None, built_with="cmake")
+        self.session = Session(self.work.new_session(), "run", "local", [], False)
+
+    def write(self, launches: list[FinishedLaunch], results: list[CaseResult]) -> SessionSummary:
+        return finish.write_files(self, self.session, launches, summary_of(results))[0]
+
+    def written(self) -> dict[str, Any]:
+        return json.loads((self.session.directory / "summary.json").read_text())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def cases_of(environment: str) -> tuple[Case, ...]:
+    return tuple(replace(each, environment=environment) for each in CASES)
+
+
+def broken(*_, **__):
+    raise OverflowError("math range error")
+
+
+def judged(*launches: FinishedLaunch) -> list[CaseResult]:
+    return [
+        CaseResult(each, Verdict.PASS, value=1e-5, rerun="again")
+        for launch in launches
+        for each in launch.launch.cases
+    ]
+
+
+def test_a_fault_in_storing_leaves_the_summary_which_tells_it(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "store_trials", broken)
+    monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
+    launch = finished(place.root)
+    assert place.write([launch], judged(launch)).exit_status == place.written()["exit_status"] == 1
+    assert place.written()["notes"][0].startswith("store: OverflowError: math range error")
+
+
+def test_a_table_that_cannot_be_shown_ends_the_session_all_the_same(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "print_verdict_table", broken)
+    monkeypatch.setattr(finish, "write_files", lambda *told: (told[3], None))
+    monkeypatch.setattr(finish, "publish_summary", lambda *_: None)
+    place.request = SimpleNamespace(mode="run")
+    assert finish.finish_session(place, place.session, [], [FINE]) == 1
+
+
+def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "build_report", broken)
+    launch = finished(place.root)
+    summary = place.write([launch], judged(launch))
+    assert store.read_sessions(place.work.store, [place.session.name]).height
+    assert place.written()["exit_status"] == summary.exit_status == 1
+    (note,) = place.written()["notes"]
+    assert note.startswith("report (./plumbline report tries again): OverflowError: math range")
+    (trace,) = (place.root / "faults").iterdir()
+    assert str(trace) in note and "in broken" in trace.read_text()
+
+
+def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
+    bad, good = (
+        finished(place.root, environment=name, cases=cases_of(name)) for name in ("bad", "good")
+    )
+
+    def build_all_but_bad(name, begun, launches, *told):
+        return broken() if bad in launches else build_rows(name, begun, launches, *told)
+
+    monkeypatch.setattr(finish, "build_rows", build_all_but_bad)
+    summary = place.write([bad, good], judged(bad, good))
+    verdicts = {(each.case.environment, str(each.verdict)) for each in summary.results}
+    assert verdicts == {("bad", "incorrect"), ("good", "pass")}
+    assert place.written()["exit_status"] == 1
+    kept = store.read_sessions(place.work.store, [place.session.name])
+    assert set(kept["environment"]) == {"good"}
+    reasons = {each.reason for each in summary.results if each.case.environment == "bad"}
+    assert all(each.startswith("cannot be judged: ") for each in reasons)
+
+
+def test_a_summary_that_cannot_tell_of_launches_has_every_case(monkeypatch, place: Place):
+    launch = finished(place.root)
+    monkeypatch.setattr(summaries, "programs", lambda launches: broken() if launches else [])
+    monkeypatch.setattr(summaries, "environments", lambda *_: [])
+    told = finish.build_session_summary(place, place.session, [launch], judged(launch), 0)
+    assert (told.exit_status, told.launches) == (1, ())
+    assert len(told.results) == len(launch.launch.cases)
+    assert told.notes[0].startswith("summary of the launches: OverflowError")
+
+
+def test_an_analysis_that_fails_leaves_every_measured_case_incorrect(monkeypatch, tmp_path: Path):
+    kept: list[CaseResult] = []
+    monkeypatch.setattr(finish, "finish_session", lambda *given: kept.extend(given[3]) or 1)
+    context = SimpleNamespace(request=SimpleNamespace(command=["./plumbline", "links"]))
+    some = [finished(tmp_path)]
+    assert finish.finish_unanalysed(context, SimpleNamespace(), some, ZeroDivisionError("x")) == 1
+    assert {(each.verdict, each.rerun) for each in kept} == {
+        (Verdict.INCORRECT, "./plumbline links")
+    }
+    assert {each.reason for each in kept} == {
+        "cannot be judged: ZeroDivisionError: x; its trials are kept"
+    }
+
+
+def test_solutions_of_every_environment_are_kept_with_the_session(tmp_path: Path):
+    """Of one that Spack did not build there is none."""
+    work, session = SimpleNamespace(root=tmp_path), SimpleNamespace(directory=tmp_path / "session")
+    for name in ("mpich-1", "openmpi-1"):
+        lock = SpackLayout(tmp_path).environment(name) / "spack.lock"
+        lock.parent.mkdir(parents=True)
+        lock.write_text(f"solution of {name}")
+    finished = [
+        SimpleNamespace(launch=planned(environment=name))
+        for name in ("mpich-1", "by-cmake", "openmpi-1", "mpich-1")
+    ]
+    finish.keep_spack_locks(work, session, finished)
+    kept = {path.name: path.read_text() for path in (tmp_path / "session" / "spack").iterdir()}
+    assert kept == {f"{name}.lock": f"solution of {name}" for name in ("mpich-1", "openmpi-1")}

@@ -1,0 +1,455 @@
+"""One pass of a calibration: which launches of the ledger it looks at, and what it says went wrong."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger, update
+from postprocess.calibration.rounds import LaunchTarget
+from postprocess.calibration.schedule import PassResult
+from postprocess.main import build_parser
+from postprocess.model.plan import list_places
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references import provenance, reference_file
+from postprocess.references.catalog import load_catalog
+from postprocess.session.nightly import calibrate as calibration_pass
+from postprocess.session.nightly.calibrate import (
+    calibrate_unknown,
+    estimate_one_pass,
+    find_unhealthy_parts,
+    plan_for_seconds,
+    read_comparable_launches,
+    read_known_costs,
+)
+from postprocess.stats.planning.trial_allocation import LaunchCost
+from tests.support.factories.budget import ELAPSED, SECONDS, entry, write_session_directory
+from tests.support.factories.budget import PLACE as JOB_PLACE
+from tests.support.factories.launch import CASES, PLACE, case, planned
+from tests.support.factories.ledger import launch
+from tests.support.faults import Declared, plants
+
+
+def test_a_case_that_is_skipped_is_no_fault():
+    some = [CaseResult(each, Verdict.PASS, "") for each in CASES]
+    skipped = CaseResult(case("alltoall", 8), Verdict.SKIPPED, "too large")
+    assert find_unhealthy_parts([*some, skipped]) == set()
+    crashed = CaseResult(case("scatter", 8), Verdict.CRASHED, "ended")
+    assert find_unhealthy_parts([*some, crashed]) == {("local:cpu", "mpich-5_0_2", "mpicost")}
+
+
+@pytest.mark.parametrize(
+    ("options", "sessions"),
+    [
+        ({}, ["a"]),
+        ({"oversubscribe": True}, ["b"]),
+        ({"set_env": {"mpich-5_0_2": {"A": "1"}}}, ["c"]),
+        ({"set_env": {"another": {"A": "1"}}}, ["a"]),
+        ({"oversubscribe": True, "set_env": {"mpich-5_0_2": {"A": "1"}}}, []),
+        ({"shell": {"UCX_TLS": "tcp"}}, ["d", "e"]),
+        ({"shell": {"UCX_TLS": "rc"}}, ["e"]),
+    ],
+    ids=str,
+)
+def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, sessions):
+    told = {"a": {}, "b": {"oversubscribe": True}, "c": {"set_env": {"A": "1"}}}
+    told["d"] = {"shell": {"UCX_TLS": "tcp"}}
+    for name, by_hand in told.items():
+        ledger.append_launches(tmp_path, name, [launch(session=name, by_hand=by_hand)])
+    if "shell" in options:  # which simulated time does not know
+        ledger.append_launches(tmp_path, "e", [launch(session="e", exact=True)])
+    found = read_comparable_launches(tmp_path, Selection(Path("site.py"), **options))
+    assert [each.session for each in found] == sessions
+
+
+# What a night calibrates by itself.
+
+OVERSUBSCRIBED = {"oversubscribe": True}
+SHELL = {"UCX_TLS": "tcp"}
+
+
+class Night:
+    """A work directory whose references were made under some options, and the launches of a night."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]) -> None:
+        self.notes: list[str] = []
+        self.measured: list[set] = []
+        self.work = SimpleNamespace(root=root, provisional=root / "references")
+        self.roots = [root / "reviewed", self.work.provisional]
+        self.path = reference_file.locate_references(self.work.provisional, *PLACE)
+        self.made(self.work.provisional, old)
+        monkeypatch.setattr(calibration_pass, "run_calibration_pass", self.calibrate)
+
+    def made(self, root: Path, by_hand: dict[str, Any]) -> None:
+        """References of five launches that took two seconds."""
+        update.update_references(root, [launch(2.0, day, by_hand=by_hand) for day in range(1, 6)])
+
+    def calibrate(self, _, root: Path, only: set, selection: Selection) -> PassResult:
+        """A calibration whose launches take a second."""
+        self.measured.append(only)
+        chosen = selection.set_env, selection.oversubscribe
+        by_hand = ledger.CalibrationHeader("", *chosen, shell=selection.shell).by_hand(PLACE[2])
+        days = range(11, 11 + selection.launches)
+        new = [launch(1.0, day, by_hand=by_hand) for day in days]
+        update.update_references(root, new, only, True)
+        return PassResult(new)
+
+    def begin(self, **options: Any) -> set[float]:
+        """Calibrate what is unknown before a night with these options; the references that it has then."""
+        progress = SimpleNamespace(note=self.notes.append)
+        request = SimpleNamespace(selection=Selection(Path("site.py"), **options))
+        context = SimpleNamespace(
+            work=self.work,
+            reference_roots=self.roots,
+            progress=progress,
+            request=request,
+            prepared=SimpleNamespace(inventory=True),
+        )
+        plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
+        catalog, _ = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
+        return {catalog.reference(each).center for each in CASES}
+
+    @property
+    def options(self) -> list[Any]:
+        """What the file of the work directory tells of options, by calibration."""
+        told = json.loads(provenance.locate_provenance(self.path).read_text())["programs"][
+            "mpicost"
+        ]
+        return [each.get("options") for each in provenance.list_calibrations(told)]
+
+
+@pytest.mark.parametrize(
+    "old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}, {"shell": SHELL}], ids=str
+)
+def test_references_made_with_options_by_hand_are_measured_again_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    """Else nothing would ever be comparable with them again."""
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.options == [old]
+    assert night.begin() == {1.0}
+    assert night.options == [None]
+    assert (
+        "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with"
+        in night.notes[0]
+    )
+    assert night.begin() == {1.0}
+    assert night.measured == [set(CASES)]
+
+
+def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
+    assert night.begin() == {2.0}
+    assert night.measured == []
+    (note,) = night.notes
+    assert note.startswith(
+        "machine is 40% busy with other processes: cases without a reference are not"
+    )
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.0)
+    assert night.begin() == {1.0}
+
+
+def test_a_night_that_knows_all_does_not_look_for_other_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {})
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", pytest.fail)
+    assert night.begin() == {2.0}
+
+
+@pytest.mark.parametrize(
+    ("busy", "exact", "inventory", "beside", "refused"),
+    [
+        (0.4, False, True, False, True),
+        (0.0, False, True, False, False),
+        (0.4, True, True, False, False),  # simulated time
+        (0.4, False, None, False, False),  # launches run elsewhere
+        (0.4, False, True, True, False),
+    ],
+)
+def test_a_calibration_beside_other_work_is_refused(
+    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
+):
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
+    context: Any = SimpleNamespace(
+        request=SimpleNamespace(beside_others=beside),
+        prepared=SimpleNamespace(inventory=inventory),
+        progress=None,
+    )
+    asked = partial(calibration_pass.refuse_busy_machine, context, [planned(exact=exact)])
+    if not refused:
+        asked()
+        return
+    with pytest.raises(UsageError, match=r"machine is 40% busy .*; calibrate on .* --beside"):
+        asked()
+
+
+@plants("speed", "another program, as a load of 40 %", "the machine of a calibration", "", 2,
+        "machine is 40% busy …; calibrate on … --beside")  # fmt: skip
+def test_a_calibration_looks_for_other_work_before_it_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
+):
+    request: Any = SimpleNamespace(
+        references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
+    )
+    context = SimpleNamespace(
+        request=request,
+        prepared=SimpleNamespace(inventory=True),
+        progress=Progress(),
+        open_session=lambda _: (None, None),
+    )
+    monkeypatch.setattr(calibration_pass, "open_session_context", lambda *_: context)
+    monkeypatch.setattr(calibration_pass, "preview_plan", lambda *_: [planned()])
+    monkeypatch.setattr(calibration_pass, "plan_for_seconds", lambda _, __, demand, ___: demand)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
+    monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
+    work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
+    with declared.raises(UsageError, match="40% busy"):
+        calibration_pass.run_calibration(work, request, Progress(), LaunchTarget())
+
+
+@pytest.mark.parametrize("old", [{}, OVERSUBSCRIBED], ids=str)
+def test_launches_with_options_by_hand_measure_nothing_again_that_they_compare_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.begin(oversubscribe=True) == {2.0}
+    assert (night.measured, night.options) == ([], [old or None])
+
+
+@pytest.mark.parametrize("old", [{}, {"shell": {"UCX_TLS": "rc"}}], ids=str)
+def test_a_night_in_another_shell_leaves_the_references_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    """Its variables may be there by mistake: it is not comparable, and says so."""
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.begin(shell=SHELL) == {2.0}
+    assert (night.measured, night.options) == ([], [old or None])
+
+
+def test_an_experiment_in_the_shell_of_the_site_gives_way_to_a_night_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {"set_env": {"A": "1"}, "shell": SHELL})
+    assert night.begin(shell=SHELL) == {1.0}
+    assert night.options == [{"shell": SHELL}]
+
+
+def test_launches_with_options_by_hand_replace_those_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    assert night.begin(set_env={PLACE[2]: {"A": "1"}}) == {1.0}
+    assert night.options == [{"set_env": {"A": "1"}}]
+
+
+def test_reviewed_references_are_never_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {})
+    night.made(night.roots[0], OVERSUBSCRIBED)
+    assert night.begin() == {2.0}
+    assert night.measured == []
+
+
+def test_only_the_cases_without_a_reference_of_use_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    plain = [launch(2.0, 7, cases=CASES[:1])]
+    update.update_references(night.work.provisional, plain)
+    assert night.begin() == {1.0, 2.0}
+    assert night.measured == [set(CASES[1:])]
+
+
+# What a user asks for.
+
+
+class Bench:
+    """A session context in which launches are as they are told, and all goes well."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.notes, self.new, self.sessions = root, [], [], 0
+        self.output = root / "references"
+        stand_in = SimpleNamespace(finished=[])
+        monkeypatch.setattr(
+            calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
+        )
+        monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
+        monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_, **__: [])
+        monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
+        self.context: Any = SimpleNamespace(
+            work=SimpleNamespace(root=root),
+            progress=SimpleNamespace(note=self.notes.append, say=lambda _: None),
+            open_session=self.open_session,
+            reference_roots=[],
+            request=SimpleNamespace(site="local", rerun_options=()),
+            prepared=SimpleNamespace(inventory=True),
+        )
+
+    def open_session(self, _) -> tuple[Any, None]:
+        self.sessions += 1
+        name = f"s{self.sessions:03d}"
+        (self.root / name).mkdir()
+        return SimpleNamespace(name=name, directory=self.root / name), None
+
+    def calibrate(
+        self, *new: ledger.CalibrationLaunch, set_env: dict | None = None, **more: Any
+    ) -> Any:
+        self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
+        selection = Selection(Path("site.py"), set_env=set_env or {})
+        return calibration_pass.run_calibration_pass(
+            self.context, self.output, None, selection, **more
+        )
+
+    def taken(self, *given: Any) -> list[ledger.CalibrationLaunch]:
+        return [replace(each, others=given[3]) for each in self.new]
+
+    def center(self) -> float:
+        path = reference_file.locate_references(self.output, *PLACE)
+        return reference_file.load_references(path, *PLACE)[CASES[0]].center
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:
+    return [launch(value, day, **more) for day in range(first, first + number)]
+
+
+def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
+    """Nobody has reviewed it where it is the work directory's, which nights use."""
+    assert bench.calibrate(*days(1.0, 1, 10)).held == {}
+    done = bench.calibrate(*days(1.3, 11, 10))
+    assert bench.center() == 1.0
+    assert set(done.held) == set(CASES)
+    (note,) = bench.notes
+    assert note.startswith(f"4 cases would absorb a slowdown, {max(CASES).key} the most, ")
+    assert "14.0%: the old references stay" in note and "calibrate --take" in note
+    assert len(ledger.read_ledger(bench.root)) == 20
+    assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
+    assert bench.center() > 1.1
+
+
+@pytest.mark.parametrize(("inventory", "share"), [(True, 0.3), (None, None)])
+def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
+    bench: Bench, monkeypatch, inventory, share
+):
+    monkeypatch.setattr(
+        calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3)
+    )
+    bench.context.prepared.inventory = inventory
+    bench.calibrate(*days(1.0, 1, 2))
+    assert [each.others for each in ledger.read_ledger(bench.root)] == [share, share]
+
+
+def test_only_the_cases_that_got_slower_stay(bench: Bench):
+    bench.calibrate(*days(1.0, 1, 10))
+    values = dict.fromkeys(CASES, 1.01) | {CASES[2]: 9.0}
+    done = bench.calibrate(*[launch(values, day) for day in range(11, 21)])
+    assert set(done.held) == {CASES[2]}
+    assert bench.center() == pytest.approx(1.005, abs=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "number"), [(1.02, 10), (0.5, 10), (1.5, 9)])
+def test_small_moves_and_gains_and_provisional_references_are_taken(bench: Bench, factor, number):
+    bench.calibrate(*days(1.0, 1, number))
+    assert bench.calibrate(*days(factor, 11, 10)).held == {}
+    assert bench.center() != 1.0 and bench.notes == []
+
+
+@plants("references", "launches with several compilers", "one calibration", "", 2,
+        "launches differ in compiler")  # fmt: skip
+def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench, declared: Declared):
+    some = [launch(1.0, 1), launch(1.0, 2, facts={"compiler": "gcc 13"})]
+    with declared.raises(UsageError, match="launches differ in compiler"):
+        bench.calibrate(*some)
+    assert not bench.output.exists()
+    assert len(ledger.read_ledger(bench.root)) == 2
+
+
+def test_launches_with_other_options_by_hand_do_not_count_beside_these(bench: Bench):
+    by_hand = {"set_env": {"A": "1"}}
+    bench.calibrate(*days(8.0, 1, 10, by_hand=by_hand), set_env={PLACE[2]: {"A": "1"}})
+    assert bench.center() == pytest.approx(8.0)
+    bench.output.rename(bench.root / "moved")
+    bench.calibrate(*days(1.0, 11, 3))
+    bench.output.rename(bench.root / "too")
+    bench.calibrate(*days(8.0, 21, 1, by_hand=by_hand), set_env={PLACE[2]: {"A": "1"}})
+    assert bench.center() == pytest.approx(8.0)
+
+
+@pytest.fixture
+def work(tmp_path) -> WorkDirectory:
+    """Where one launch of everything was measured."""
+    made = WorkDirectory(tmp_path / "home", tmp_path)
+    write_session_directory(made.sessions / "20261101T010000Z-1", [entry()])
+    return made
+
+
+def test_launches_that_fit_with_the_trials_of_the_plan(work, capsys):
+    once = SECONDS
+    found = plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=300), Progress())
+    assert found == LaunchTarget(launches=int(300 // once))
+    assert "takes about 31 s: 9 launches in 5 min 00 s" in capsys.readouterr().out
+    fewer = SECONDS - ELAPSED + 11 * ELAPSED / 51
+    found = plan_for_seconds(
+        work, [planned(trials=11)], LaunchTarget(seconds=300, at_most=4), Progress()
+    )
+    assert found == LaunchTarget(launches=int(300 // fewer), at_most=4)
+
+
+def test_what_was_told_in_launches_stays(work):
+    for demand in (LaunchTarget(), LaunchTarget(7), LaunchTarget(None, 3, True)):
+        assert plan_for_seconds(work, [planned()], demand, Progress()) is demand
+
+
+@plants("use", "less time than a launch takes", "`calibrate --seconds`", "", 2,
+        "--seconds 20: one launch …; give more")  # fmt: skip
+def test_less_than_one_launch_is_refused(work, declared: Declared):
+    with declared.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
+        plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=20), Progress())
+
+
+def test_all_of_a_plan_is_paid(work):
+    known = {
+        (JOB_PLACE, len(CASES)): LaunchCost(1.0, 0.5),
+        ((*JOB_PLACE[:2], "osu", 2, 2), 2): LaunchCost(40.0),
+    }
+    mpicost = planned(trials=11)
+    starts = [planned(program="osu", start=f"s{n}", cases=CASES[n : n + 1]) for n in range(2)]
+    assert estimate_one_pass([mpicost], known) == (6.5, True)
+    assert estimate_one_pass([mpicost, *starts], known) == (46.5, True)
+    assert estimate_one_pass([mpicost, *starts, planned(cases=())], known) == (46.5, True)
+    seconds, sure = estimate_one_pass([mpicost, *starts[:1]], known)
+    assert seconds > 6.5 and not sure
+
+
+def test_another_choice_of_cases_is_only_estimated(work, capsys):
+    few = planned(trials=51, cases=CASES[:2])
+    assert (JOB_PLACE, 4) in read_known_costs(work) and (JOB_PLACE, 2) not in read_known_costs(work)
+    plan_for_seconds(work, [few], LaunchTarget(seconds=600), Progress())
+    assert "(roughly: not all of it was measured here yet)" in capsys.readouterr().out
+
+
+def test_seconds_are_told_in_the_place_of_launches():
+    assert build_parser().parse_args(["calibrate", "--seconds", "60"]).seconds == 60
+    assert build_parser().parse_args(["calibrate"]).seconds is None
+    with pytest.raises(UsageError, match="not allowed with"):
+        build_parser().parse_args(["calibrate", "--seconds", "60", "--launches", "5"])

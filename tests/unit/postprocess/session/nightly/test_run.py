@@ -1,0 +1,350 @@
+"""A night from its plan to what it keeps and logs, with stand-ins for all that is measured."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.judging.confirmation import Confirmation
+from postprocess.model.case import LaunchPlace
+from postprocess.model.plan import PlannedLaunch, list_places
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.references import expected_failures
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe_pass import PassRecord
+from postprocess.session.lifecycle import context as desk_module
+from postprocess.session.nightly import builds
+from postprocess.session.nightly import run as module
+from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
+
+SLOW = CaseResult(case("scatter"), Verdict.REGRESSED, "slow", value=1.3, reference=1.0)
+PROGRESS = Progress(Console(quiet=True))
+SITE = Path("site_configs/local.py")
+
+
+@dataclass
+class Night:
+    """A night that measures nothing and finds one slow case, and what it keeps."""
+
+    root: Path
+    planned: list[PlannedLaunch] = field(default_factory=lambda: [planned(environment="other")])
+    kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
+    launches: int | None = None  #: that the user asks for
+    by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
+
+    @property
+    def reviewed(self) -> Path:
+        return self.root / "reviewed"
+
+    @property
+    def unreviewed(self) -> Path:
+        return self.root / "unreviewed"
+
+    @property
+    def logged(self) -> list[str]:
+        log = self.root / module.log.FILE
+        return log.read_text().splitlines() if log.exists() else []
+
+    def session(self, mode: str):
+        names = {"name": mode, "started_utc": "2026-11-03T01:00:00Z", "site": "local"}
+        return SimpleNamespace(mode=mode, **names), SimpleNamespace(session=self.root)
+
+    def keep(self, _, session, __, results, causes=()) -> int:
+        self.kept.append((session.mode, list(results)))
+        self.causes = causes
+        return compute_exit_status(results, strict=False)
+
+    def begin(self, mode: str = "nightly", **choice) -> int:
+        work = SimpleNamespace(
+            held=nullcontext, provisional=self.unreviewed, store=self.root, root=self.root
+        )
+        request = SimpleNamespace(
+            mode=mode,
+            selection=Selection(SITE, choice=choice),
+            families=None,
+            strict=False,
+            launches=self.launches,
+            confirm_after=0,
+            site="local",
+            rerun_options=[],
+        )
+        roots = [self.reviewed, self.unreviewed]
+        context = SimpleNamespace(
+            reference_roots=roots,
+            open_session=self.session,
+            load_references=lambda planned: load_catalog(roots, list_places(planned)),
+            progress=PROGRESS,
+            work=work,
+            request=request,
+            prepared=SimpleNamespace(by_spack=self.by_spack, spack=None),
+        )
+        module.open_session_context = lambda *_: context  # restored by the fixture
+        return module.run_nightly(work, request, PROGRESS)
+
+
+def end(*_):
+    raise SystemExit(143)
+
+
+@pytest.fixture
+def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
+    made = Night(tmp_path)
+
+    stand_ins = {
+        "open_session_context": end,
+        "make_plan": lambda *_: made.planned,
+        "report_plan": lambda *_: None,
+        "learn_night_spreads": lambda context, reframe, _: (context, reframe),
+        "calibrate_unknown": lambda _, __, catalog: (catalog, []),
+        "run_plan": lambda *_: PassRecord([], 0.0),
+        "evaluate_launches": lambda *_: [SLOW],
+        "confirm_slow_cases": lambda results, *_: Confirmation(results),
+        "finish_session": made.keep,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(module, name, stand_in)
+    return made
+
+
+def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, monkeypatch):
+    monkeypatch.setattr(module, "confirm_slow_cases", end)
+    with pytest.raises(SystemExit):
+        night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+    assert PROGRESS.notes[-1].startswith("ended before all that looked slow was measured again")
+    (line,) = night.logged
+    assert SLOW.case.key in line
+    with pytest.raises(SystemExit):
+        night.begin("run")
+    assert len(night.logged) == 1
+
+
+def test_what_was_cleared_before_an_interrupt_is_kept_as_cleared(night: Night, monkeypatch):
+    cleared = replace(SLOW, verdict=Verdict.CLEARED)
+    ended = Confirmation([cleared], ended=KeyboardInterrupt())
+    monkeypatch.setattr(module, "confirm_slow_cases", lambda *_: ended)
+    with pytest.raises(KeyboardInterrupt):
+        night.begin()
+    assert night.kept == [("nightly", [cleared])]
+
+
+def broken(*_, **__):
+    raise ZeroDivisionError("a fault of ours")
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("confirm_slow_cases", "confirmation and common causes"),
+        ("describe_waivers", "note on waivers"),
+        ("describe_fast_cases", "note on fast cases"),
+        ("describe_session_power", "note on power"),
+        ("mark_expected_failures", "expected failures"),
+        ("log_alarms", "log of alarms"),
+    ],
+)
+def test_a_fault_of_ours_after_the_launches_loses_nothing_and_fails_the_night(
+    night: Night, monkeypatch, step: str, told: str
+):
+    monkeypatch.setattr(module, step, broken)
+    monkeypatch.setattr(PROGRESS, "faults", [])
+    night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+    assert PROGRESS.faults == [told]
+    line = f"{told}: ZeroDivisionError: a fault of ours; what was measured is kept"
+    assert line in PROGRESS.notes
+
+
+def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
+    assert night.begin("run") == 1
+    assert night.logged == []
+    assert night.begin() == 1
+    (line,) = night.logged
+    assert SLOW.case.key in line
+    assert night.kept == [("run", [SLOW]), ("nightly", [SLOW])]
+
+
+def test_a_launch_that_failed_in_the_nights_own_calibration_fails_its_case(
+    night: Night, monkeypatch
+):
+    failed = replace(SLOW, verdict=Verdict.INCORRECT, reason="wrong data")
+    fine = replace(SLOW, verdict=Verdict.PASS, reason="")
+    monkeypatch.setattr(module, "evaluate_launches", lambda *_: [fine])
+    monkeypatch.setattr(module, "calibrate_unknown", lambda _, __, catalog: (catalog, [failed]))
+    night.begin()
+    ((_, (kept,)),) = night.kept
+    assert kept.verdict is Verdict.INCORRECT
+    assert kept.reason == "in the calibration of this night: wrong data"
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "missed"),
+    [({}, CASES), ({"routines": ["bcast"]}, CASES[:2]), ({"cache": "warm"}, ())],
+)
+def test_what_has_references_and_is_gone_is_kept_as_incomplete(
+    night: Night, monkeypatch, choice, missed, ends: bool
+):
+    """An MPI was upgraded: the environment of its references is no more."""
+    write_references(night.reviewed)
+    if ends:
+        monkeypatch.setattr(module, "confirm_slow_cases", end)
+    with pytest.raises(SystemExit) if ends else nullcontext():
+        night.begin(**choice)
+    ((_, results),) = night.kept
+    gone = [each for each in results if each != SLOW]
+    assert {each.case for each in gone} == {*missed}
+    assert {each.verdict for each in gone} <= {Verdict.INCOMPLETE}
+    assert results == sorted(results, key=module.result_sort_key)
+
+
+def test_a_case_that_its_environment_does_not_plan_any_more_is_kept_as_incomplete(night: Night):
+    write_references(night.reviewed)
+    night.planned = [planned(cases=CASES[1:])]
+    night.begin()
+    ((_, results),) = night.kept
+    assert {r.case for r in results if r.verdict == Verdict.INCOMPLETE} == {CASES[0]}
+
+
+@pytest.mark.parametrize("root", ["reviewed", "unreviewed"])
+def test_only_a_reviewed_file_excuses(night: Night, root: str):
+    expires = str(expected_failures.utc_today() + timedelta(days=3))
+    row = dict.fromkeys(expected_failures.KEYS, "*") | {
+        "routine": SLOW.case.routine,
+        "factor": "1.5",
+    }
+    row |= {
+        "verdicts": "regressed",
+        "reason": "the switch is old",
+        "ticket": "",
+        "expires": expires,
+    }
+    path = night.root / root / PLACE.system / expected_failures.NAME
+    path.parent.mkdir(parents=True)
+    cells = "\t".join(row[column] for column in expected_failures.COLUMNS)
+    path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{cells}\n")
+    night.begin()
+    ((_, (result,)),) = night.kept
+    assert bool(result.expected) == (root == "reviewed")
+
+
+def test_a_second_look_is_no_night(night: Night, monkeypatch):
+    """Drift, history and the log of alarms take what is stored as ``nightly`` for a healthy choice of cases."""
+    monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], PassRecord([], 0.0)))
+
+    def confirmed(results, _, __, selection, measure, *___):
+        assert measure(selection) == []
+        return Confirmation(results, ("cpu: everything 7% slower",))
+
+    monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
+    night.begin()
+    assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
+    assert len(night.logged) == 1
+    assert night.causes == ("cpu: everything 7% slower",)
+    assert json.loads(night.logged[0])["causes"] == [*night.causes]
+
+
+def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
+    monkeypatch.setattr(
+        module, "describe_fast_cases", lambda results, _, site: [f"{len(results)}, {site}"]
+    )
+    night.begin()
+    assert PROGRESS.notes[-1] == "1, local"
+
+
+@pytest.mark.parametrize("asked", [None, 1])
+def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, monkeypatch, asked):
+    """Unless a number was asked for, which the first plan has."""
+    place, plans, ran = LaunchPlace.of(CASES[0]), [], []
+    monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {place: 5})
+    monkeypatch.setattr(module, "drop_plan", lambda _: plans.append(None))
+    monkeypatch.setattr(
+        module, "make_plan", lambda _, selection: plans.append(selection) or night.planned
+    )
+    monkeypatch.setattr(
+        module, "run_plan", lambda _, selection, *__: ran.append(selection) or PassRecord([], 0.0)
+    )
+    night.launches = asked
+    night.begin()
+    first, *others = plans
+    assert first.launches == 1
+    assert [each and each.launches for each in others] == ([] if asked else [None, 5])
+    assert [each.launches for each in ran] == [1 if asked else 5]
+
+
+@pytest.mark.parametrize("unbuilt", [True, False])
+def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
+    night: Night, monkeypatch, unbuilt: bool
+):
+    """One plan is run in two parts, and judged as a whole; a slow case is confirmed once, at the end."""
+    osu = replace(SLOW, case=case("latency", program="osu"))
+    plan = [planned(), planned(program="osu", cases=(osu.case,))]
+    night.planned, night.by_spack, steps = plan, (PLACE.environment,), []
+    programs = lambda launches: [each.program for each in launches]  # noqa: E731
+
+    def run(_, selection, part, *__):
+        steps.append(("run", programs(part), selection.choice.get("programs")))
+        return PassRecord(list(part), 0.0)
+
+    def calibrate(_, part, catalog):
+        steps.append(("calibrate", programs(part)))
+        return catalog, []
+
+    def evaluate(finished, *_):
+        known = {"mpicost": SLOW, "osu": osu}
+        return [known[each.program] for each in finished]
+
+    monkeypatch.setattr(builds, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(module, "build_part", lambda *given: steps.append(("build", given[-1])))
+    monkeypatch.setattr(module, "run_plan", run)
+    monkeypatch.setattr(module, "calibrate_unknown", calibrate)
+    monkeypatch.setattr(module, "evaluate_launches", evaluate)
+    monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
+    monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
+    monkeypatch.setattr(
+        module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1]))
+    )
+    monkeypatch.setattr(
+        module,
+        "confirm_slow_cases",
+        lambda results, *_: steps.append(("confirm",)) or Confirmation(results),
+    )
+    assert night.begin() == 1
+    both = ["mpicost", "osu"]
+    parts = [
+        ("build", ["mpicost"]),
+        ("calibrate", ["mpicost"]),
+        ("run", ["mpicost"], ["mpicost"]),
+        ("show", [SLOW]),
+        ("build", ["osu"]),
+        ("calibrate", ["osu"]),
+        ("run", ["osu"], ["osu"]),
+    ]
+    whole = [("build", both), ("calibrate", both), ("run", both, None)]
+    assert steps == [*(parts if unbuilt else whole), ("confirm",)]
+    assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(0, 0), (2, 120), (None, 30)])
+def test_a_night_waits_for_another_moment_as_long_as_it_is_told(
+    monkeypatch, minutes: int | None, seconds: float
+):
+    """An interrupt meanwhile ends the wait, and :func:`run_nightly` keeps what was measured."""
+    clock = [400.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    stand_in = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    monkeypatch.setattr(module, "time", stand_in)
+    module.wait_for_another_moment(minutes, 100.0, PROGRESS)
+    assert clock[0] == pytest.approx(400 + seconds)

@@ -1,0 +1,156 @@
+"""An acceptance as it was handed on: an honest one verifies, and each change is told by its code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.check.data import RULES
+from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
+from postprocess.analyses.offer.protocol import write_protocol
+from postprocess.analyses.offer.rules.rules_data import hash_rules
+from postprocess.analyses.offer.sealed import open_archive, seal_archive
+from postprocess.analyses.offer.whole_check import check_folder
+from postprocess.base.signature import ACCEPTANCE, OFFER
+from postprocess.main import main
+from postprocess.session.offer.acceptance_check import (
+    MEASURED,
+    OFFERED,
+    check_acceptance,
+    judge_measured,
+)
+from tests.support.factories.offer import (
+    OFFICIAL,
+    RULES_TEXT,
+    edit_records,
+    make_offer,
+    session_of,
+)
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
+GOOD, SLOW = 1.0, 1.2
+
+
+def accept(folder: Path, keys: Path, slower: float) -> Path:
+    """A sealed acceptance of a machine so many times as slow as committed; its archive."""
+    offered = make_offer(folder / OFFERED)
+    rows = [Commitment(each.key.key, max(each.values)) for each in open_offer(offered).rows]
+    write_commitments(offered, hash_rules(offered / RULES), rows)
+    seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
+    factors = [slower * each for each in (1.0, 1.001, 1.002, 1.003, 1.004)]
+    make_offer(folder / MEASURED, factors)
+    checked = check_folder(offered, OFFICIAL, final=True)
+    found, broken = judge_measured(checked, folder, OFFICIAL)
+    write_protocol(folder, "a sample", checked.offer.rules, found, [], broken)
+    path = folder.with_suffix(".tar")
+    seal_archive(folder, keys / "ann", ACCEPTANCE, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ann", "-f", str(folder / "ann")]
+    subprocess.run(words, check=True)
+    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    return accept(tmp_path_factory.mktemp("accepted") / "good", keys, GOOD)
+
+
+def test_an_honest_acceptance_verifies_without_its_machine(honest, tmp_path, keys) -> None:
+    open_archive(honest, tmp_path / "a")
+    found = check_acceptance(tmp_path / "a", OFFICIAL, "", keys / "signers")
+    assert (found.violations, found.broken) == ((), ())
+    assert found.seal and found.seal.signer == "ann"
+    assert found.found.counts == {"met": 3, "missed": 0, "undecided": 0, "not run": 0}
+
+
+def protocol(change: Callable[[dict], object]) -> Callable[[Path], object]:
+    def forge(folder: Path) -> None:
+        path = folder / "acceptance.json"
+        told = json.loads(path.read_text())
+        change(told)
+        path.write_text(json.dumps(told))
+
+    return forge
+
+
+def table(folder: Path) -> None:
+    path = folder / "acceptance.csv"
+    path.write_text(path.read_text().replace("met", "missed", 1))
+
+
+def newer_rules(folder: Path) -> None:
+    """Measures by rules that the bidder never saw."""
+    shutil.rmtree(folder / MEASURED)
+    make_offer(folder / MEASURED, rules=RULES_TEXT.replace("launches = 5", "launches = 3"))
+
+
+def drop_launch(folder: Path) -> None:
+    shutil.rmtree(session_of(folder / MEASURED, 5))
+
+
+def lower_commitment(folder: Path) -> None:
+    path = folder / OFFERED / "commitments.json"
+    path.write_text(path.read_text().replace('"committed": ', '"committed": 1', 1))
+
+
+FORGERIES: list[tuple[set[str], str, Callable[[Path], object]]] = [
+    ({"protocol-other"}, "a verdict", protocol(lambda d: d["rows"][0].update(verdict="missed"))),
+    ({"protocol-other"}, "a value", protocol(lambda d: d["rows"][0].update(measured=1e-6))),
+    ({"protocol-other"}, "its status", protocol(lambda d: d.update(status=1))),
+    ({"protocol-other"}, "a table", table),
+    ({"protocol-other"}, "no protocol", lambda f: (f / "acceptance.json").unlink()),
+    ({"protocol-other", "rules-other"}, "other rules", newer_rules),
+    ({"protocol-other", "session-missing"}, "a launch dropped", drop_launch),
+    ({"protocol-other", "file-changed"}, "a commitment", lower_commitment),
+    (
+        {"protocol-other", "launch-incorrect"},
+        "a trial",
+        lambda f: edit_records(f / MEASURED, lambda r: r[1]["t_max"].__setitem__(7, 1e-9)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("codes", "what", "forge"), FORGERIES, ids=[e[1] for e in FORGERIES])
+def test_each_forgery_is_told_though_it_is_sealed_anew(
+    honest: Path, tmp_path: Path, keys: Path, codes: set[str], what: str, forge
+) -> None:
+    folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
+    forge(folder)
+    seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "forged.tar")
+    found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
+    told = {each.code.word for each in (*found.violations, *found.broken)}
+    assert codes <= told, told
+
+
+def test_an_offers_seal_is_none_of_an_acceptance(honest, tmp_path, keys) -> None:
+    folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
+    seal_archive(folder, keys / "ann", OFFER, tmp_path / "forged.tar")
+    found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
+    assert {each.code.word for each in found.violations} == {"signer-unknown"}
+
+
+@pytest.mark.parametrize(
+    ("slower", "status", "said"), [(GOOD, 0, "Accepted"), (SLOW, 1, "Not accepted")]
+)
+def test_the_command_tells_the_outcome(
+    tmp_path, keys, capsys, monkeypatch, slower, status, said
+) -> None:
+    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
+    path = accept(tmp_path / "done", keys, slower)
+    words = ["offer", "check", str(path), "--signers", str(keys / "signers")]
+    assert main(str(ROOT), str(tmp_path / "home"), words) == status
+    told = capsys.readouterr()
+    assert "signed by ann" in told.out and f": {said}: " in told.out, told.out + told.err

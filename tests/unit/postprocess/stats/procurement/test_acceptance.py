@@ -1,0 +1,84 @@
+"""Rows of an acceptance: met, missed, undecided, with looks that are fixed beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from postprocess.stats.procurement.acceptance import (
+    RowVerdict,
+    choose_acceptance_looks,
+    judge_acceptance,
+    simulate_characteristic,
+)
+
+LOOKS = (5, 10, 20)
+WAVE = [0.01 * value for value in (-1, 1, -0.5, 0.5, 0.0)]
+
+
+def judge(shift: float, count: int = 5, **how: bool):
+    values = [shift + WAVE[number % 5] for number in range(count)]
+    return judge_acceptance(values, LOOKS, 0.05, 0.05, **how)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "looks"), [(5, 20, LOOKS), (10, 25, (10, 20, 25)), (7, 7, (7,))]
+)
+def test_looks_double_up_to_the_most(least: int, most: int, looks: tuple[int, ...]) -> None:
+    assert choose_acceptance_looks(least, most) == looks
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"),
+    [(-0.05, RowVerdict.MET), (0.05, RowVerdict.MISSED), (-0.005, RowVerdict.UNDECIDED)],
+)
+def test_a_row_is_decided_by_its_confidence_limit(shift: float, verdict: RowVerdict) -> None:
+    found = judge(shift)
+    assert found.verdict == verdict
+    assert found.lower < found.mean < found.upper
+
+
+def test_an_undecided_row_says_how_many_launches_more() -> None:
+    found = judge(-0.005)
+    assert (
+        found.launches_more
+        and judge(-0.005, 5 + found.launches_more + 10).verdict == RowVerdict.MET
+    )
+    assert judge(-0.05, 3).launches_more == 2  # before the first look
+    assert judge(-0.05, 3).verdict == RowVerdict.UNDECIDED
+
+
+def test_what_was_decided_at_a_look_stays_so_and_between_looks_nobody_looks() -> None:
+    values = [-0.05 + each for each in WAVE] + [0.5] * 5
+    assert judge_acceptance(values, LOOKS, 0.05, 0.05).verdict == RowVerdict.MET
+    late = [-0.005 + each for each in WAVE] + [-0.3] * 4  # nine launches: the look at five counts
+    assert judge_acceptance(late, LOOKS, 0.05, 0.05).verdict == RowVerdict.UNDECIDED
+
+
+def test_simulated_time_decides_at_once() -> None:
+    assert judge_acceptance([0.0], LOOKS, 0.05, 0.05, exact=True).verdict == RowVerdict.MET
+    assert judge_acceptance([1e-6], LOOKS, 0.05, 0.05, exact=True).verdict == RowVerdict.MISSED
+
+
+def test_the_worst_launch_decides_where_rules_ask_for_it() -> None:
+    assert judge(-0.02, worst=True).verdict == RowVerdict.MET
+    assert judge(-0.02, 4, worst=True).launches_more == 1
+    assert judge(-0.009, worst=True).verdict == RowVerdict.MISSED
+
+
+def test_the_characteristic_falls_from_one_to_nothing() -> None:
+    drawn = simulate_characteristic(0.03, 0.05, LOOKS, 0.05, 0.05, (-0.1, 0.0, 0.05, 0.2))
+    assert drawn.met[0] == 1.0 and drawn.met[3] == 0.0 and drawn.missed[3] == 1.0
+    assert drawn.met[2] <= 0.05 and drawn.missed[2] <= 0.05  # just at the limit
+    assert list(drawn.met) == sorted(drawn.met, reverse=True)
+    assert drawn.launches[1] < 20
+
+
+def test_many_rows_at_once_are_judged_as_one() -> None:
+    from postprocess.stats.procurement.acceptance import _judge_many
+
+    d = np.random.default_rng(5).normal(-0.01, 0.03, (60, 20))
+    verdicts, taken = _judge_many(d, LOOKS, 0.05, 0.05)
+    names = {-1: RowVerdict.MET, 0: RowVerdict.UNDECIDED, 1: RowVerdict.MISSED}
+    for row, verdict, launches in zip(d, verdicts, taken, strict=True):
+        assert judge_acceptance(row[:launches], LOOKS, 0.05, 0.05).verdict == names[int(verdict)]
