@@ -22,6 +22,7 @@ from postprocess.base.units import Unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
+from postprocess.stats.placement import MOVED, locate_case
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.topology.machine import read_machine
@@ -86,6 +87,8 @@ class CalibrationLaunch:
     #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
     others: Amount | None = None
     session_gap_minutes: Count = SESSION_GAP_MINUTES  #: of its partition
+    #: Time from core to core by key of the case, in seconds; nothing where it is not known
+    core_latencies: Mapping[str, Measured] = field(default_factory=dict)
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -129,7 +132,8 @@ def collect_launches(
 ) -> list[CalibrationLaunch]:
     """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
 
-    Of one that received wrong data nothing becomes a reference: that MPI does not work.
+    Of one that received wrong data nothing becomes a reference: that MPI does not work. Nor does a case whose
+    ranks were moved to other cores while it was measured.
 
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
@@ -146,6 +150,8 @@ def build_launch(
     launch, run = finished.launch, finished.run
     found = {case: finished.measurements.get(case.variable) for case in launch.cases}
     seen = {case.key: each for case, each in found.items() if each and not each.unseen}
+    places = {key: locate_case(each.core_latency) for key, each in seen.items()}
+    seen = {key: each for key, each in seen.items() if places[key] != MOVED}
     method = dict(finished.conditions.method)
     return CalibrationLaunch(
         session=opened.session,
@@ -169,6 +175,7 @@ def build_launch(
         values={key: each.value for key, each in seen.items()},
         units={key: each.unit for key, each in seen.items()},
         session_gap_minutes=launch.session_gap_minutes,
+        core_latencies={key: each for key in seen if (each := places[key]) is not None},
     )
 
 
@@ -233,11 +240,11 @@ def drop_forgotten(
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
     """Restrict a launch to some cases."""
     kept = set(keys) & launch.values.keys()
-    values, units = (
+    values, units, places = (
         {key: each for key, each in some.items() if key in kept}
-        for some in (launch.values, launch.units)
+        for some in (launch.values, launch.units, launch.core_latencies)
     )
-    return replace(launch, values=values, units=units)
+    return replace(launch, values=values, units=units, core_latencies=places)
 
 
 @dataclass(frozen=True)
@@ -270,6 +277,8 @@ def check_launch(launch: CalibrationLaunch) -> None:
     """Check that a launch has the form in which it is compared. Raises ValueError for anything else."""
     if launch.units.keys() != launch.values.keys():
         raise ValueError("units: are not of the same cases as values")
+    if launch.core_latencies.keys() - launch.values.keys():
+        raise ValueError("core_latencies: are not of the same cases as values")
     places = {(ReferencePlace.of(case), case.program) for case in map(Case.from_key, launch.values)}
     if places - {(launch.place, launch.program)}:
         raise ValueError("values: are of cases of another place or program")

@@ -44,7 +44,8 @@ def collect_known_noise(
     samples: Mapping[Case, CaseSample], store: Path, progress: Progress
 ) -> tuple[list[KnownCase], list[Case]]:
     """Collect the cases of known noise, and those with enough launches of which the store has no trials."""
-    enough = {case: each for case, each in samples.items() if len(each.values) >= LEAST_LAUNCHES}
+    homes = {case: each.at_home for case, each in samples.items()}
+    enough = {case: each for case, each in homes.items() if len(each.values) >= LEAST_LAUNCHES}
     with progress.phase("resampling trials"):
         within = resample_trials(enough.values(), store, progress)
     known, without = [], []

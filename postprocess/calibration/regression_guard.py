@@ -10,6 +10,7 @@ from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.stats.band import compute_band
+from postprocess.stats.placement import is_same_place
 
 #: How many times as slow the new reference of a case is as the old one
 Slower = Mapping[Case, float]
@@ -38,7 +39,9 @@ def find_absorbed_regressions(
     return {
         case: compute_slowdown(after.center, before.center, after.unit)
         for case, (before, after) in found.items()
-        if before.launches >= ENOUGH_LAUNCHES and is_absorbing(before, after)
+        if before.launches >= ENOUGH_LAUNCHES
+        and is_same_place(before.core_latency, after.core_latency)
+        and is_absorbing(before, after)
     }
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.stats.placement import group_placements
 from postprocess.stats.sessions import number_sessions
 
 
@@ -35,6 +36,17 @@ class CaseSample:
         """Number of the session of each launch, by the gap that the site has now."""
         ends = [each.ended_utc for each in self.launches]
         return number_sessions(ends, 60.0 * self.launches[-1].session_gap_minutes)
+
+    @property
+    def core_latencies(self) -> list[float | None]:
+        """Time from core to core of each launch, in seconds; None where it is not known."""
+        return [each.core_latencies.get(self.case.key) for each in self.launches]
+
+    @property
+    def at_home(self) -> CaseSample:
+        """The launches that make the reference's row: of those whose ranks lay alike the most."""
+        home = group_placements(self.core_latencies)[0]
+        return replace(self, launches=tuple(self.launches[each] for each in home.members))
 
     @property
     def unit(self) -> str:

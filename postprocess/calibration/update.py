@@ -26,6 +26,7 @@ from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
+from postprocess.stats.placement import group_placements
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -163,7 +164,7 @@ def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: Case
     by_hand = new.launches[-1].by_hand
     if by_hand and not options:
         return "the reference without options by hand stays; choose another place with --output"
-    few = old.launches >= ENOUGH_LAUNCHES > len(new.launches) and not old.exact
+    few = old.launches >= ENOUGH_LAUNCHES > len(new.at_home.launches) and not old.exact
     if few and (by_hand or not options):
         return f"until there are {ENOUGH_LAUNCHES}, the old reference stays"
     return ""
@@ -191,8 +192,9 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     :raises UsageError: if simulated time does not repeat, or a value is no time.
     """
     exact = any(each.launches[-1].exact for each in measured.values())
-    values = {case: each.values for case, each in measured.items()}
-    sessions = {case: each.sessions for case, each in measured.items()}
+    homes = {case: each.at_home for case, each in measured.items()}
+    values = {case: each.values for case, each in homes.items()}
+    sessions = {case: each.sessions for case, each in homes.items()}
     try:
         found = (
             estimate_exact_references(values) if exact else estimate_references(values, sessions)
@@ -200,7 +202,14 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     except ValueError as error:
         fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
         raise UsageError(f"{path}: {error}; nothing is written{fix}") from None
-    return {each.case: replace(each, unit=measured[each.case].unit) for each in found}
+    return {
+        each.case: replace(
+            each,
+            unit=measured[each.case].unit,
+            core_latency=group_placements(homes[each.case].core_latencies)[0].core_latency,
+        )
+        for each in found
+    }
 
 
 def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, CaseSample]) -> None:
@@ -275,8 +284,16 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
             "launches": [build_launch_record(each) for each in family[0].launches],
             "headlines": {sample.case.key: sample.values for sample in family},
         }
+        | build_placement_record(family)
         for family in families.values()
     ]
+
+
+def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+    """Build what is told of times from core to core, of the cases of which every launch tells one."""
+    told = {sample.case.key: sample.core_latencies for sample in family}
+    known = {key: each for key, each in told.items() if None not in each}
+    return {provenance.CORE_LATENCIES: known} if known else {}
 
 
 def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.placement import group_placements
 from postprocess.stats.session_prior import ELSEWHERE
 from postprocess.stats.sessions import estimate_session_spread
 
@@ -86,10 +87,11 @@ def collect_slowdowns(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[JudgedSlowdown]:
     """Collect the cases that were judged by measured references, controls too; simulated time has no spread."""
-    values: dict[int, dict[str, list[float]]] = {}
+    values: dict[int, dict[str, tuple[list[float], list[float | None]]]] = {}
     found = []
     for result in results:
-        reference_set, reference = catalog.find_set(result.case), catalog.reference(result.case)
+        reference_set = catalog.find_set(result.case)
+        reference = catalog.reference(result.case, result.core_latency)
         factor = result.slowdown
         if (
             result.verdict not in JUDGED
@@ -107,28 +109,39 @@ def collect_slowdowns(
             between = estimate_session_spread(reference) * math.sqrt(1.0 + 1.0 / reference.sessions)
         error = math.hypot(own, between)
         session = (between / error) ** 2 if error else 0.0
-        moves = compute_log_deviations(known.get(result.case.key, ()), result.unit)
+        moves = compute_log_deviations(*known.get(result.case.key, ((), ())), result.unit)
         there = hosts.get(result.case, ())
         found.append(JudgedSlowdown(result, there, math.log(factor), error, moves, session))
     return found
 
 
-def collect_headlines(reference_set: ReferenceSet) -> dict[str, list[float]]:
-    """Collect the values of all launches behind a set of references, by case."""
+def collect_headlines(
+    reference_set: ReferenceSet,
+) -> dict[str, tuple[list[float], list[float | None]]]:
+    """Collect values and times from core to core of all launches behind a set of references, by case."""
     return {
-        key: list(values)
+        key: (list(values), provenance.find_core_latencies(calibration, key))
         for told in reference_set.provenance["programs"].values()
         for calibration in provenance.list_calibrations(told)
         for key, values in provenance.list_headlines(calibration).items()
     }
 
 
-def compute_log_deviations(values: Sequence[float], unit: str) -> tuple[float, ...]:
-    """Compute by how much (log) each launch was slower than their mean. Values are in ``unit``."""
+def compute_log_deviations(
+    values: Sequence[float], latencies: Sequence[float | None], unit: str
+) -> tuple[float, ...]:
+    """Compute by how much (log) each launch was slower than the mean of those whose ranks lay alike.
+
+    :param latencies: time from core to core of each launch, in seconds, or None
+    :param unit: of the values
+    """
     if len(values) < 2 or min(values) <= 0:
         return ()
     logs = np.array([math.log(compute_slowdown(value, 1.0, unit)) for value in values])
-    return tuple(float(each) for each in logs - logs.mean())
+    for place in group_placements(latencies):
+        some = list(place.members)
+        logs[some] -= logs[some].mean()
+    return tuple(map(float, logs))
 
 
 def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:

@@ -91,14 +91,16 @@ class RetestCandidate:
         """Count a fresh launch on these hosts. A missing value counts as slow."""
         if outcome is not None and outcome.verdict in FAILED_LAUNCH:
             self.failed = self.failed or outcome
-        elif outcome is not None and outcome.verdict == Verdict.NOT_COMPARABLE:
+        elif outcome is not None and (
+            outcome.elsewhere or outcome.verdict == Verdict.NOT_COMPARABLE
+        ):
             self.not_comparable.append(outcome.reason)
         elif outcome is None or outcome.value is None:
             self.slow.append(f"no value ({outcome.reason})" if outcome else NOT_RUN)
         else:
             side = self.fine if outcome.verdict in HEALTHY and not outcome.too_slow else self.slow
             side.append(quantity(outcome.value, outcome.unit))
-            self.values.append(outcome.value)
+            self.values.append(scale_to_reference(outcome, self.result))
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
@@ -133,6 +135,13 @@ class RetestCandidate:
             f"{self.result.reason}; so were {len(self.slow)} of {counted}: {', '.join(self.slow)}"
         )
         return replace(self.result, reason=reason)
+
+
+def scale_to_reference(outcome: CaseResult, result: CaseResult) -> float:
+    """Return a fresh value as it is to the reference of the first one: its ranks may have lain elsewhere."""
+    if outcome.value and outcome.reference and result.reference:
+        return outcome.value * result.reference / outcome.reference
+    return outcome.value or 0.0
 
 
 def confirm_slow_cases(
@@ -177,7 +186,10 @@ def confirm_slow_cases(
         case = each.result.case
         if ended is None or each.decided:
             verdicts[case] = decide_suspicion(
-                each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
+                each.verdict(),
+                each.known,
+                catalog.reference(case, each.result.core_latency),
+                earlier.get(case, ()),
             )
     after = [verdicts.get(each.case, each) for each in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
@@ -319,7 +331,7 @@ def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]
 def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
     """Select the cases that are slow, without those of exact time, which repeats."""
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
-    references = {each.case: catalog.reference(each.case) for each in slow}
+    references = {each.case: catalog.reference(each.case, each.core_latency) for each in slow}
     return [each for each in slow if (known := references[each.case]) and not known.exact]
 
 

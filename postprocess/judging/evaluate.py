@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from postprocess.base.units import compute_slowdown
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -21,9 +22,15 @@ from postprocess.model.options import (
     PER_NODE,
 )
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.false_discovery import add_q_values
+from postprocess.stats.placement import MOVED, locate_case
+
+MOST_OF_PLACES = (
+    5.0  #: of one call on other cores of the same machine; 3.6 was the most that was seen
+)
 
 
 def format_rerun_command(
@@ -150,29 +157,34 @@ def evaluate_case(
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     if any(found.unseen for found, _ in measured):
         return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: below the printed resolution")
-    middle, launch = select_median_launch(measured)
-    middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
+    alike = select_alike(case, measured, catalog)
+    middle, launch = select_median_launch(alike or measured)
+    middle = replace(middle, value=statistics.median(found.value for found, _ in alike or measured))
     reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
         (describe_reference_difference(each, case, reference_set) for _, each in measured)
         if reference_set
         else ()
     )
-    if difference := next(filter(None, differences), ""):
-        return CaseResult(
-            case,
-            Verdict.NOT_COMPARABLE,
-            difference,
-            value=middle.value,
-            unit=middle.unit,
-            launches=len(measured),
-            summary=middle.summary,
-            figures=middle.figures,
-        )
+    difference = next(filter(None, differences), "")
+    unjudged = CaseResult(
+        case,
+        Verdict.NOT_COMPARABLE,
+        difference,
+        value=middle.value,
+        unit=middle.unit,
+        launches=len(measured),
+        summary=middle.summary,
+        figures=middle.figures,
+    )
+    if difference:
+        return unjudged
+    if not alike and (row := catalog.reference(case)):
+        return judge_elsewhere(unjudged, middle, row)
     if calibrating:
         result = judge_measurement(case, middle, launch, catalog)
-        return replace(result, launches=len(measured))
-    result = judge_measurement(case, middle, launch, catalog, len(measured))
+        return replace(result, launches=len(alike))
+    result = judge_measurement(case, middle, launch, catalog, len(alike))
     return check_reframe_agrees(result, measured, catalog)
 
 
@@ -186,7 +198,46 @@ def judge_measurement(
     """Judge a value, with the resolution of the launch that it is of."""
     records = launch.outcome.records
     resolution = records.resolution(measured.unit) if records else 0.0
-    return judge_case(case, measured, catalog.reference(case), resolution, median_of)
+    reference = catalog.reference(case, locate_case(measured.core_latency))
+    return judge_case(case, measured, reference, resolution, median_of)
+
+
+def select_alike(
+    case: Case,
+    measured: Sequence[tuple[Measurement, FinishedLaunch]],
+    catalog: ReferenceCatalog,
+) -> list[tuple[Measurement, FinishedLaunch]]:
+    """Select the launches that are judged together: of those with one reference the most.
+
+    Launches whose ranks lay elsewhere have another reference, or none. Empty if there are references, and none
+    is of launches that lay alike.
+    """
+    if catalog.reference(case) is None:
+        return list(measured)
+    groups: dict[int, list[tuple[Measurement, FinishedLaunch]]] = {}
+    for found, launch in measured:
+        if reference := catalog.reference(case, locate_case(found.core_latency)):
+            groups.setdefault(id(reference), []).append((found, launch))
+    return max(groups.values(), key=len, default=[])
+
+
+def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -> CaseResult:
+    """Judge a value of launches whose ranks lay as those of no reference did.
+
+    While sessions are few it is provisional, unless it differs from the row by more than places do.
+
+    :param row: the reference of other launches
+    """
+    here, there = locate_case(measured.core_latency), row.core_latency
+    reason = "its ranks were moved to other cores while it was measured; run it again"
+    if here != MOVED and here is not None and there is not None:
+        told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
+        reason = f"its ranks lay on other cores: {told}; bind them, or calibrate again"
+    gross = compute_slowdown(measured.value, row.center, row.unit) > MOST_OF_PLACES
+    verdict = Verdict.NOT_COMPARABLE if gross or not row.few_sessions else Verdict.PROVISIONAL
+    return replace(
+        result, verdict=verdict, reason=reason, provisional=row.few_sessions, elsewhere=True
+    )
 
 
 def describe_reference_difference(

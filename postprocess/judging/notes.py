@@ -68,7 +68,7 @@ def describe_session_power(
         for each in results
         if each.verdict in JUDGED
         and each.value
-        and (reference := catalog.reference(each.case))
+        and (reference := catalog.reference(each.case, each.core_latency))
         and reference.session_prior
     ]
     if few := sum(reference.few_sessions for _, reference in known):
@@ -110,7 +110,7 @@ def describe_fast_cases(
     """
     judged: dict[tuple[str, ...], list[CaseResult]] = {}
     for each in results:
-        reference = catalog.reference(each.case)
+        reference = catalog.reference(each.case, each.core_latency)
         if each.verdict in JUDGED and reference and not reference.exact:
             case = each.case
             judged.setdefault((case.partition, case.environment, case.program), []).append(each)

@@ -56,6 +56,7 @@ def judge_case(
         reference=reference.center,
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
+        core_latency=reference.core_latency,
         provisional=reference.provisional,
         detectable=compute_detectable_slowdown(reference, limits, measured, median_of),
         spread=spread,

@@ -25,6 +25,8 @@ class Measurement:
     figures: Mapping[str, float] = field(default_factory=dict)
     summary: TrialSummary | None = None  #: statistics of the trials, where there are trials
     record: CaseRecord | None = None  #: every trial, from mpicost
+    #: How far apart the cores of neighbouring ranks were; None where nothing tells
+    core_latency: CoreLatency | None = None
 
     @property
     def unseen(self) -> bool:
@@ -35,7 +37,16 @@ class Measurement:
 def measure_trials(record: CaseRecord) -> Measurement:
     """Measure a case of mpicost."""
     summary = record.summary
-    return Measurement(summary.headline, best=summary.minimum, summary=summary, record=record)
+    told = {"summary": summary, "record": record, "core_latency": record.core_latency}
+    return Measurement(summary.headline, best=summary.minimum, **told)
+
+
+@dataclass(frozen=True)
+class CoreLatency:
+    """Time in which a word written by one rank is read by its neighbour, without MPI, in seconds."""
+
+    before: float  #: the case
+    after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +108,7 @@ class CaseRecord:
     pairs: tuple[PairTime, ...] = ()  #: all that played in a round of a tournament; else none
     #: Largest of the ranks' mean times; of trials back to back only
     slowest_mean: float | None = None
+    core_latency: CoreLatency | None = None  #: None where no two ranks are neighbours
     wrong: str = ""  #: what arrived damaged, in one line; empty if all data was right
 
     @property

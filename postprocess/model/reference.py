@@ -28,6 +28,8 @@ class Reference:
     evidence: SessionEvidence | None = None  #: None: all launches are of one session
     #: What is known of its sessions beforehand; None: nothing is asked of sessions, as in simulated time
     session_prior: Prior | None = None
+    #: Median time from core to core of its launches, in seconds; None where nothing tells
+    core_latency: float | None = None
 
     @property
     def few_launches(self) -> bool:

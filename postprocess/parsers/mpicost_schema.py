@@ -17,7 +17,7 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.benchmark import LOOP
 from postprocess.model.case import NAME
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
-from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
+from postprocess.model.measurement import CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
@@ -238,8 +238,17 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
         summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
+        core_latency=_core_latency(entry),
         wrong=describe_wrong_data(entry, run),
     )
+
+
+def _core_latency(entry: JsonObject) -> CoreLatency | None:
+    """Return the time from core to core before and after the case; None where no two ranks are neighbours."""
+    if "core_latency" not in entry.fields:
+        return None
+    before, after = entry.series("core_latency", 2, zero=False)
+    return CoreLatency(float(before), float(after))
 
 
 def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,18 +19,23 @@ from postprocess.references.comparability import (
     list_differences,
 )
 from postprocess.references.lint import (
+    PlacedLaunches,
     find_unfounded,
-    number_case_sessions,
-    read_reference_headlines,
+    read_placed_launches,
 )
 from postprocess.references.provenance import read_provenance
 from postprocess.references.session_priors import load_session_priors
+from postprocess.stats.estimate import estimate_references
 from postprocess.stats.night_spread import NightSpread, add_night_spread
+from postprocess.stats.placement import is_same_place
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import add_evidence
 from postprocess.stats.shrinkage import add_priors
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
+
+#: Launches of another place that make a reference of it; of fewer a launch there is not comparable
+LEAST_ELSEWHERE = 5
 
 
 class ShellDifference(Difference):
@@ -53,11 +58,25 @@ class ReferenceSet:
     provenance: dict[str, Any]
     #: What of a row does not follow from the launches that the provenance tells, by its case.
     unfounded: Mapping[Case, str] = field(default_factory=dict)
+    #: Of cases whose launches did not all lie alike: what the other launches say, those of most launches first.
+    elsewhere: Mapping[Case, tuple[Reference, ...]] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
         """Whether they are of simulated time; then all are."""
         return any(reference.exact for reference in self.references.values())
+
+    def find_placed(self, case: Case, core_latency: float | None) -> Reference | None:
+        """Find the reference of launches whose ranks lay as those of this one did; None if there is none.
+
+        :param core_latency: of the launch, in seconds. None where nothing tells, and the row counts; as it does
+            if nothing tells of the reference.
+        """
+        home = self.references.get(case)
+        if home is None or core_latency is None or home.core_latency is None:
+            return home
+        near = (home, *self.elsewhere.get(case, ()))
+        return next((each for each in near if is_same_place(each.core_latency, core_latency)), None)
 
     def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
         """Find how a case was measured: the one calibration that it belongs to. None if nothing tells."""
@@ -158,10 +177,13 @@ class ReferenceCatalog:
         """Find the references among which this case would be."""
         return self.sets.get((f"{case.system}:{case.partition}", case.environment))
 
-    def reference(self, case: Case) -> Reference | None:
-        """Return the reference of a case."""
+    def reference(self, case: Case, core_latency: float | None = None) -> Reference | None:
+        """Return the reference of a case: of launches whose ranks lay alike, or else that of its row.
+
+        :param core_latency: of the launch that is judged, in seconds; None for the row
+        """
         reference_set = self.find_set(case)
-        return reference_set.references.get(case) if reference_set else None
+        return reference_set.find_placed(case, core_latency) if reference_set else None
 
 
 def load_catalog(
@@ -182,7 +204,9 @@ def load_catalog(
             known = reference_file.load_references(path, system, partition, place[1])
             origin = read_provenance(path)
             unfounded = dict(find_unfounded(known, origin))
-            sets[place] = ReferenceSet(path, add_noise(known, origin, nights), origin, unfounded)
+            home = add_noise(known, origin, nights)
+            elsewhere = estimate_elsewhere(known, origin, nights)
+            sets[place] = ReferenceSet(path, home, origin, unfounded, elsewhere)
     return ReferenceCatalog(sets)
 
 
@@ -192,11 +216,55 @@ def add_noise(
     nights: Mapping[str, NightSpread] = MappingProxyType({}),
 ) -> dict[Case, Reference]:
     """Return the references of one file with what kin, sessions and nights say of their noise."""
-    told = {
-        case: (read_reference_headlines(origin, case) or [], number_case_sessions(origin, case))
+    measured = (case for case, each in references.items() if not each.exact)
+    placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
+    known = {
+        case: replace(each, core_latency=placed[case].core_latency) if case in placed else each
         for case, each in references.items()
-        if not each.exact
     }
+    return _add_noise(known, placed, nights)
+
+
+def estimate_elsewhere(
+    references: Mapping[Case, Reference],
+    origin: Mapping[str, Any],
+    nights: Mapping[str, NightSpread] = MappingProxyType({}),
+) -> dict[Case, tuple[Reference, ...]]:
+    """Estimate the references of launches that lay otherwise than those behind the rows of one file.
+
+    Of fewer than :data:`LEAST_ELSEWHERE` launches there is none.
+    """
+    found: dict[Case, tuple[Reference, ...]] = {}
+    measured = (case for case, each in references.items() if not each.exact)
+    others = {case: read_placed_launches(origin, case)[1:] for case in measured}
+    for number in range(max(map(len, others.values()), default=0)):
+        placed = {
+            case: some[number]
+            for case, some in others.items()
+            if len(some) > number and len(some[number].values) >= LEAST_ELSEWHERE
+        }
+        values = {case: each.values for case, each in placed.items()}
+        sessions = {case: each.sessions for case, each in placed.items()}
+        rows = {
+            each.case: replace(
+                each,
+                unit=references[each.case].unit,
+                core_latency=placed[each.case].core_latency,
+            )
+            for each in estimate_references(values, sessions)
+        }
+        for case, each in _add_noise(rows, placed, nights).items():
+            found[case] = (*found.get(case, ()), each)
+    return found
+
+
+def _add_noise(
+    references: Mapping[Case, Reference],
+    placed: Mapping[Case, PlacedLaunches],
+    nights: Mapping[str, NightSpread],
+) -> dict[Case, Reference]:
+    """Return references with what their launches, kin, sessions and nights say of their noise."""
+    told = {case: (each.values, each.sessions) for case, each in placed.items()}
     known = add_priors(add_evidence(references, told))
     known = {case: add_night_spread(each, nights.get(case.key)) for case, each in known.items()}
     return add_session_priors(known, load_session_priors())

@@ -25,6 +25,10 @@ SESSION_GAP = "session_gap_minutes"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 
 
+#: Of a series, optional: the time from core to core of each launch, in seconds, by case
+CORE_LATENCIES = "core_latencies"
+
+
 def locate_provenance(path: Path) -> Path:
     """Locate the provenance file of a reference file."""
     return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
@@ -117,9 +121,16 @@ def read_session_gap(entry: JsonObject) -> int:
     return entry.integer(SESSION_GAP, 1) if SESSION_GAP in entry.fields else SESSION_GAP_MINUTES
 
 
-def number_launches(calibration: Mapping[str, Any], key: str) -> list[int]:
-    """Find the number of the session of each launch behind a case; none if their ends are not told."""
-    ends = [each["ended_utc"] for each in list_case_launches(calibration, key)]
+def number_launches(
+    calibration: Mapping[str, Any], key: str, members: Sequence[int] | None = None
+) -> list[int]:
+    """Find the number of the session of each launch behind a case; none if their ends are not told.
+
+    :param members: numbers of the launches that count; None for all
+    """
+    launches = list_case_launches(calibration, key)
+    chosen = range(len(launches)) if members is None else members
+    ends = [launches[each]["ended_utc"] for each in chosen if each < len(launches)]
     return number_sessions(ends, 60.0 * read_session_gap(JsonObject(calibration)))
 
 
@@ -170,6 +181,14 @@ def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
     return next((values[key] for values in found if key in values), None)
 
 
+def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float | None]:
+    """Find the time from core to core of each launch behind a case, in seconds; None where it is not told."""
+    for some in calibration.get(SERIES, ()):
+        if key in some["headlines"]:
+            return some.get(CORE_LATENCIES, {}).get(key, [None] * len(some["launches"]))
+    return [None] * len(find_headlines(calibration, key) or ())
+
+
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
     some = list_calibrations(told) if told else []
@@ -210,8 +229,10 @@ def restrict_calibrations(
 def _restrict(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     if SERIES not in calibration:
         return calibration | {"headlines": _select_keys(calibration["headlines"], keys)}
+    by_case = ("headlines", CORE_LATENCIES)
     series = [
-        each | {"headlines": _select_keys(each["headlines"], keys)} for each in calibration[SERIES]
+        each | {name: _select_keys(each[name], keys) for name in by_case if name in each}
+        for each in calibration[SERIES]
     ]
     return calibration | {SERIES: [each for each in series if each["headlines"]]}
 
@@ -313,3 +334,6 @@ def _series(entry: JsonObject, key: str) -> None:
         values = some.object("headlines")
         for case in values.fields:
             values.series(case, len(launches))
+        places = some.object(CORE_LATENCIES) if CORE_LATENCIES in some.fields else JsonObject({})
+        for case in places.fields:
+            places.series(case, len(launches), zero=False)

@@ -25,7 +25,9 @@ ADDED_LISTS = {"programs": 2, "causes": 4}  #: of the summary itself, empty in a
 #: Facts of the machine that earlier summaries do not tell, whatever their schema.
 LATER_FACTS = {"hardware_threads": 0, "memory_bytes": 0, "firmware": ""}
 #: Keys of a case that must be there; of hosts the log of alarms tells.
-WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", "slow_on"}
+#: What a result tells to its own session only, and its value where nobody tells
+OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
+WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN}
 
 
 @dataclass(frozen=True)
@@ -97,4 +99,4 @@ def _nest(entry: dict[str, Any], number: int) -> dict[str, Any]:
     entry = {"cause": cause} | entry
     if missing := sorted({*WANTED, "statistics"} - entry.keys()):
         raise ValueError(f"cases[{number}].{missing[0]}: is missing")
-    return entry | {"case": entry, "summary": entry["statistics"], "slow_on": ()}
+    return entry | {"case": entry, "summary": entry["statistics"], **OWN}

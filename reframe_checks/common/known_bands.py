@@ -18,7 +18,12 @@ from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.references.night_spreads import load_night_spreads
 from postprocess.stats.band import compute_band, convert_to_reframe
+from postprocess.stats.placement import locate_case
 from reframe_checks.common.user_options import SOURCE, night_spreads_file
+
+ELSEWHERE = (
+    "its ranks lay on other cores than those of its reference; bind them, or calibrate again"
+)
 
 
 @dataclass(frozen=True)
@@ -82,13 +87,16 @@ def find_bands(
         conditions = conditions_of(outcome.records.run, launch.exact)
         right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
         for case in right:
-            if (reference := reference_set.references.get(case)) is None:
+            if case not in reference_set.references:
                 continue
             told = conditions, case, launch.accepts, launch.by_hand
+            measured = outcome.records.measurements[case.variable]
+            place = locate_case(measured.core_latency)
             if difference := reference_set.difference(*told):
                 known.differences[case.variable] = difference
+            elif (reference := reference_set.find_placed(case, place)) is None:
+                known.differences[case.variable] = ELSEWHERE
             else:
-                measured = outcome.records.measurements[case.variable]
                 limits = compute_band(reference, outcome.records.resolution(measured.unit))
                 band = convert_to_reframe(reference, limits, measured.best)
                 known.tuples[case.variable] = band

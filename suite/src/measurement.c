@@ -197,8 +197,10 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     swap_open(item->routine, &exchange, &bench->buffers);
 
     struct measurement result = {.measured = false};
+    result.core_latency[0] = core_latency_measure(&bench->cores, bench->world);
     result.wrong = verify_and_sample(bench, item, peer, &exchange, seed, &result.calls);
     swap_close(item->routine, &exchange);
+    result.core_latency[1] = core_latency_measure(&bench->cores, bench->world);
     wrong_data_collect(&result.wrong, control);
     if (bench->options->back_to_back)
         result.slowest_mean = slowest_mean(bench, item->routine, &exchange);

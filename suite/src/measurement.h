@@ -8,6 +8,7 @@
 #include "buffers.h"
 #include "clock.h"
 #include "cooling.h"
+#include "core_latency.h"
 #include "options.h"
 #include "plan.h"
 #include "statistics.h"
@@ -26,6 +27,7 @@ struct bench {
     struct sync sync;
     struct cooling cooling;
     struct coldness coldness;
+    struct core_latency cores;
     struct buffers buffers;
     struct trials trials;
 };
@@ -35,6 +37,7 @@ struct measurement {
     struct wrong_data wrong; /* on rank 0: of the lowest rank that received any */
     bool measured; /* rank 0: a trial is left after the dropped and the late ones */
     struct summary summary; /* rank 0, if measured */
+    int64_t core_latency[2]; /* ns; rank 0: before and after the case */
     size_t calls;           /* of a trial: 1 unless it is a loop of them */
     double slowest_mean;    /* s; rank 0: largest of the ranks' mean times, of trials back to back */
 };

@@ -12,6 +12,14 @@ static void write_late(struct json *json, const struct trials *trials)
     json_close(json, ']');
 }
 
+/* Before and after the case; nothing where no two ranks are neighbours. */
+static void write_core_latency(struct json *json, const struct measurement *measurement)
+{
+    double times[] = {seconds(measurement->core_latency[0]), seconds(measurement->core_latency[1])};
+    if (measurement->core_latency[0] != CORE_LATENCY_UNKNOWN)
+        json_key_numbers(json, "core_latency", times, 2);
+}
+
 static void write_summary(struct json *json, const struct summary *summary)
 {
     json_key_number(json, "headline", summary->headline);
@@ -42,6 +50,7 @@ static void write_case(struct json *json, const struct item *item, int peer, str
     json_key_numbers(json, "t_global", trials->t_global, trials->count);
     json_key_numbers(json, "skew", trials->skew, trials->count);
     write_late(json, trials);
+    write_core_latency(json, measurement);
     if (item->routine->pairing == PAIRING_ROUND)
         pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)

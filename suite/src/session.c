@@ -189,11 +189,13 @@ void session_run(const struct options *options, const struct world *world, struc
     if (set_up(&bench, memory, plan, &caches, outcome)) {
         clock_open(&bench.clock, world, options->output != NULL || options->sync == SYNC_WINDOW);
         sync_open(&bench.sync, options->sync, world, &bench.clock);
+        core_latency_open(&bench.cores, world);
         struct provenance provenance = {argc, argv, &caches, choose_seed(options, &world->control)};
         output_open(&output, options->output, world->control.rank, outcome);
         if (outcome_agree(outcome, &world->control))
             measure(&bench, memory, plan, &output, &provenance, started, outcome);
         output_close(&output, &closing);
     }
+    core_latency_close(&bench.cores);
     tear_down(&bench, memory);
 }

@@ -164,7 +164,7 @@ class SelftestBench:
             if result.verdict == Verdict.SKIPPED:
                 continue
             case, planting = result.case, plantings.get(result.case.environment)
-            reference = self.catalog.reference(case)
+            reference = self.catalog.reference(case, result.core_latency)
             median_of = max(result.launches, 1)
             heard = (
                 each.measurements.get(case.variable) for each in again if case in each.launch.cases

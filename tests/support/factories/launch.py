@@ -113,11 +113,13 @@ def finished(
     outcome: LaunchOutcome | None = None,
     said: dict[str, Any] | None = None,
     run: dict[str, Any] | None = None,
+    core_latency: tuple[float, float] | None = None,
     **changes: Any,
 ) -> FinishedLaunch:
     """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome.
 
     :param scale: of all cases, or by routine and bytes in one word; of others 1
+    :param core_latency: from core to core, in seconds, before and after each case
     """
     launch = planned(**changes)
     if outcome is None:
@@ -125,6 +127,8 @@ def finished(
         words = [each["routine"] + str(each["bytes"]) for each in records[1:-1]]
         times = dict(scale) if isinstance(scale, Mapping) else dict.fromkeys(words, scale)
         records[1:-1] = [slowed(each, times) for each in records[1:-1]]
+        for each in records[1:-1] if core_latency else ():
+            each["core_latency"] = list(core_latency)
         leave(session, launch, records)
         outcome = assess_launch(launch, session)
         assert outcome.records, outcome.reason

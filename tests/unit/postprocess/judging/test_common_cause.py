@@ -286,12 +286,14 @@ def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other()
 
 def test_a_rate_that_falls_is_slower():
     assert (
-        compute_log_deviations([100.0, 50.0], MEGABYTES)[1]
+        compute_log_deviations([100.0, 50.0], [None] * 2, MEGABYTES)[1]
         > 0
-        > compute_log_deviations([2.0, 1.0], SECONDS)[1]
+        > compute_log_deviations([2.0, 1.0], [None] * 2, SECONDS)[1]
     )
     assert (
-        compute_log_deviations([1.0], SECONDS) == compute_log_deviations([1.0, 0.0], SECONDS) == ()
+        compute_log_deviations([1.0], [None], SECONDS)
+        == compute_log_deviations([1.0, 0.0], [None] * 2, SECONDS)
+        == ()
     )
 
 

@@ -1,0 +1,136 @@
+"""Launches whose ranks lay elsewhere have a reference of their own, and are judged by no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from postprocess.calibration.ledger import CalibrationHeader, collect_launches
+from postprocess.calibration.update import update_references
+from postprocess.judging.confirmation import RetestCandidate
+from postprocess.judging.evaluate import evaluate_case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
+from postprocess.references.lint import lint_reference
+from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
+from tests.support.factories.launch import CASES, PLACE, finished, headline, planned
+from tests.support.faults import Declared, plants
+
+NEAR, FAR, OTHER, MOVED = (5e-8, 5.2e-8), (2.6e-7, 2.5e-7), (9e-7, 9e-7), (5e-8, 2.5e-7)
+PLACES = [(":".join(PLACE[:2]), PLACE[2])]
+CASE = CASES[0]
+
+
+def launched(root: Path, core_latency: tuple[float, float], scale: float) -> FinishedLaunch:
+    """One launch; what ReFrame says of it is not asked."""
+    root.mkdir(parents=True)
+    return finished(root, scale, core_latency=core_latency, asserted=False)
+
+
+def calibrated(
+    root: Path, some: Sequence[tuple[tuple[float, float], float]]
+) -> tuple[ReferenceCatalog, list[FinishedLaunch]]:
+    """References of launches, each with its time from core to core and its slowness; and these launches."""
+    done = [launched(root / str(number), *each) for number, each in enumerate(some)]
+    new = collect_launches(CalibrationHeader("20261121T090000Z-1"), root, done)
+    (path,) = update_references(root / "references", new)
+    assert lint_reference(path) == []
+    return load_catalog([root / "references"], PLACES), done
+
+
+@pytest.fixture(scope="module")
+def two_places(tmp_path_factory: pytest.TempPathFactory) -> ReferenceCatalog:
+    """Eighteen launches near each other, and twelve far apart, twice as slow; one was moved."""
+    scatter = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0]
+    some = [(NEAR, each) for each in scatter * 3] + [(FAR, 2 * each) for each in scatter * 2]
+    return calibrated(tmp_path_factory.mktemp("two"), [*some, (MOVED, 1.5)])[0]
+
+
+def judge(catalog: ReferenceCatalog, *done: FinishedLaunch) -> CaseResult:
+    return evaluate_case(CASE, done, catalog)
+
+
+def test_each_place_has_its_own_reference(two_places: ReferenceCatalog, tmp_path: Path):
+    usual = headline(launched(tmp_path / "one", NEAR, 1.0), CASE)
+    row, far = (two_places.reference(CASE, each) for each in (None, FAR[0]))
+    assert row and row.launches == 18 and row.center == pytest.approx(usual, rel=0.02)
+    assert far and far.launches == 12 and far.center == pytest.approx(2 * usual, rel=0.02)
+    assert two_places.reference(CASE, NEAR[1]) is row
+    assert two_places.reference(CASE, OTHER[0]) is None
+
+
+def test_ranks_on_other_cores_are_held_against_their_like(
+    two_places: ReferenceCatalog, tmp_path: Path
+):
+    """Twice as slow as near ones, and as fast as far ones ever are: no regression, and none is hidden."""
+    assert judge(two_places, launched(tmp_path / "far", FAR, 2.0)).verdict == Verdict.PROVISIONAL
+    slow = judge(two_places, launched(tmp_path / "slow", FAR, 6.0))
+    assert slow.verdict == Verdict.REGRESSED
+    assert judge(two_places, launched(tmp_path / "near", NEAR, 3.0)).verdict == Verdict.REGRESSED
+    nears, _ = calibrated(tmp_path / "nears", [(NEAR, 1 + each / 100) for each in range(12)])
+    elsewhere = judge(nears, launched(tmp_path / "again", FAR, 2.0))
+    assert elsewhere.elsewhere and elsewhere.reference is None
+    assert elsewhere.verdict == Verdict.PROVISIONAL
+    assert elsewhere.reason.startswith(
+        "its ranks lay on other cores: a word takes 255 ns from one to the next, and 51 in its reference"
+    )
+
+
+@plants("environment", "ranks on cores where no launch of the reference lay, six times as slow",
+        "judging one case", "not-comparable", 1,
+        "its ranks lay on other cores: a word takes 900 ns")  # fmt: skip
+def test_a_gross_change_elsewhere_is_not_provisional(
+    two_places: ReferenceCatalog, tmp_path: Path, declared: Declared
+):
+    gross = judge(two_places, launched(tmp_path / "gross", OTHER, 6.0))
+    assert gross.elsewhere
+    declared.check_case(gross.verdict, gross.reason)
+
+
+def test_of_launches_in_two_places_those_of_one_are_judged(
+    two_places: ReferenceCatalog, tmp_path: Path
+):
+    done = [(NEAR, 1.0), (FAR, 2.0), (NEAR, 1.02)]
+    some = [launched(tmp_path / str(number), *each) for number, each in enumerate(done)]
+    result = judge(two_places, *some)
+    assert result.launches == 2 and result.core_latency == pytest.approx(5.1e-8, rel=0.01)
+
+
+def test_too_few_launches_make_no_reference_of_their_place(tmp_path: Path):
+    few = [(NEAR, 1 + each / 100) for each in range(10)] + [(FAR, 2.0)] * (LEAST_ELSEWHERE - 1)
+    assert calibrated(tmp_path, few)[0].reference(CASE, FAR[0]) is None
+
+
+def test_a_fresh_launch_elsewhere_clears_nothing(two_places: ReferenceCatalog, tmp_path: Path):
+    slow = judge(two_places, launched(tmp_path / "slow", NEAR, 3.0))
+    candidate = RetestCandidate(slow)
+    for number in range(2):
+        there = launched(tmp_path / str(number), OTHER, 1.0)
+        candidate.count_launch(judge(two_places, there))
+    assert not candidate.cleared and len(candidate.not_comparable) == 2
+
+
+def test_a_fresh_value_of_another_place_counts_by_its_own_reference(
+    two_places: ReferenceCatalog, tmp_path: Path
+):
+    slow = judge(two_places, launched(tmp_path / "slow", NEAR, 3.0))
+    candidate = RetestCandidate(slow)
+    candidate.count_launch(judge(two_places, launched(tmp_path / "again", FAR, 6.0)))
+    assert candidate.values == [pytest.approx(slow.value, rel=0.02)] and len(candidate.slow) == 1
+
+
+def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tmp_path: Path):
+    roots = [two_places.find_set(CASE).path.parents[2]]  # type: ignore[union-attr]
+
+    def bands(place: tuple[float, float], name: str) -> KnownBands:
+        done = launched(tmp_path / name, place, 1.0)
+        return find_bands(PLACES[0], roots, [(planned(), done.outcome)])
+
+    near, far, other = (bands(*each) for each in ((NEAR, "near"), (FAR, "far"), (OTHER, "other")))
+    assert far.tuples[CASE.variable][0] == pytest.approx(
+        2 * near.tuples[CASE.variable][0], rel=0.03
+    )
+    assert other.differences[CASE.variable] == ELSEWHERE
