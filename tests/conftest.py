@@ -25,6 +25,8 @@ __all__ = ["declared", "pytest_pyfunc_call"]
 
 # Tests run beside each other: a calibration of theirs, in commands too, does not wait for a quiet machine.
 os.environ[BESIDE_OTHERS] = "1"
+# Ranks lie now here and now there, beside other tests and on a virtual machine. No verdict may hang on it.
+os.environ["MPICOST_CORE_LATENCY"] = "off"
 
 # A busy machine is slow, and that is no fault of what is tested.
 settings.register_profile("without deadline", deadline=None)

@@ -290,9 +290,9 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
 
 
 def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
-    """Build what is told of times from core to core, of the cases of which every launch tells one."""
+    """Build what is told of times from core to core, of the cases of which a launch tells one."""
     told = {sample.case.key: sample.core_latencies for sample in family}
-    known = {key: each for key, each in told.items() if None not in each}
+    known = {key: some for key, some in told.items() if any(some)}
     return {provenance.CORE_LATENCIES: known} if known else {}
 
 

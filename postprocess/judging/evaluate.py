@@ -224,7 +224,7 @@ def select_alike(
 def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    While sessions are few it is provisional, unless it differs from the row by more than places do.
+    While sessions are few it is provisional, unless even its best trial is slower than places make it.
 
     :param row: the reference of other launches
     """
@@ -233,7 +233,8 @@ def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -
     if here != MOVED and here is not None and there is not None:
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
         reason = f"its ranks lay on other cores: {told}; bind them, or calibrate again"
-    gross = compute_slowdown(measured.value, row.center, row.unit) > MOST_OF_PLACES
+    fastest = measured.value if measured.best is None else measured.best
+    gross = compute_slowdown(fastest, row.center, row.unit) > MOST_OF_PLACES
     verdict = Verdict.NOT_COMPARABLE if gross or not row.few_sessions else Verdict.PROVISIONAL
     return replace(
         result, verdict=verdict, reason=reason, provisional=row.few_sessions, elsewhere=True

@@ -43,10 +43,13 @@ def measure_trials(record: CaseRecord) -> Measurement:
 
 @dataclass(frozen=True)
 class CoreLatency:
-    """Time in which a word written by one rank is read by its neighbour, without MPI, in seconds."""
+    """Time in which a word written by one rank is read by its neighbour, without MPI, in seconds.
 
-    before: float  #: the case
-    after: float
+    None where the two did not run at the same time.
+    """
+
+    before: float | None  #: the case
+    after: float | None
 
 
 @dataclass(frozen=True, eq=False)

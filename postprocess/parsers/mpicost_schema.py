@@ -32,6 +32,7 @@ UNIT = "s"
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
+CORES = "core_latency"
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
 EVICTED = "evicted_lines"
 #: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
@@ -245,10 +246,14 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
 
 def _core_latency(entry: JsonObject) -> CoreLatency | None:
     """Return the time from core to core before and after the case; None where no two ranks are neighbours."""
-    if "core_latency" not in entry.fields:
+    if CORES not in entry.fields:
         return None
-    before, after = entry.series("core_latency", 2, zero=False)
-    return CoreLatency(float(before), float(after))
+    told = entry.get(CORES, list)
+    known = [each for each in told if each is not None]
+    JsonObject({CORES: known}).series(CORES, len(known), zero=False)
+    if len(told) != 2:
+        raise ValueError(f"{CORES}: has {len(told)} entries where 2 are due")
+    return CoreLatency(*told)
 
 
 def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:

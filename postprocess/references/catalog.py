@@ -241,7 +241,9 @@ def estimate_elsewhere(
         placed = {
             case: some[number]
             for case, some in others.items()
-            if len(some) > number and len(some[number].values) >= LEAST_ELSEWHERE
+            if len(some) > number
+            and some[number].core_latency is not None
+            and len(some[number].values) >= LEAST_ELSEWHERE
         }
         values = {case: each.values for case, each in placed.items()}
         sessions = {case: each.sessions for case, each in placed.items()}

@@ -37,11 +37,10 @@ def locate_case(measured: CoreLatency | None) -> float | None:
     The geometric mean of that before and after. :data:`MOVED` if the two differ: then the ranks lay nowhere
     that another launch may be compared with.
     """
-    if measured is None:
+    known = [each for each in (measured.before, measured.after) if each] if measured else []
+    if not known:
         return None
-    if not is_near(measured.before, measured.after):
-        return MOVED
-    return math.sqrt(measured.before * measured.after)
+    return MOVED if not is_near(known[0], known[-1]) else math.sqrt(known[0] * known[-1])
 
 
 def is_near(one: float, other: float) -> bool:

@@ -28,7 +28,8 @@ struct core_latency {
 void core_latency_open(struct core_latency *cores, const struct world *world);
 void core_latency_close(struct core_latency *cores);
 
-/* Nanoseconds from core to core, of the slowest pair, on rank 0; CORE_LATENCY_UNKNOWN without neighbours. Collective. */
+/* Nanoseconds from core to core, of the slowest pair, on rank 0. CORE_LATENCY_UNKNOWN without neighbours, and if no two
+ * of them ran at the same time. Collective. */
 int64_t core_latency_measure(struct core_latency *cores, const struct world *world);
 
 #endif

@@ -1,5 +1,7 @@
 #include "records.h"
 
+#include <math.h>
+
 #include "origin.h"
 #include "pairs.h"
 
@@ -12,12 +14,13 @@ static void write_late(struct json *json, const struct trials *trials)
     json_close(json, ']');
 }
 
-/* Before and after the case; nothing where no two ranks are neighbours. */
-static void write_core_latency(struct json *json, const struct measurement *measurement)
+/* Before and after the case, null where it is not known. */
+static void write_core_latency(struct json *json, const int64_t *times)
 {
-    double times[] = {seconds(measurement->core_latency[0]), seconds(measurement->core_latency[1])};
-    if (measurement->core_latency[0] != CORE_LATENCY_UNKNOWN)
-        json_key_numbers(json, "core_latency", times, 2);
+    double told[2];
+    for (int i = 0; i < 2; i++)
+        told[i] = times[i] == CORE_LATENCY_UNKNOWN ? NAN : seconds(times[i]);
+    json_key_numbers(json, "core_latency", told, 2);
 }
 
 static void write_summary(struct json *json, const struct summary *summary)
@@ -50,7 +53,8 @@ static void write_case(struct json *json, const struct item *item, int peer, str
     json_key_numbers(json, "t_global", trials->t_global, trials->count);
     json_key_numbers(json, "skew", trials->skew, trials->count);
     write_late(json, trials);
-    write_core_latency(json, measurement);
+    if (bench->cores.anywhere)
+        write_core_latency(json, measurement->core_latency);
     if (item->routine->pairing == PAIRING_ROUND)
         pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)

@@ -80,6 +80,8 @@ class CaseValue:
     lost: bool = (
         False  #: whether its job never ran, or its nodes went away: no program has a part in that
     )
+    #: From core to core before and after the case, in seconds; None where nothing tells
+    core_latency: tuple[Measured | None, Measured | None] | None = None
 
 
 @dataclass(frozen=True)

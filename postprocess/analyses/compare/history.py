@@ -24,8 +24,8 @@ from postprocess.analyses.compare.data import (
 )
 from postprocess.analyses.compare.pairs import (
     Measured,
-    compare_places,
     compute_difference,
+    find_pair_problem,
     index_values,
 )
 from postprocess.model.verdict import Verdict
@@ -193,7 +193,7 @@ def list_differences(case: CaseRounds, before: str, after: str) -> list[float]:
         other = case.measured.get((after, number))
         if version == before and other is not None:
             own = case.measured[before, number]
-            if not compare_places(own.place, other.place):
+            if not find_pair_problem(own, other):
                 found.append(compute_difference(own.value, other.value))
     return found
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from postprocess.analyses.compare.data import NEW, OLD, SIDES, CaseValue, ComparisonPass
 from postprocess.analyses.compare.order import PAIRS_OF_BLOCK, draw_sign
 from postprocess.base.units import compute_slowdown
+from postprocess.model.measurement import CoreLatency
 from postprocess.model.verdict import Verdict
+from postprocess.stats.placement import MOVED, is_same_place, locate_case
 
 
 @dataclass
@@ -104,7 +106,7 @@ def collect_block(
         if len(own) == PAIRS_OF_BLOCK:
             sign = draw_sign(seed, number, side)
             for key in own[0].keys() & own[1].keys():
-                if not compare_places(own[0][key].place, own[1][key].place):
+                if not find_pair_problem(own[0][key], own[1][key]):
                     difference = compute_difference(own[0][key].value, own[1][key].value)
                     found[key].unchanged.append(sign * difference)
 
@@ -121,7 +123,7 @@ def index_values(each: ComparisonPass) -> dict[str, Measured]:
 
 def add_pair(case: CasePairs, old: Measured, new: Measured) -> None:
     """Add a pair to a case, or the reason why it does not count."""
-    if reason := compare_places(old.place, new.place):
+    if reason := find_pair_problem(old, new):
         case.void[reason] += 1
         return
     case.differences.append(compute_difference(old.value, new.value))
@@ -132,6 +134,24 @@ def add_pair(case: CasePairs, old: Measured, new: Measured) -> None:
 def compute_difference(old: CaseValue, new: CaseValue) -> float:
     """Compute ln(new / old), its sign such that more is worse."""
     return math.log(compute_slowdown(new.value or 0.0, old.value or 0.0, old.unit))
+
+
+def find_pair_problem(old: Measured, new: Measured) -> str:
+    """Find the first thing in which two launches did not run a case alike; empty if there is none."""
+    return compare_places(old.place, new.place) or compare_cores(old.value, new.value)
+
+
+def compare_cores(old: CaseValue, new: CaseValue) -> str:
+    """Describe how the cores differ that two launches of a case had; empty if they do not, or nothing tells."""
+    here, there = (
+        locate_case(CoreLatency(*each.core_latency) if each.core_latency else None)
+        for each in (old, new)
+    )
+    if MOVED in (here, there):
+        return "cores differ: the ranks were moved in a launch"
+    return (
+        "" if is_same_place(here, there) else "cores differ: they were farther apart in one launch"
+    )
 
 
 def compare_places(old: Mapping[str, str], new: Mapping[str, str]) -> str:

@@ -57,7 +57,15 @@ def read_value(result: CaseResult, launch: FinishedLaunch) -> CaseValue:
         verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
         lost = launch.outcome.job_end is not None
         return CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)
-    return CaseValue(result.value, result.unit, rerun=result.rerun, exact=launch.launch.exact)
+    measured = launch.measurements.get(result.case.variable)
+    cores = measured.core_latency if measured else None
+    return CaseValue(
+        result.value,
+        result.unit,
+        rerun=result.rerun,
+        exact=launch.launch.exact,
+        core_latency=(cores.before, cores.after) if cores else None,
+    )
 
 
 def describe_place(launch: FinishedLaunch) -> dict[str, str]:

@@ -113,7 +113,7 @@ def finished(
     outcome: LaunchOutcome | None = None,
     said: dict[str, Any] | None = None,
     run: dict[str, Any] | None = None,
-    core_latency: tuple[float, float] | None = None,
+    core_latency: tuple[float | None, float | None] | None = None,
     **changes: Any,
 ) -> FinishedLaunch:
     """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome.

@@ -19,19 +19,21 @@ from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, finished, headline, planned
 from tests.support.faults import Declared, plants
 
+Latencies = tuple[float | None, float | None]
 NEAR, FAR, OTHER, MOVED = (5e-8, 5.2e-8), (2.6e-7, 2.5e-7), (9e-7, 9e-7), (5e-8, 2.5e-7)
+ASIDE: Latencies = (None, None)  # the other rank did not run
 PLACES = [(":".join(PLACE[:2]), PLACE[2])]
 CASE = CASES[0]
 
 
-def launched(root: Path, core_latency: tuple[float, float], scale: float) -> FinishedLaunch:
+def launched(root: Path, core_latency: Latencies, scale: float) -> FinishedLaunch:
     """One launch; what ReFrame says of it is not asked."""
     root.mkdir(parents=True)
     return finished(root, scale, core_latency=core_latency, asserted=False)
 
 
 def calibrated(
-    root: Path, some: Sequence[tuple[tuple[float, float], float]]
+    root: Path, some: Sequence[tuple[Latencies, float]]
 ) -> tuple[ReferenceCatalog, list[FinishedLaunch]]:
     """References of launches, each with its time from core to core and its slowness; and these launches."""
     done = [launched(root / str(number), *each) for number, each in enumerate(some)]
@@ -79,13 +81,13 @@ def test_ranks_on_other_cores_are_held_against_their_like(
     )
 
 
-@plants("environment", "ranks on cores where no launch of the reference lay, six times as slow",
+@plants("environment", "ranks on cores where no launch of the reference lay, thirty times as slow",
         "judging one case", "not-comparable", 1,
         "its ranks lay on other cores: a word takes 900 ns")  # fmt: skip
 def test_a_gross_change_elsewhere_is_not_provisional(
     two_places: ReferenceCatalog, tmp_path: Path, declared: Declared
 ):
-    gross = judge(two_places, launched(tmp_path / "gross", OTHER, 6.0))
+    gross = judge(two_places, launched(tmp_path / "gross", OTHER, 30.0))
     assert gross.elsewhere
     declared.check_case(gross.verdict, gross.reason)
 
@@ -102,6 +104,19 @@ def test_of_launches_in_two_places_those_of_one_are_judged(
 def test_too_few_launches_make_no_reference_of_their_place(tmp_path: Path):
     few = [(NEAR, 1 + each / 100) for each in range(10)] + [(FAR, 2.0)] * (LEAST_ELSEWHERE - 1)
     assert calibrated(tmp_path, few)[0].reference(CASE, FAR[0]) is None
+
+
+def test_launches_that_tell_nothing_count_for_the_row(tmp_path: Path):
+    """Beside other work the ranks of a launch may not run at the same time."""
+    some: list[tuple[Latencies, float]] = [(NEAR, 1 + each / 100) for each in range(12)]
+    mixed, _ = calibrated(
+        tmp_path / "mixed", [*some, *((ASIDE, 3 + each / 100) for each in range(6))]
+    )
+    assert mixed.reference(CASE, FAR[0]) is None
+    aside = judge(mixed, launched(tmp_path / "aside", ASIDE, 1.0))
+    assert aside.core_latency == pytest.approx(5.1e-8, rel=0.01) and not aside.elsewhere
+    half = judge(mixed, launched(tmp_path / "half", (None, NEAR[0]), 1.0))
+    assert not half.elsewhere
 
 
 def test_a_fresh_launch_elsewhere_clears_nothing(two_places: ReferenceCatalog, tmp_path: Path):
@@ -125,7 +140,7 @@ def test_a_fresh_value_of_another_place_counts_by_its_own_reference(
 def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tmp_path: Path):
     roots = [two_places.find_set(CASE).path.parents[2]]  # type: ignore[union-attr]
 
-    def bands(place: tuple[float, float], name: str) -> KnownBands:
+    def bands(place: Latencies, name: str) -> KnownBands:
         done = launched(tmp_path / name, place, 1.0)
         return find_bands(PLACES[0], roots, [(planned(), done.outcome)])
 

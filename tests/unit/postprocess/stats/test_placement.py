@@ -63,5 +63,6 @@ def test_a_case_lay_where_both_times_say_or_was_moved(before: float, after: floa
 
 
 def test_without_a_time_nothing_is_kept_apart():
-    assert locate_case(None) is None
+    assert locate_case(None) is None and locate_case(CoreLatency(None, None)) is None
+    assert locate_case(CoreLatency(None, 5e-8)) == locate_case(CoreLatency(5e-8, None)) == 5e-8
     assert is_same_place(None, 1e-7) and is_same_place(1e-7, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def compared(
         for position, side in enumerate(draw_block(7, block) if block else (OLD, NEW)):
             off = 1 + 0.002 * ((3 * block + 2 * position) % 5)
             cases = {
-                key: CaseValue(each.value * off, "s", rerun=each.rerun) if each.value else each
+                key: replace(each, value=each.value * off) if each.value else each
                 for key, each in (old if side == OLD else new).items()
             }
             place = {"nodes": "n1", "binding": "core" if side == OLD else binding}
@@ -104,6 +105,25 @@ def test_a_pair_that_ran_otherwise_does_not_count() -> None:
     assert (case.verdict, case.pairs) == (Comparison.UNDECIDED, 0)
     assert "binding differs: core and none" in case.reason
     assert judged.decision.status == 3
+
+
+@pytest.mark.parametrize(
+    ("cores", "reason"),
+    [
+        ((2.6e-7, 2.5e-7), "cores differ: they were farther apart in one launch"),
+        ((5e-8, 2.5e-7), "cores differ: the ranks were moved in a launch"),
+    ],
+)
+def test_a_pair_whose_ranks_lay_elsewhere_does_not_count(
+    cores: tuple[float, float], reason: str
+) -> None:
+    """A hypervisor moved them: what one side took then says nothing of its MPI."""
+    near = replace(value(1e-6), core_latency=(5e-8, 5.5e-8))
+    judged = judge_comparison(compared({BCAST: near}, {BCAST: replace(near, core_latency=cores)}))
+    (case,) = judged.cases
+    assert (case.verdict, case.pairs) == (Comparison.UNDECIDED, 0) and reason in case.reason
+    alike = judge_comparison(compared({BCAST: near}, {BCAST: near}))
+    assert [each.verdict for each in alike.cases] == [Comparison.SAME]
 
 
 def test_a_control_that_moved_voids_the_comparison() -> None:
