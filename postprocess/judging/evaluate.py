@@ -237,7 +237,7 @@ def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -
     gross = compute_slowdown(fastest, row.center, row.unit) > MOST_OF_PLACES
     verdict = Verdict.NOT_COMPARABLE if gross or not row.few_sessions else Verdict.PROVISIONAL
     return replace(
-        result, verdict=verdict, reason=reason, provisional=row.few_sessions, elsewhere=True
+        result, verdict=verdict, reason=reason, provisional=row.few_sessions, elsewhere=not gross
     )
 
 

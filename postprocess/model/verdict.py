@@ -89,7 +89,8 @@ class CaseResult:
     )
     #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
     slow_on: tuple[str, ...] = ()
-    #: Whether nothing judges it, as its ranks lay where those of no reference did. Of the session itself only.
+    #: Whether nothing judges it, as its ranks lay where those of no reference did, without a gross change. Of
+    #: the session itself only.
     elsewhere: bool = False
     #: Time from core to core that the reference's launches had, in seconds. Of the session itself only.
     core_latency: float | None = None

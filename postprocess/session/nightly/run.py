@@ -52,6 +52,7 @@ from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.known_nights import learn_night_spreads
 from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
+from postprocess.session.nightly.other_places import learn_other_places
 
 CALIBRATED = "in the calibration of this night"
 
@@ -103,6 +104,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
             with progress.keeping("expected failures"):
                 final = mark_expected_failures(context, final, excuses, whole)
+            with progress.keeping("other places"):
+                told = request.selection, finished, confirmed.results, catalog
+                learn_other_places(work, session, *told, progress.note)
             with progress.keeping("log of alarms"):
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)

@@ -88,7 +88,7 @@ def test_a_gross_change_elsewhere_is_not_provisional(
     two_places: ReferenceCatalog, tmp_path: Path, declared: Declared
 ):
     gross = judge(two_places, launched(tmp_path / "gross", OTHER, 30.0))
-    assert gross.elsewhere
+    assert not gross.elsewhere
     declared.check_case(gross.verdict, gross.reason)
 
 
