@@ -72,7 +72,7 @@ def test_all_delays_every_measured_call_and_no_synchronisation(mpicost: Program,
 def test_delayed_trials_are_slower(mpicost: Program, tmp_path: Path):
     """Every other call is delayed, so both kinds see the same machine; by so much that a busy one shows it."""
     file = tmp_path / "r.jsonl"
-    order = {"FRACTION": "20", "ROUTINES": "MPI_Bcast", "CALLS": "0.5"}
+    order = {"FRACTION": "100", "ROUTINES": "MPI_Bcast", "CALLS": "0.5"}
     assert delayed(mpicost, file, "--routine=bcast:8", "--trials=41", **order).status == 0
     (case,) = read(file).cases
     slow, fast = (statistics.median(case["t_max"][first::2]) for first in (0, 1))
