@@ -6,7 +6,7 @@ A start that lacks a table, a size or a column, or has one that was not planned,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
-from postprocess.model.measurement import LaunchProvenance, Measurement
+from postprocess.model.measurement import CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.imb import parse_imb
+from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.text_output import OutputTable, ProgramOutput, TableRow
 from postprocess.parsers.witness import Witness, read_witness
@@ -72,7 +73,9 @@ def read_benchmarks(
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
-    return BenchmarkRecords(run, measurements, witness.end)
+    cores = CoreLatency(None, witness.run[CORES]) if CORES in witness.run else None
+    placed = {name: replace(each, core_latency=cores) for name, each in measurements.items()}
+    return BenchmarkRecords(run, placed, witness.end)
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:

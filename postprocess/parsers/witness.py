@@ -81,6 +81,8 @@ def _checked_run(entry: JsonObject) -> JsonObject:
     entry.object("witness").text("source_hash")
     mpicost_schema.check_places(entry)
     mpicost_schema.check_interposed(entry)
+    if mpicost_schema.CORES in entry.fields and entry.number(mpicost_schema.CORES) <= 0:
+        raise ValueError(f"{mpicost_schema.CORES}: is not above 0")
     return entry
 
 

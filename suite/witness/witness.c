@@ -8,6 +8,7 @@
 #include "caches.h"
 #include "clock.h"
 #include "complaint.h"
+#include "core_latency.h"
 #include "cpu_list.h"
 #include "facts.h"
 #include "foreign.h"
@@ -23,6 +24,7 @@ static int64_t started; /* ns; 0 before MPI_Init has returned */
 
 struct testimony {
     const char *path; /* NULL: nothing is wanted, or can be said */
+    int64_t core_latency; /* ns; on rank 0: when the benchmark is over */
     int64_t elapsed;  /* ns from MPI_Init to MPI_Finalize; on rank 0, in the end: of the slowest rank */
     int arrived;      /* on rank 0: ranks that reached MPI_Finalize */
     bool well;        /* on rank 0: the run record is in the file */
@@ -58,7 +60,7 @@ static void write_token(struct json *json)
 }
 
 /* On rank 0, while the others call places_answer. */
-static void write_run(struct json *json, const struct world *world)
+static void write_run(struct json *json, const struct testimony *testimony, const struct world *world)
 {
     struct caches caches;
     caches_read(&caches, cpu_list_first(world->cpus));
@@ -76,6 +78,8 @@ static void write_run(struct json *json, const struct world *world)
     json_key_integer(json, "processes", world->control.size);
     json_key_integer(json, "per_node", world->per_node);
     places_write(json, world);
+    if (testimony->core_latency != CORE_LATENCY_UNKNOWN)
+        json_key_number(json, "core_latency", seconds(testimony->core_latency));
     origin_machine(json, &caches);
     origin_environment(json);
     json_close(json, '}');
@@ -113,7 +117,7 @@ static bool testify_run(const struct testimony *testimony, const struct world *w
         return false;
     }
     line_open(&line);
-    write_run(&line.json, world);
+    write_run(&line.json, testimony, world);
     return append(&line, testimony->path);
 }
 
@@ -138,11 +142,22 @@ static void count_arrivals(struct testimony *testimony, const struct control *co
     gather_close(&gather);
 }
 
+/* From core to core, on rank 0. Collective. */
+static int64_t measure_core_latency(const struct world *world)
+{
+    struct core_latency cores;
+    core_latency_open(&cores, world);
+    int64_t latency = core_latency_measure(&cores, world);
+    core_latency_close(&cores);
+    return latency;
+}
+
 /* Collective. */
 static void testify(struct testimony *testimony)
 {
     struct world world;
     world_open(&world);
+    testimony->core_latency = measure_core_latency(&world);
     testimony->well = testify_run(testimony, &world);
     count_arrivals(testimony, &world.control);
     world_close(&world);

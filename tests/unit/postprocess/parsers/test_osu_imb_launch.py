@@ -11,8 +11,9 @@ import pytest
 from postprocess.base.units import MEGABYTES
 from postprocess.judging.outcome import assess_launch, determine_outcome
 from postprocess.model.launch import LaunchOutcome
+from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.verdict import Verdict
+from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import find_unit_scale, read_benchmarks
 from spack_envs.programs import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
@@ -87,6 +88,23 @@ def test_what_the_witness_saw_is_the_run_and_tells_the_method(tmp_path: Path):
     told = {key: records.run[key] for key in ("program", "version", "method")}
     assert told == {"program": "osu", "version": "7.4", "method": launch.method | BUILD}
     assert (records.resolution("s"), records.resolution(MEGABYTES)) == (1e-8, 0.01)
+
+
+def test_what_the_witness_measured_from_core_to_core_is_of_every_case(tmp_path: Path):
+    launch = start()
+    leave(
+        tmp_path,
+        launch,
+        osu_text(),
+        witness=witnessed(program=launch.executable, core_latency=5e-8),
+    )
+    found = read_benchmarks(launch, tmp_path).measurements.values()
+    assert {each.core_latency for each in found} == {CoreLatency(None, 5e-8)}
+    leave(
+        tmp_path, launch, osu_text(), witness=witnessed(program=launch.executable, core_latency=0.0)
+    )
+    with pytest.raises(RecordError, match="core_latency: is not above 0"):
+        read_benchmarks(launch, tmp_path)
 
 
 def test_a_start_of_imb_gives_the_cases_of_all_its_tables(tmp_path: Path):
