@@ -27,11 +27,13 @@ DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv
 RESULTS = ("references", "proposal", "drift", "selftest", "compare", "offer", "accept")
 FIX = "choose another file, or pass --force"
 
-#: Of an export, offers and acceptances as CSV, a sealed folder, pages, JUnit's XML and OpenMetrics of ours.
+#: Of an export, offers and acceptances as CSV, an acceptance as Markdown, a sealed folder, pages, JUnit's
+#: XML and OpenMetrics of ours.
 BEGINNINGS = (
     b"session,",
     b"offer,case,demand,",
     b"row,demand,verdict,",
+    b"# Plumbline acceptance: ",
     b"manifest.txt\0",
     b"""<!DOCTYPE html>
 <html lang="en">

@@ -1,4 +1,4 @@
-"""The protocol of an acceptance, as page, CSV and JSON."""
+"""The protocol of an acceptance, as page, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from postprocess.analyses.offer.accept import ALL_PAIRS, Acceptance, JudgedRow
-from postprocess.analyses.offer.check.violations import Violation, is_rejected
+from postprocess.analyses.offer.check.violations import (
+    Violation,
+    count_broken,
+    describe_broken,
+    is_rejected,
+    list_broken,
+    times,
+)
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, format_percent, number, plural, quantity
@@ -22,7 +29,7 @@ from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_
 from postprocess.stats.procurement.acceptance import OperatingCharacteristic
 
 SCHEMA = 1
-ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json")
+ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
 
 
 def write_protocol(
@@ -33,17 +40,16 @@ def write_protocol(
     facts: Sequence[str],
     violations: Sequence[Violation],
 ) -> Path:
-    """Write the protocol of an acceptance as HTML, CSV and JSON.
+    """Write the protocol of an acceptance as HTML, Markdown, CSV and JSON. Returns the page.
 
     :raises UsageError: if it cannot be written
     """
-    html, table, data = (folder / name for name in ACCEPT)
-    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
-    status = find_status(found, violations)
+    html, table, data, markdown = (folder / name for name in ACCEPT)
     context = {
-        "good": status == 0,
-        "headline": f"{describe_status(status)}: {counts or 'nothing is committed'}",
+        "good": find_status(found, violations) == 0,
+        "headline": describe_outcome(found, violations),
         "kicker": f"acceptance · {title}",
+        "failures": list_broken(violations),
         "facts": [*facts, *describe_risks(rules, found)],
         "tables": (
             tabulate_acceptance(found),
@@ -60,8 +66,9 @@ def write_protocol(
         "pictures": (found.characteristic,),
     }
     page = templating.render_html_template("offer.html.j2", context, draw=draw_characteristic)
-    templating.write_pages({html: page})
-    write_output(table, format_acceptance_csv(found))
+    text = templating.render_markdown_template("accept.md.j2", context)
+    templating.write_pages({html: page, markdown: text})
+    write_output(table, format_acceptance_csv(found, violations))
     write_summary(data, build_acceptance_json(rules, found, violations))
     return html
 
@@ -74,6 +81,16 @@ def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
 def describe_status(status: int) -> str:
     """Describe the outcome in a word."""
     return {0: "Accepted", 1: "Not accepted"}.get(status, "Undecided")
+
+
+def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
+    """Describe the outcome in a line: run rules that were broken, and how often, and rows by verdict."""
+    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
+    rows = f"of {plural(len(found.verdicts), 'row')}, {counts or 'none is committed'}"
+    if is_rejected(violations):
+        rules = plural(len(count_broken(violations)), "run rule")
+        rows = f"{rules} broken ({describe_broken(violations)}); {rows}"
+    return f"{describe_status(find_status(found, violations))}: {rows}"
 
 
 def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
@@ -151,8 +168,8 @@ def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
 
 
-def format_acceptance_csv(found: Acceptance) -> str:
-    """Format the rows of an acceptance as CSV."""
+def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) -> str:
+    """Format the rows of an acceptance as CSV, and after them each run rule that was broken."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
@@ -176,6 +193,8 @@ def format_acceptance_csv(found: Acceptance) -> str:
         own, more = found.links, found.links.launches_more
         told = (ALL_PAIRS, own.demand, str(own.verdict), "", "", "", "", own.launches)
         writer.writerow((*told, "" if more is None else more))
+    for word, count in count_broken(violations).items():
+        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 6))
     return stream.getvalue()
 
 
@@ -189,6 +208,7 @@ def build_acceptance_json(
         "title": rules.title,
         "status": find_status(found, violations),
         "counts": found.counts,
+        "broken": count_broken(violations),
         "risk": asdict(rules.risk),
         "looks": list(found.looks),
         "spread": found.spread,

@@ -11,11 +11,12 @@ from postprocess.analyses.offer.check.official import hash_own_source
 from postprocess.analyses.offer.check.violations import (
     Code,
     Violation,
+    describe_broken,
     describe_violations,
     format_violations,
     is_rejected,
 )
-from postprocess.analyses.offer.protocol import describe_status, find_status
+from postprocess.analyses.offer.protocol import describe_outcome, find_status
 from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive
@@ -138,13 +139,11 @@ def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None
     """Print what is wrong with an acceptance, and what it comes to. Returns the exit status of that."""
     violations = [*checked.violations, *checked.broken]
     print_violations(path, violations, checked.seal, report)
-    counts = ", ".join(f"{count} {name}" for name, count in checked.found.counts.items() if count)
-    status = find_status(checked.found, violations)
-    outcome = describe_status(find_status(checked.found, checked.broken))
-    show_line(
-        f"{path}: {outcome}: {counts or 'nothing is committed'}: {describe_violations(violations)}"
-    )
-    return status
+    outcome = describe_outcome(checked.found, checked.broken)
+    if is_rejected(checked.violations):
+        outcome += f"; the archive does not hold ({describe_broken(checked.violations)})"
+    show_line(f"{path}: {outcome}: {describe_violations(violations)}")
+    return find_status(checked.found, violations)
 
 
 def print_violations(

@@ -20,7 +20,7 @@ from postprocess.analyses.offer.check.official import hash_own_source
 from postprocess.analyses.offer.check.violations import Violation, format_violations
 from postprocess.analyses.offer.form.rows import describe_when
 from postprocess.analyses.offer.protocol import (
-    describe_status,
+    describe_outcome,
     find_status,
     tabulate_acceptance,
     tabulate_links,
@@ -31,7 +31,6 @@ from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify
 from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER, compute_root
 from postprocess.base.text_table import render_text
@@ -224,8 +223,5 @@ def conclude(
         print(render_text(table), end="", flush=True)
     for line in format_violations(violations):
         progress.note(line)
-    status = find_status(found, violations)
-    rows = plural(len(found.verdicts), "row")
-    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
-    progress.say(f"{describe_status(status)}: of {rows}, {counts or 'none'}; {page}")
-    return status
+    progress.say(f"{describe_outcome(found, violations)}; {page}")
+    return find_status(found, violations)

@@ -36,7 +36,10 @@ TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
 OF_ROWS = (Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)  #: of which a sweep of links has none
 ROUNDING = 1e-9  #: relative, between processors
 #: Of the protocol, what is compared with what its files say; the operating characteristic is simulated.
-COMPARED = ("title", "status", "counts", "risk", "looks", "spread", "rows", "links", "violations")
+COMPARED = (
+    *("title", "status", "counts", "broken", "risk", "looks", "spread", "rows", "links"),
+    "violations",
+)
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def compare_protocol(
     folder: Path, offered: CheckedOffer, found: Acceptance, broken: list[Violation]
 ) -> Iterator[Violation]:
     """Compare the protocol with what its files say."""
-    _, table, data = ACCEPT
+    _, table, data, _ = ACCEPT
     rules = offered.offer.rules
     ours = json.loads(json.dumps(build_acceptance_json(rules, found, broken)))
     try:
@@ -142,7 +145,7 @@ def compare_protocol(
     for key in COMPARED:
         if not is_same(ours[key], known.get(key)):
             yield Violation(Code.PROTOCOL_OTHER, data, f"{key}: is not what the launches say")
-    own = list(csv.reader(io.StringIO(format_acceptance_csv(found))))
+    own = list(csv.reader(io.StringIO(format_acceptance_csv(found, broken))))
     if not is_same(own, lines):
         yield Violation(Code.PROTOCOL_OTHER, table, "is not what the launches say")
 

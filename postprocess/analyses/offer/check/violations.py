@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -148,6 +149,30 @@ def format_violations(found: Iterable[Violation]) -> list[str]:
 def is_rejected(found: Iterable[Violation]) -> bool:
     """Return whether any of them is a reason to reject."""
     return any(each.code.grave for each in found)
+
+
+def count_broken(found: Iterable[Violation]) -> dict[str, int]:
+    """Count how often each rule was broken that is a reason to reject, by its code."""
+    return dict(Counter(each.code.word for each in found if each.code.grave))
+
+
+def describe_broken(found: Iterable[Violation]) -> str:
+    """Describe which rules were broken and how often: ``delayed 5 times, mpi-other once``."""
+    return ", ".join(f"{word} {times(count)}" for word, count in count_broken(found).items())
+
+
+def list_broken(found: Iterable[Violation]) -> list[str]:
+    """List the rules that were broken, one line each: the first place, in how many others, and the fix."""
+    groups: dict[Code, list[Violation]] = {}
+    for each in found:
+        if each.code.grave:
+            groups.setdefault(each.code, []).append(each)
+    return [first.format(len(others)) for first, *others in groups.values()]
+
+
+def times(count: int) -> str:
+    """Write how often."""
+    return "once" if count == 1 else plural(count, "time")
 
 
 def describe_violations(found: list[Violation]) -> str:

@@ -13,12 +13,15 @@ import pytest
 from postprocess.analyses.offer.check.data import RULES
 from postprocess.analyses.offer.check.offer import open_offer
 from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
-from postprocess.analyses.offer.protocol import write_protocol
+from postprocess.analyses.offer.protocol import ACCEPT
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive
 from postprocess.analyses.offer.whole_check import check_folder
+from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER
+from postprocess.cli.output_files import is_own_output
 from postprocess.main import main
+from postprocess.session.offer.accept import AcceptanceDemand, conclude
 from postprocess.session.offer.acceptance_check import (
     MEASURED,
     OFFERED,
@@ -38,18 +41,24 @@ pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-k
 GOOD, SLOW = 1.0, 1.2
 
 
-def accept(folder: Path, keys: Path, slower: float) -> Path:
-    """A sealed acceptance of a machine so many times as slow as committed; its archive."""
+def accept(
+    folder: Path, keys: Path, slower: float, forge: Callable[[Path], object] = lambda _: None
+) -> Path:
+    """A sealed acceptance of a machine so many times as slow as committed; its archive.
+
+    :param forge: changes what was measured, before it is judged
+    """
     offered = make_offer(folder / OFFERED)
     rows = [Commitment(each.key.key, max(each.values)) for each in open_offer(offered).rows]
     write_commitments(offered, hash_rules(offered / RULES), rows)
     seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
     factors = [slower * each for each in (1.0, 1.001, 1.002, 1.003, 1.004)]
-    make_offer(folder / MEASURED, factors)
+    forge(make_offer(folder / MEASURED, factors))
     checked = check_folder(offered, OFFICIAL, final=True)
     found, broken = judge_measured(checked, folder, OFFICIAL)
-    write_protocol(folder, "a sample", checked.offer.rules, found, [], broken)
     path = folder.with_suffix(".tar")
+    status = conclude(checked, AcceptanceDemand(path, folder), found, broken, Progress())
+    assert status == (1 if broken else found.status)
     seal_archive(folder, keys / "ann", ACCEPTANCE, path)
     return path
 
@@ -140,6 +149,48 @@ def test_an_offers_seal_is_none_of_an_acceptance(honest, tmp_path, keys) -> None
     seal_archive(folder, keys / "ann", OFFER, tmp_path / "forged.tar")
     found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
     assert {each.code.word for each in found.violations} == {"signer-unknown"}
+
+
+def change_source(folder: Path) -> None:
+    """Measures two launches by another source; their values count all the same."""
+    for number in (1, 2):
+        edit_records(folder, lambda r: r[0].update(source_hash="f" * 16), number=number)
+
+
+def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, monkeypatch, capsys):
+    """Every row is met: without a word on the rule nobody understands why the machine is not accepted."""
+    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
+    path = accept(tmp_path / "done", keys, GOOD, forge=change_source)
+    outcome = "Not accepted: 1 run rule broken (source-other 2 times); of 3 rows, 3 met"
+    place = "source-other: measured/20261121T090100Z-1/luecke"
+    told = " ".join(capsys.readouterr().out.split())  # lines are wrapped
+    assert f"{outcome}; " in told and f"note: {place}" in told, told
+    folder = path.with_suffix("")
+    for name in ("acceptance.html", "acceptance.md"):
+        text = (folder / name).read_text()
+        assert not [each for each in (outcome, place, " and 1 more: ") if each not in text], name
+    assert all(is_own_output(folder / name) for name in ACCEPT)  # written anew by the next call
+    told = json.loads((folder / "acceptance.json").read_text())
+    assert (told["status"], told["broken"], told["counts"]["met"]) == (1, {"source-other": 2}, 3)
+    assert "\nrun rule source-other,must,broken 2 times," in (folder / "acceptance.csv").read_text()
+    assert main(str(ROOT), str(tmp_path / "home"), ["offer", "check", str(path)]) == 1
+    told = capsys.readouterr()
+    assert f": {outcome}: 2 violations\n" in told.out and place in told.err, told.out + told.err
+
+
+def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(
+    honest, tmp_path, keys, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
+    folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
+    table(folder)
+    seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "forged.tar")
+    words = ["offer", "check", str(tmp_path / "forged.tar")]
+    assert main(str(ROOT), str(tmp_path / "home"), words) == 1
+    said = (
+        "Accepted: of 3 rows, 3 met; the archive does not hold (protocol-other once): 1 violation"
+    )
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
