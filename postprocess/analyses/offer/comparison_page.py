@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from postprocess.analyses.offer.form.spreadsheet import guard_cell
 from postprocess.analyses.offer.rank import OfferComparison
@@ -17,12 +17,13 @@ from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, factor, format_percent, number, plural, size
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
-from postprocess.report.svg import MUTED, SERIES, apply_style, render_inline_svg
+from postprocess.report.svg import INK, MUTED, SERIES, apply_style, render_inline_svg
 
 SCHEMA = 1
 COMPARE = ("offers.html", "offers.csv", "offers.json")
 MISSING = "missing"
-BAR = 0.13  #: inches of a bar in height
+BAR = 0.17  #: inches of a bar in height
+LEGEND = 80  #: letters beside each other in the legend
 
 
 def write_comparison(folder: Path, found: OfferComparison) -> Path:
@@ -175,23 +176,36 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
 def draw_families(found: OfferComparison) -> str:
     """Draw the geometric means of each offer by routine, from 1 to either side, on a logarithmic axis."""
     families = sorted({name for score in found.scores for name in score.families})
-    figure = Figure(figsize=(8.5, 1.0 + BAR * max(len(families), 1) * (len(found.scores) + 1)))
+    longest = max(len(name) for name in found.names)
+    columns = max(1, min(4, len(found.names), LEGEND // (longest + 6)))
+    lines = -(-len(found.names) // columns)
+    bars = max(len(families), 1) * (len(found.scores) + 1)
+    figure = Figure(figsize=(8.5, 0.8 + 0.2 * lines + BAR * bars))
     axes = figure.subplots()
     height = 0.8 / len(found.scores)
     for place, score in enumerate(found.scores):
         middle = (len(found.scores) - 1) / 2
         spots = [line + (place - middle) * height for line in range(len(families))]
-        widths = [(score.families.get(name) or 1.0) - 1.0 for name in families]
+        ratios = [score.families.get(name) or 1.0 for name in families]
+        widths = [ratio - 1.0 for ratio in ratios]
         color = SERIES[place % len(SERIES)]
-        axes.barh(spots, widths, height * 0.9, left=1.0, color=color, label=score.name)
+        bars_of = axes.barh(spots, widths, height * 0.9, left=1.0, color=color, label=score.name)
+        told = [factor(score.families.get(name)) for name in families]
+        axes.bar_label(bars_of, told, padding=3, fontsize=8, color=INK)
     axes.set_xscale("log")
+    axes.margins(x=0.1)
+    # Whatever the range, a few numbers on the axis, and none in mathematical notation.
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_yticks(range(len(families)), families)
     axes.invert_yaxis()
     axes.axvline(1.0, color=MUTED, linewidth=0.8)
     axes.set_xlabel("times as fast as the reference system, or the slowest offer")
     if families:
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=9)
+        axes.legend(
+            frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=9
+        )
     figure.tight_layout()
     told = "; ".join(
         f"{score.name}: "
