@@ -48,7 +48,7 @@ def check_folder(
         try:
             kept = read_commitments(folder)
         except UsageError as error:
-            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, str(error)))
+            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, str(error)).inside(folder))
     if kept:
         if kept.rules != offer.stored.header.rules:
             found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))

@@ -143,18 +143,34 @@ def leave_own(session: Path, number: int, factor: float) -> None:
 def leave_osu(session: Path, number: int, factor: float) -> None:
     """What a start of OSU leaves."""
     launch = replace(benchmark.start(sizes=(8,)), token=f"{number + 100:032d}")
+    text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
+    leave_start(session, number, launch, text)
+
+
+def leave_imb(session: Path, number: int, factor: float) -> None:
+    """What two starts of IMB leave: a ping-pong of no bytes, judged by its time, and a bandwidth."""
+    starts = (
+        (benchmark.PINGPONG, 0, (f"{2000 * factor:.2f}", "0.00")),
+        (benchmark.UNIBAND, 65536, (f"{1000 / factor:.2f}", "15258")),
+    )
+    for place, (line, size, cells) in enumerate(starts, 2):
+        launch = benchmark.start("imb", (line,), (size,), token=f"{number + 100 * place:032d}")
+        text = benchmark.imb_text({line.name: {size: cells}})
+        leave_start(session, number, launch, text)
+
+
+def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str) -> None:
+    """What a start of OSU or IMB leaves in a pass: what it prints, its witness and its build."""
     run, end = benchmark.witnessed(
         token=launch.token,
         date_utc=moment(number, 11),
-        command=[benchmark.ALLREDUCE.name, *launch.options],
+        program=launch.executable,
+        command=[launch.executable, *launch.options],
     )
     end |= {"token": launch.token, "ended_utc": moment(number, 19)}
-    text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
     benchmark.leave(session, launch, text, [run, end])
-    write_program(
-        session,
-        BuiltBinary(ENVIRONMENT, "osu", "/opt/bin", "cmake", version="7.4", **benchmark.BUILD),
-    )
+    place = (ENVIRONMENT, launch.program, "/opt/bin", "cmake")
+    write_program(session, BuiltBinary(*place, version="7.4", **benchmark.BUILD))
     launch.span(session).write_text(f"{seconds(number, 10)}\n{seconds(number, 20)}\n")
 
 

@@ -92,8 +92,7 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
             code = Code.NOT_FINALISED if ended == 0 else Code.LAUNCH_CRASHED
         if code is Code.LAUNCH_CRASHED and each.outcome.verdict == Verdict.TIMEOUT:
             code = Code.LAUNCH_TIMEOUT
-        name = path.relative_to(session)
-        return Violation(code, each.place, str(error).replace(f"{path}: ", f"{name}: "))
+        return Violation(code, each.place, str(error)).inside(session)
 
 
 def has_end(data: bytes | None) -> bool:

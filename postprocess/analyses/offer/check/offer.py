@@ -106,7 +106,7 @@ def check_offer(offer: OpenedOffer, official: str, issued: str = "") -> list[Vio
     found += check_machines(offer.evidence)
     found += check_layouts(offer)
     found += check_rows(offer)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(each.inside(offer.stored.folder) for each in found))
 
 
 def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:

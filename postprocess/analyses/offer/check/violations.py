@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 
 from postprocess.base.formats import plural
 
@@ -111,6 +112,10 @@ class Violation:
         mark = "" if self.code.grave else " (noted)"
         more = f" and {others} more" if others else ""
         return f"{self.code.word}{mark}: {self.place}{more}: {self.text}; {self.code.fix}"
+
+    def inside(self, folder: Path) -> Violation:
+        """Return it with files named from their folder: the same words wherever the folder lies."""
+        return replace(self, text=self.text.replace(f"{folder}/", ""))
 
     def as_entry(self) -> dict[str, object]:
         """Return it for programs."""

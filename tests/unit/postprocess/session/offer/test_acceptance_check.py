@@ -32,6 +32,7 @@ from tests.support.factories.offer import (
     OFFICIAL,
     RULES_TEXT,
     edit_records,
+    leave_imb,
     make_offer,
     session_of,
 )
@@ -41,19 +42,39 @@ pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-k
 GOOD, SLOW = 1.0, 1.2
 
 
+Change = Callable[[Path], object]
+FACTORS = (1.0, 1.001, 1.002, 1.003, 1.004)  #: by which launches differ
+
+
+def unchanged(folder: Path) -> None:
+    """Leaves a folder as it is."""
+
+
 def accept(
-    folder: Path, keys: Path, slower: float, forge: Callable[[Path], object] = lambda _: None
+    folder: Path,
+    keys: Path,
+    slower: float,
+    *,
+    forge: Change = unchanged,
+    add: Callable[[Path, float], object] = lambda folder, slower: None,
+    rules: str = RULES_TEXT,
 ) -> Path:
     """A sealed acceptance of a machine so many times as slow as committed; its archive.
 
     :param forge: changes what was measured, before it is judged
+    :param add: adds launches of a machine so many times as slow, of the offer and of what was delivered
     """
-    offered = make_offer(folder / OFFERED)
-    rows = [Commitment(each.key.key, max(each.values)) for each in open_offer(offered).rows]
+    offered = make_offer(folder / OFFERED, rules=rules)
+    add(offered, 1.0)
+    rows = [
+        Commitment(each.key.key, (max if each.unit == "s" else min)(each.values))
+        for each in open_offer(offered).rows
+    ]
     write_commitments(offered, hash_rules(offered / RULES), rows)
     seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
-    factors = [slower * each for each in (1.0, 1.001, 1.002, 1.003, 1.004)]
-    forge(make_offer(folder / MEASURED, factors))
+    measured = make_offer(folder / MEASURED, [slower * each for each in FACTORS], rules)
+    add(measured, slower)
+    forge(measured)
     checked = check_folder(offered, OFFICIAL, final=True)
     found, broken = judge_measured(checked, folder, OFFICIAL)
     path = folder.with_suffix(".tar")
@@ -191,6 +212,68 @@ def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(
         "Accepted: of 3 rows, 3 met; the archive does not hold (protocol-other once): 1 violation"
     )
     assert said in capsys.readouterr().out
+
+
+IMB_RULES = (
+    RULES_TEXT
+    + """\
+[[case]]
+name = "latency-empty"
+program = "imb"
+routine = "pingpong"
+bytes = [0]
+nodes = "one"
+per_node = "two"
+[[case]]
+name = "bandwidth"
+program = "imb"
+routine = "uniband"
+bytes = [65536]
+nodes = "one"
+per_node = "two"
+better = "higher"
+"""
+)
+
+
+def add_imb(folder: Path, slower: float) -> None:
+    for number, factor in enumerate(FACTORS, 1):
+        leave_imb(session_of(folder, number), number, slower * factor)
+
+
+@pytest.mark.parametrize(
+    ("slower", "status", "met", "missed"), [(GOOD, 0, 5, 0), (0.8, 0, 5, 0), (SLOW, 1, 0, 5)]
+)
+def test_rows_of_osu_and_imb_verify_as_they_were_judged(
+    tmp_path, keys, monkeypatch, capsys, slower, status, met, missed
+) -> None:
+    """Of empty messages, too, and of a rate, of which a larger one is better."""
+    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
+    path = accept(tmp_path / "done", keys, slower, add=add_imb, rules=IMB_RULES)
+    told = json.loads((path.with_suffix("") / "acceptance.json").read_text())
+    assert (told["counts"]["met"], told["counts"]["missed"]) == (met, missed)
+    assert [row["unit"] for row in told["rows"]] == ["s", "s", "s", "s", "MB/s"]
+    words = ["offer", "check", str(path), "--signers", str(keys / "signers")]
+    assert main(str(ROOT), str(tmp_path / "home"), words) == status
+    said = capsys.readouterr()
+    assert f"of 5 rows, {met or missed} {'met' if met else 'missed'}: no violation" in said.out
+
+
+def fail_launches(folder: Path) -> None:
+    """Cuts short what a start of IMB printed, and loses what OSU's ended with and when mpicost's began."""
+    for number, pattern in ((1, "*PingPong*.txt"), (2, "*.osu.*.exit"), (3, "*.mpicost.*.times")):
+        (path,) = (session_of(folder, number) / "raw").glob(pattern)
+        path.write_text(path.read_text()[:-30])
+
+
+def test_failed_launches_are_told_alike_wherever_the_acceptance_lies(tmp_path, keys) -> None:
+    """Words that name a folder would be others where a buyer opens the archive."""
+    path = accept(tmp_path / "done", keys, GOOD, add=add_imb, rules=IMB_RULES, forge=fail_launches)
+    open_archive(path, tmp_path / "elsewhere")
+    found = check_acceptance(tmp_path / "elsewhere", OFFICIAL, "", keys / "signers")
+    assert found.violations == ()
+    assert len({each.place for each in found.broken}) == 3
+    assert not [each.text for each in found.broken if str(tmp_path) in each.text]
 
 
 @pytest.mark.parametrize(
