@@ -127,6 +127,20 @@ def drop_pass(folder: Path) -> None:
     shutil.rmtree(session_of(folder, 2))
 
 
+def drop_and_renumber(folder: Path) -> None:
+    """Hides a bad pass, and numbers those behind it anew."""
+    drop_pass(folder)
+    first, *lines = (folder / PASSES).read_text().splitlines()
+    lines = [json.dumps(json.loads(line) | {"number": n}) for n, line in enumerate(lines, 1)]
+    (folder / PASSES).write_text("".join(f"{line}\n" for line in (first, *lines)))
+
+
+def drop_and_hash(folder: Path) -> None:
+    """Hides a bad pass, and makes the hashes behind it right, but not the numbers."""
+    drop_pass(folder)
+    edit_pass(folder, 2)
+
+
 def repeat_launch(folder: Path) -> None:
     """Hands in the first pass again as the second."""
     one, two = session_of(folder, 1), session_of(folder, 2)
@@ -160,6 +174,8 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.CHANGE_NOT_ALLOWED, "a flag of OSU", built("-O2", "-O2 -ffast-math")),
     (Code.FLAGS_UNCHECKED, "no flags", built("-O2", "unknown")),
     (Code.PASS_TAKEN_OUT, "a pass dropped", drop_pass),
+    (Code.PASS_TAKEN_OUT, "a pass dropped, others renumbered", drop_and_renumber),
+    (Code.PASS_TAKEN_OUT, "a pass dropped, hashes made right", drop_and_hash),
     (Code.SESSION_MISSING, "no files", lambda f: shutil.rmtree(session_of(f))),
     (Code.SESSION_UNLISTED, "files without a pass", lambda f: (f / "sessions" / "x").mkdir()),
     (Code.PLAN_DAMAGED, "half a plan", raw("plan/luecke*", lambda p: p.write_text("{"))),
@@ -191,6 +207,7 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.LAUNCH_INCOMPLETE, "a case dropped", lambda f: edit_records(f, lambda r: r.pop(1))),
     (Code.DATA_WRONG, "wrong data", wrong_data),
     (Code.RECORDS_FOREIGN, "another token", run(token="f" * 32)),
+    (Code.RECORDS_FOREIGN, "no token asked for", lambda f: edit_plan(f, token="")),
     (Code.RECORDS_FOREIGN, "another command", run(command=["mpicost", "--cache=warm"])),
     (Code.RECORDS_FOREIGN, "another day", run(date_utc="2026-11-20T09:00:00Z")),
     (Code.MPI_OTHER, "another MPI", run(mpi_library="Open MPI v5.0.11")),
@@ -237,6 +254,7 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     ),
     (Code.FAMILY_MISSING, "another family", text(RULES, '["mpich"]', '["openmpi"]')),
     (Code.FACTS_MISSING, "no kernel", run(kernel="")),
+    (Code.FACTS_MISSING, "no processor", run(cpu_model="")),
     (
         Code.FACTS_MISSING,
         "no word on objects",
@@ -250,6 +268,11 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
         "time goes back",
         lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z"),
     ),
+    (
+        Code.CLOCK_BACKWARDS,
+        "ended before it began",
+        lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z"),
+    ),
     (Code.FASTER_THAN_LIGHT, "faster than light", light),
     (Code.FASTER_THAN_WIRE, "faster than its links", on_two_nodes),
     (Code.FASTER_THAN_MEMORY, "faster than memory", faster),
@@ -261,6 +284,12 @@ def test_a_forgery_is_found_by_its_code(offer: Path, code: Code, what: str, forg
     forge(offer)
     found = codes(offer)
     assert code.word in found, found
+
+
+def test_the_same_core_of_two_nodes_is_not_shared(offer: Path) -> None:
+    on_two_nodes(offer)
+    run(ranks=[{"rank": rank, "host": f"n{rank + 1}", "cpus": "0"} for rank in (0, 1)])(offer)
+    assert "binding-shared" not in codes(offer)
 
 
 def test_every_code_has_a_forgery_and_is_documented() -> None:
