@@ -30,6 +30,9 @@ from postprocess.stats.procurement.acceptance import OperatingCharacteristic
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
+PICTURE = (
+    "The picture: how often a row of a machine so much slower than committed is met and missed."
+)
 
 
 def write_protocol(
@@ -61,8 +64,8 @@ def write_protocol(
             "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
             "A row that was not run counts as missed; an undecided one says how many more launches decide.",
             "confidence: between which values the machine's own lies, in the unit of the row.",
-            "The picture: how often a row of a machine so much slower than committed is met and missed.",
         ],
+        "picture_note": PICTURE,
         "pictures": (found.characteristic,),
     }
     page = templating.render_html_template("offer.html.j2", context, draw=draw_characteristic)
@@ -164,7 +167,10 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
 
 def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     """Tabulate violations of run rules."""
-    rows = tuple((each.code.word, each.place, f"{each.text}; {each.code.fix}") for each in found)
+    rows = tuple(
+        (each.title, each.place, f"{each.text}; {each.code.fix}")
+        for each in sorted(found, key=lambda each: not each.code.grave)
+    )
     return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
 
 
@@ -244,6 +250,7 @@ def draw_characteristic(drawn: OperatingCharacteristic) -> str:
     axes.plot(slower, [100 * each for each in drawn.missed], color=BAD, linewidth=2, label="missed")
     undecided = [100 * (1 - a - b) for a, b in zip(drawn.met, drawn.missed, strict=True)]
     axes.plot(slower, undecided, color=MUTED, linewidth=1.2, linestyle="--", label="undecided")
+    axes.set_ylim(-4, 104)
     axes.set_xlabel("slower than committed, %")
     axes.set_ylabel("probability, %")
     axes.grid(True)

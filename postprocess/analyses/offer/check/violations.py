@@ -107,11 +107,15 @@ class Violation:
     place: str
     text: str
 
+    @property
+    def title(self) -> str:
+        """Its code, and whether it is only noted."""
+        return self.code.word if self.code.grave else f"{self.code.word} (noted)"
+
     def format(self, others: int = 0) -> str:
         """Format it in one line, with the number of other places of which the same holds."""
-        mark = "" if self.code.grave else " (noted)"
         more = f" and {others} more" if others else ""
-        return f"{self.code.word}{mark}: {self.place}{more}: {self.text}; {self.code.fix}"
+        return f"{self.title}: {self.place}{more}: {self.text}; {self.code.fix}"
 
     def inside(self, folder: Path) -> Violation:
         """Return it with files named from their folder: the same words wherever the folder lies."""
