@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from postprocess.base.sanitize import sanitize_line
 
 XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
+PIECE = 1 << 16  #: bytes that are unpacked at once
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
 WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
 FORMULA, TEXT = "f", "s"  #: what a cell of a spreadsheet holds, as openpyxl tells it
@@ -135,28 +137,59 @@ def read_csv(path: Path, data: bytes) -> list[TypedRow]:
 
 
 def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
-    """Read the form from a spreadsheet."""
+    """Read the form from a spreadsheet, row by row: no merged cell and no link of it is spread out."""
     from openpyxl import load_workbook
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
-                raise ValueError("too large")
-        books = [load_workbook(io.BytesIO(data), data_only=each) for each in (True, False)]
-        values, formulas = (book["offer"] for book in books)
-        if values.max_row > MOST_ROWS:
-            raise ValueError(f"{values.max_row} rows")
+        data = pack_anew(data)
+        books = [
+            load_workbook(io.BytesIO(data), read_only=True, data_only=each)
+            for each in (True, False)
+        ]
+        values, formulas = (list_rows(book["offer"]) for book in books)
     except Exception as error:  # whatever a damaged archive, XML or style brings
         raise UsageError(f"{path}: {type(error).__name__}: is no form; write it anew") from None
-    # Of a row no more than the columns of the form: one far cell would make each row as wide.
-    rows = values.iter_rows(min_row=HEAD, max_col=len(COLUMNS), values_only=True)
-    check_heads(path, next(rows, ()))
+    check_heads(path, [cell.value for cell in values[0]] if values else [])
+    place = COLUMNS.index("projected")
     found = []
-    for number, cells in enumerate(rows, HEAD + 1):
-        if any(cell is not None for cell in cells):
-            told = formulas.cell(number, COLUMNS.index("projected") + 1)
+    for number, (row, other) in enumerate(zip(values, formulas, strict=True), HEAD):
+        cells = [cell.value for cell in row]
+        if number > HEAD and any(cell is not None for cell in cells):
+            told = other[place]
             formula = str(told.value) if told.data_type == FORMULA else ""
             found.append(split_row(number, cells, formula))
+    return found
+
+
+def pack_anew(data: bytes) -> bytes:
+    """Pack the parts of a spreadsheet anew, without compression: what it says of their sizes may be less.
+
+    :raises ValueError: if they are larger than a form; what else a damaged archive brings
+    """
+    stream, left = io.BytesIO(), MOST_BYTES
+    with zipfile.ZipFile(io.BytesIO(data)) as packed, zipfile.ZipFile(stream, "w") as whole:
+        for part in packed.infolist():
+            if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("of other methods a small piece becomes large at once")
+            if part.file_size > left:
+                raise ValueError("too large")
+            with packed.open(part) as source, whole.open(part.filename, "w") as target:
+                while piece := source.read(PIECE):
+                    target.write(piece)
+            left -= part.file_size
+    return stream.getvalue()
+
+
+def list_rows(sheet: Any) -> list[Sequence[Any]]:
+    """List the rows from the heads of columns on, of each no more cells than the form has columns.
+
+    :raises ValueError: if they are more than a form has
+    """
+    sheet.reset_dimensions()  # what it says of them may be anything
+    rows = sheet.iter_rows(min_row=HEAD, max_col=len(COLUMNS))
+    found = list(itertools.islice(rows, MOST_ROWS + 1))
+    if len(found) > MOST_ROWS:
+        raise ValueError("too many rows")
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from postprocess.analyses.offer.form.spreadsheet import (
     MOST_BYTES,
     MOST_ROWS,
     XLSX,
+    pack_anew,
     read_form,
 )
 from postprocess.base.errors import UsageError
@@ -178,14 +181,33 @@ def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, ca
     assert "column 1 is 'a', not 'row'" in capsys.readouterr().err
 
 
-def bomb(path: Path) -> None:
-    """A hundred megabytes of blanks behind the sheet, of a hundred kilobytes; it can be read."""
+def pack_with(path: Path, more: bytes, method: int = zipfile.ZIP_DEFLATED) -> None:
+    """Pack a spreadsheet anew, with something behind the sheet that nobody reads as a cell."""
     with zipfile.ZipFile(path) as packed:
         members = {name: packed.read(name) for name in packed.namelist()}
-    members["xl/worksheets/sheet1.xml"] += b" " * MOST_BYTES
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+    members["xl/worksheets/sheet1.xml"] += more
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as packed:
         for name, data in members.items():
             packed.writestr(name, data)
+
+
+def bomb(path: Path) -> None:
+    """A hundred megabytes of blanks, of a hundred kilobytes; it can be read."""
+    pack_with(path, b" " * MOST_BYTES)
+
+
+def bomb_at_once(path: Path) -> None:
+    """By a method of which a few kilobytes are unpacked as one piece; it can be read too."""
+    pack_with(path, b" ", zipfile.ZIP_BZIP2)
+
+
+def bomb_in_disguise(path: Path) -> None:
+    """A part that is sixteen times as large as it is said to be, with the checksum of what is said."""
+    said = b"<" + b" " * 4095
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("docProps/more.xml", said * 16)
+        part = packed.getinfo("docProps/more.xml")
+        part.file_size, part.CRC = len(said), zlib.crc32(said)
 
 
 def put_cells(*places: str) -> Callable[[Path], None]:
@@ -200,7 +222,7 @@ def put_cells(*places: str) -> Callable[[Path], None]:
 
 @plants("files", "a spreadsheet of a hundred megabytes, unpacked, or of a million rows",
         "the form of an offer", "", 2, "is no form; write it anew")  # fmt: skip
-@pytest.mark.parametrize("damage", [bomb, put_cells(f"A{MOST_ROWS + 1}")])
+@pytest.mark.parametrize("damage", [bomb, bomb_at_once, put_cells(f"A{HEAD + MOST_ROWS}")])
 def test_a_spreadsheet_larger_than_any_form_is_not_read(
     offer: Path, tmp_path: Path, damage, declared: Declared
 ) -> None:
@@ -210,15 +232,34 @@ def test_a_spreadsheet_larger_than_any_form_is_not_read(
         read_form(path)
 
 
-def test_a_far_cell_makes_no_row_as_wide(offer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred thousand rows of 16384 columns are more than any memory."""
+def test_what_a_part_says_of_its_size_is_not_believed(offer: Path) -> None:
+    """openpyxl reads parts whole: two megabytes with a small number on them would take two gigabytes."""
     rows = read_form(offer / XLSX)
-    put_cells("XFD4", "A200")(offer / XLSX)
-    kind, made = openpyxl.worksheet.worksheet.Worksheet, []
-    make = kind._get_cell
-    monkeypatch.setattr(kind, "_get_cell", lambda *place: made.append(place) or make(*place))
+    bomb_in_disguise(offer / XLSX)
+    data = (offer / XLSX).read_bytes()
+    with zipfile.ZipFile(io.BytesIO(pack_anew(data))) as packed:
+        sizes = {part.filename: (part.file_size, part.compress_size) for part in packed.infolist()}
+    assert sizes["docProps/more.xml"] == (4096, 4096)
+    assert read_form(offer / XLSX) == rows
+
+
+def test_what_is_wide_in_a_spreadsheet_is_not_spread_out(
+    offer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand rows of 16384 columns, or one merged cell of them, are more than any memory."""
+    rows = read_form(offer / XLSX)
+    put_cells("XFD4", "A202")(offer / XLSX)
+    book = openpyxl.load_workbook(offer / XLSX)
+    book["offer"].merge_cells("A200:XFD201")
+    book.save(offer / XLSX)
+    sheet, made = openpyxl.worksheet.worksheet, []
+    make, merge = sheet.Worksheet._get_cell, sheet.MergedCell
+    monkeypatch.setattr(
+        sheet.Worksheet, "_get_cell", lambda *place: made.append(place) or make(*place)
+    )
+    monkeypatch.setattr(sheet, "MergedCell", lambda *told: made.append(told) or merge(*told))
     assert read_form(offer / XLSX)[: len(rows)] == rows
-    assert len(made) < 200 * 2 * len(COLUMNS)
+    assert not made
 
 
 def test_a_text_runs_nothing_in_the_spreadsheet_and_is_read_back(tmp_path: Path) -> None:
