@@ -145,8 +145,13 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     python.parent.mkdir(parents=True)
     python.symlink_to(clone.home / "a-python-that-was-removed")
 
+    foreign = clone.home / "foreign"
+    foreign.mkdir()
+    for name in ("json", "statistics", "subprocess", "time", "sample_a"):
+        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error", "PYTHONSTARTUP": "/none"}
     words = ["run", "--set-env", "a:b=c d", ""]
-    together = [clone.start(*words), clone.start(*words)]
+    together = [clone.start(*words, **hostile), clone.start(*words, **hostile)]
     ended = [(*process.communicate(), process.returncode) for process in together]
     answers = [handed_over((status, *text)) for *text, status in ended]
     assert sorted(set_up for set_up, _ in answers) == [False, True]
@@ -156,15 +161,10 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert not package.with_name("sample_b.py").exists()  # only the tests need it
 
     assert handed_over(clone.run("run", PYTHONSAFEPATH="1"))[0] is False
-    foreign = clone.home / "foreign"
-    foreign.mkdir()
-    for name in ("json", "statistics", "subprocess", "time", "sample_a"):
-        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
-    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error", "PYTHONSTARTUP": "/none"}
     assert handed_over(clone.run("run", **hostile))[0] is False
 
     clone.lock("requirements.lock", "sample_c")
-    assert handed_over(clone.run("test", "-x"))[0] is True
+    assert handed_over(clone.run("test", "-x", **hostile))[0] is True
     assert package.with_name("sample_c.py").exists()
     assert package.with_name("sample_b.py").exists()
     assert handed_over(clone.run("test", "-x"))[0] is False

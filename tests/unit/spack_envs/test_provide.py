@@ -46,6 +46,13 @@ def get(tmp_path: Path, environ: dict[str, str]) -> Spack | NoSpack:
     return provide_spack(tmp_path / "work", lambda _: None, environ)
 
 
+def test_a_spack_is_asked_without_python_of_the_user(tmp_path):
+    """Spack is a Python program: another Python's packages would speak for it."""
+    root = fake_spack(tmp_path / "root", "1.1.0$PYTHONPATH$PYTHONHOME")
+    foreign = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "/foreign", "PYTHONHOME": "/foreign"}
+    assert module.read_spack_version(root / "bin" / "spack", tmp_path / "work", foreign) == "1.1.0"
+
+
 def test_order_of_places(tmp_path, environ, cache):
     assert isinstance(get(tmp_path, environ), NoSpack)
     fake_spack(cache / "spack", "1.1.0 (2e9072)")

@@ -130,6 +130,27 @@ def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch,
     assert str(trace) in note and "in broken" in trace.read_text()
 
 
+def test_a_summary_that_cannot_be_written_for_a_fault_of_ours_leaves_trials_and_report(
+    monkeypatch, place: Place
+):
+    made: list[SessionSummary] = []
+    monkeypatch.setattr(finish, "write_summary", broken)
+    monkeypatch.setattr(finish, "build_report", lambda *told: made.append(told[1]))
+    launch = finished(place.root)
+    assert place.write([launch], judged(launch)).exit_status == 1
+    assert store.read_sessions(place.work.store, [place.session.name]).height
+    assert len(made) == 1
+
+
+def test_a_note_on_drift_that_fails_ends_the_session_all_the_same(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "drift_note", broken)
+    monkeypatch.setattr(finish, "publish_summary", lambda *_: None)
+    place.session = replace(place.session, mode="nightly")
+    place.request = SimpleNamespace(mode="nightly")
+    assert finish.end_session(place, place.session, summary_of([FINE]), "") == 1
+    assert place.progress.faults == ["drift"]
+
+
 def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
     bad, good = (

@@ -8,7 +8,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.fault_injection import TOLD
 from postprocess.results import store
 from postprocess.results.query import read_headlines
-from postprocess.session.lifecycle.interrupted import IMPORTED, MODE, store_interrupted
+from postprocess.session.lifecycle.interrupted import IMPORTED, LOOKED_AT, MODE, store_interrupted
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
 
@@ -35,4 +35,5 @@ def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -
     assert [path.stem for path in kept] == [killed.name, stored.name]
     assert set(store.read_session(kept[0])["mode"]) == {MODE}
     assert read_headlines(work.store).is_empty()
+    assert (killed / LOOKED_AT).exists()  # each later command would read its files again
     assert list(store_interrupted(work)) == said[:1]  # until somebody mends it

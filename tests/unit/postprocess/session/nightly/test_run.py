@@ -281,6 +281,17 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     assert [each.launches for each in ran] == [1 if asked else 5]
 
 
+def test_first_verdicts_that_cannot_be_shown_lose_nothing(night: Night, monkeypatch):
+    night.planned, night.by_spack = [planned(), planned(program="osu")], (PLACE.environment,)
+    monkeypatch.setattr(builds, "find_program", lambda *_: None)
+    monkeypatch.setattr(module, "build_part", lambda *_: None)
+    monkeypatch.setattr(module, "show_first_verdicts", broken)
+    monkeypatch.setattr(PROGRESS, "faults", [])
+    night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+    assert PROGRESS.faults == ["first verdicts"]
+
+
 @pytest.mark.parametrize("unbuilt", [True, False])
 def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
     night: Night, monkeypatch, unbuilt: bool

@@ -1,0 +1,28 @@
+"""A first proposal of many cases is short, unless all rows are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger
+from postprocess.commands.references.propose import MOST_LINES, MOST_ROWS
+from postprocess.main import main
+from tests.support.factories.launch import case
+from tests.support.factories.ledger import launch
+
+MANY = tuple(sorted(case("bcast", 8 * size) for size in range(1, 2 * MOST_ROWS)))
+
+
+@pytest.mark.parametrize(("words", "listed"), [((), 1), (("--rows",), len(MANY))])
+def test_a_case_has_a_line_of_its_own_on_request(
+    work: WorkDirectory, capfd: pytest.CaptureFixture, words: tuple[str, ...], listed: int
+) -> None:
+    """The difference of so many lines is in a file only."""
+    launches = [launch(1.0, day, cases=MANY) for day in (1, 2, 3)]
+    ledger.append_launches(work.root, "20261103T010000Z-1", launches)
+    assert main(str(work.source), str(work.root), ["references", "propose", *words]) == 0
+    said = capfd.readouterr().out
+    told = said.splitlines()
+    assert sum(MANY[0].key.split(":bcast:")[0] in line for line in told) == listed
+    assert listed > 1 or len(told) < MOST_LINES

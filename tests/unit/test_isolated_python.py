@@ -1,0 +1,49 @@
+"""Every Python that Plumbline starts is isolated: PYTHONPATH may have another Python's packages."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands import tests as command
+from tests.support.paths import ROOT
+
+FOLDERS = ("postprocess", "site_configs", "spack_envs", "reframe_checks")
+INTERPRETERS = ("sys.executable", "PYTHON")
+#: What is started with an environment of its own instead.
+CLEANED = {"postprocess/commands/tests.py": 1}
+
+
+def list_starts(path: Path) -> Iterator[list[str]]:
+    """List the commands in a source that begin with a Python, as the source of their words."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.List | ast.Tuple) and node.elts:
+            words = [ast.unparse(each) for each in node.elts]
+            if words[0] in INTERPRETERS:
+                yield words
+
+
+def test_a_python_that_is_started_is_isolated() -> None:
+    sources = [ROOT / "plumbline", *(x for each in FOLDERS for x in (ROOT / each).rglob("*.py"))]
+    found = {path: list(list_starts(path)) for path in sources}
+    open_to_all = {
+        path.relative_to(ROOT).as_posix(): len(others)
+        for path, commands in found.items()
+        if (others := [words for words in commands if words[1:2] != ["'-I'"]])
+    }
+    assert open_to_all == CLEANED
+    assert sum(map(len, found.values())) > 5
+
+
+def test_tests_start_without_python_of_the_user(
+    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, "/foreign")
+    kept = command.test_environment(work)
+    assert "/foreign" not in kept.values()
+    assert kept["PLUMBLINE_HOME"] == str(work.root)
