@@ -124,7 +124,7 @@ def compare_manifest(folder: Path) -> Iterator[tuple[str, Change]]:
 
     :raises UsageError: if the manifest or a file cannot be read
     """
-    known, here = read_manifest(folder), list_sealed_files(folder)
+    known, here = read_manifest(folder), set(list_sealed_files(folder))
     codes = {code: name for name, code in known.items()}
     for name in sorted({*known, *here}):
         if name not in here:
