@@ -93,6 +93,21 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
     return name
 
 
+def find_seal_fault(folder: Path, namespace: str) -> str:
+    """Find why the signature of a folder is none of its manifest, whoever signed; empty if it is one.
+
+    :param namespace: what the signature must be for
+    :raises UsageError: if a file cannot be read
+    """
+    signature = folder / SIGNATURE
+    for path in (folder / MANIFEST, signature):
+        require_file(path, "it is not sealed")
+    words = ["-Y", "check-novalidate", "-n", namespace, "-s", str(signature)]
+    told = files.read_regular(folder / MANIFEST).decode(errors="replace")
+    done = run_ssh_keygen(words, told)
+    return last_line(done.stderr) if done.returncode != 0 else ""
+
+
 def require_file(path: Path, fix: str) -> None:
     """Require a regular file: ``ssh-keygen`` would wait for a pipe, and read a device without end.
 

@@ -15,6 +15,7 @@ from postprocess.base.signature import (
     Change,
     compare_manifest,
     compute_root,
+    find_seal_fault,
     find_signer,
     list_sealed_files,
     seal,
@@ -60,14 +61,17 @@ def open_archive(path: Path, folder: Path) -> None:
 def verify_seal(folder: Path, signers: Path | None, namespace: str) -> SealedFolder:
     """Verify the seal of a folder: each file that changed, went, came or was swapped, and who signed.
 
-    :param signers: file of allowed signers; None leaves out who it was
+    :param signers: file of allowed signers; None leaves out who it was: any signature of it will do
     """
     if not (folder / MANIFEST).exists() or not (folder / SIGNATURE).exists():
         lacking = MANIFEST if not (folder / MANIFEST).exists() else SIGNATURE
         return SealedFolder("", "", (Violation(Code.SEAL_MISSING, lacking, "is not there"),))
     found = list(_list_changes(folder))
     signer = ""
-    if signers is not None:
+    if signers is None:
+        if fault := find_seal_fault(folder, namespace):
+            found.append(Violation(Code.SEAL_BROKEN, SIGNATURE, fault))
+    else:
         try:
             signer = find_signer(folder, signers, namespace)
         except UsageError as error:

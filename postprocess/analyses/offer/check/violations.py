@@ -89,6 +89,7 @@ class Code(Enum):
         "./plumbline accept with its DIR as --output writes it anew",
     )
     SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
+    SEAL_BROKEN = ("seal-broken", True, "ask the bidder for the archive as it was signed")
     SIGNER_UNKNOWN = ("signer-unknown", True, "let somebody sign who is named in the signers' file")
     FILE_CHANGED = ("file-changed", True, "ask the bidder for the archive as it was signed")
     FILE_MISSING = ("file-missing", True, "ask the bidder for the archive as it was signed")

@@ -131,6 +131,21 @@ def test_a_stranger_and_a_seal_for_something_else_are_told(honest, tmp_path, key
         assert {each.code.word for each in found.violations} == {"signer-unknown"}
 
 
+def spoil(folder: Path) -> None:
+    (folder / SIGNATURE).write_text("no signature")
+
+
+@pytest.mark.parametrize("change", [reseal, spoil])
+def test_a_signature_of_something_else_is_told_whoever_may_sign(honest, tmp_path, change) -> None:
+    """Without the buyer's list of signers any signature will do, but it must be of this manifest."""
+    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    assert not verify_seal(folder, None, OFFER).violations
+    told = verify_seal(folder, None, DOSSIER).violations
+    change(folder)
+    told += verify_seal(folder, None, OFFER).violations
+    assert [each.code.word for each in told] == ["seal-broken"] * 2
+
+
 def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
     (tmp_path / "rules.toml").write_text(RULES_TEXT + "# second issue\n")
     issued = hash_rules(tmp_path / "rules.toml")
