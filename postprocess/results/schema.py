@@ -76,7 +76,7 @@ def parse_run_json(text: str | None) -> Mapping[str, Any]:
     """Parse a run record; an empty one for what is none."""
     try:
         record = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 

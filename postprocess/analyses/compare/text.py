@@ -26,6 +26,7 @@ from postprocess.base.formats import (
     signed,
     size,
 )
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
@@ -294,7 +295,7 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
     """
     lines = ["", format_decision(judged), *(f"  {each}" for each in format_facts(judged)), ""]
     lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{sanitize_line(line)}\n" for line in lines)
     if len(judged.cases) <= FEW:
         text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.cases)))
     elif worst := select_worst(judged):
@@ -303,7 +304,8 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
         text += "".join(f"\n{render_text(each)}" for each in maps)
     reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
     for reason, each in list(reasons.items())[::-1][:WORST]:
-        text += f"{format_name(each)}: {reason}\n"
-        text += "".join(f"  again: {command}\n" for command in dict.fromkeys(each.rerun.values()))
-    text += "".join(f"{line}\n" for line in format_afterwards(judged))
+        lines = [f"{format_name(each)}: {reason}"]
+        lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
+        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
+    text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))

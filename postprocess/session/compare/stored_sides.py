@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from postprocess.analyses.compare.data import CaseValue
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import first_of
-from postprocess.base.records import is_measurable
+from postprocess.base.records import is_measurable, parse_record
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
 from postprocess.model.options import OPTIONS
@@ -25,6 +27,55 @@ from site_configs.schema.fields import PLATFORM_HASH
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 COLUMNS = ("key", "launch", "verdict", "reason", "value", "unit", "hosts", "provenance")
 NAMED = 3  #: sessions or environments that an error names
+
+
+#: CPUs as Linux writes them: with longer numbers a range of them would fill the memory.
+CpuList = Annotated[str, msgspec.Meta(pattern=r"\A(?!.*[0-9]{7})", max_length=10_000)]
+
+
+@dataclass(frozen=True)
+class ToldHost:
+    """A node of a run record, as far as a comparison reads it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ToldRank:
+    """A process of a run record."""
+
+    host: str
+    cpus: CpuList = ""
+
+
+@dataclass(frozen=True)
+class ToldCache:
+    """A cache of a run record, of any words."""
+
+    level: Any
+    type: Any
+    bytes: Any
+    shared_by: Any
+
+
+@dataclass(frozen=True)
+class ToldRun:
+    """What a comparison reads of a run record, and of what type it must be."""
+
+    mpi_library: str | None = None
+    cpu_model: str | None = None
+    environment: dict[str, Any] | None = None
+    hosts: tuple[ToldHost, ...] | None = None
+    ranks: tuple[ToldRank, ...] = ()
+    caches: tuple[ToldCache, ...] | None = None
+
+
+@cache  # the cases of a launch share it
+def read_run(text: str) -> Mapping[str, Any]:
+    """Read a run record; an empty one for what is none. Raises ValueError if its inside is another's."""
+    run = parse_run_json(text)
+    parse_record(run, ToldRun)
+    return run
 
 
 @dataclass(frozen=True)
@@ -41,10 +92,7 @@ class StoredCase:
     @property
     def run(self) -> Mapping[str, Any]:
         """The run record."""
-        return _parse_run(self.provenance)
-
-
-_parse_run = cache(parse_run_json)  # the cases of a launch share it
+        return read_run(self.provenance)
 
 
 @dataclass(frozen=True)
@@ -140,12 +188,16 @@ def read_rerun_commands(work: WorkDirectory, session: str) -> dict[str, str]:
 
 
 def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
-    """Read what a launch says of a case: its value, or why there is none. Its speed is not judged here."""
+    """Read what a launch says of a case: its value, or why there is none. Its speed is not judged here.
+
+    Raises ValueError if its run record is damaged.
+    """
     verdict, value, unit = Verdict(row["verdict"]), row["value"], row["unit"]
+    run = read_run(row["provenance"])
     if verdict in (*FAILED_LAUNCH, Verdict.SKIPPED) or not is_measurable(value or 0.0):
         failed = verdict if value is None else Verdict.INCOMPLETE
         return CaseValue(None, unit, str(failed), row["reason"], rerun)
-    exact = PLATFORM_HASH in (_parse_run(row["provenance"]).get("environment") or {})
+    exact = PLATFORM_HASH in (run.get("environment") or {})
     return CaseValue(value, unit, rerun=rerun, exact=exact)
 
 

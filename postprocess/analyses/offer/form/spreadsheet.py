@@ -85,7 +85,8 @@ def write_xlsx(
     open_fill = PatternFill("solid", fgColor="FFF2CC")
     for row in rows:
         known = typed.get(row.key.key, {})
-        sheet.append([*row.cells(), *(known.get(name) for name in TYPED)])
+        cells = [*row.cells(), *(known.get(name) for name in TYPED)]
+        sheet.append([sanitize_line(cell) if isinstance(cell, str) else cell for cell in cells])
         for cell in sheet[sheet.max_row][len(FILLED) :]:
             cell.protection = Protection(locked=False)
             cell.fill = open_fill

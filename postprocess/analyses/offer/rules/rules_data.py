@@ -23,6 +23,8 @@ from postprocess.base.units import MEGABYTES, SECONDS
 SCHEMA = 1
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+#: Of a row. Risks are simulated with as many, so that more fill the memory when all is measured.
+Launches = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Program = Literal["mpicost", "osu", "imb"]
 Demand = Literal["must", "should", "information"]
 Statistic = Literal["median", "p99", "worst"]
@@ -62,7 +64,7 @@ class RuleCase:
     statistic: Statistic = "median"
     better: Literal["", "lower", "higher"] = ""  #: which values are; follows from the unit
     tolerance: Share | None = None  #: by which a delivered machine may miss a commitment
-    launches: Positive | None = None  #: at least
+    launches: Launches | None = None  #: at least
     weight: Amount = 1.0
     limit: str = ""  #: that a commitment must keep, as in ``2.5 us``
 
@@ -75,7 +77,7 @@ class Risks:
     coverage: Share = 0.99
     good_failed: Share = 0.05  #: that a row is missed by a machine that is as committed
     slow_accepted: Share = 0.05  #: that a row is met by a machine beyond the tolerance
-    most_launches: Positive = 40  #: of a row at acceptance
+    most_launches: Launches = 40  #: of a row at acceptance
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Rules:
     title: Text
     case: Annotated[tuple[RuleCase, ...], msgspec.Meta(min_length=1)]
     buyer: str = ""
-    launches: Positive = 10  #: of each row, at least
+    launches: Launches = 10  #: of each row, at least
     tolerance: Share = 0.05
     iterations: Mapping[Program, Positive] = field(default_factory=dict)  #: of a launch, at least
     one_row_with: tuple[Text, ...] = ()  #: families of MPI, each of which measures a row at least

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,41 @@ def test_two_mpis_of_one_session_are_chosen_by_name(store, compare, tmp_path, ca
     assert [each["key"] for each in told["cases"]] == [
         f"cpu:{name}/mpicost/routine3/evict-barrier/2x2/8" for name in (MPICH, OTHER)
     ]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"hosts": ["n1"]},
+        {"hosts": {"name": "n1"}},
+        {"mpi_library": 7},
+        {"cpu_model": []},
+        {"environment": [1]},
+        {"caches": [{"level": 1}]},
+        {"ranks": [{"host": "n1", "cpus": "0-99999999999"}]},
+    ],
+)
+def test_a_run_record_with_another_inside_is_one_line(store, compare, capsys, run) -> None:
+    store(OLD, session_rows(OLD))
+    store(NEW, [replace(each, provenance=json.dumps(run)) for each in session_rows(NEW)])
+    assert compare(OLD, NEW) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{NEW}.parquet: " in said and "; move it elsewhere" in said
+
+
+def test_a_run_record_that_is_none_tells_nothing(store, compare) -> None:
+    store(OLD, session_rows(OLD))
+    store(NEW, [replace(each, provenance="[" * 100_000) for each in session_rows(NEW)])
+    assert compare(OLD, NEW) == 3
+
+
+def test_texts_of_a_session_do_nothing_to_a_terminal(store, compare, capsys) -> None:
+    store(OLD, session_rows(OLD))
+    failed = [row(NEW, each, 1, None, verdict=Verdict.CRASHED) for each in ROUTINES]
+    store(NEW, [replace(each, reason="\x1b[31m\u202e<b>") for each in failed])
+    assert compare(OLD, NEW) == 1
+    said = capsys.readouterr().out
+    assert r"\x1b[31m\u202e<b>" in said and said.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(

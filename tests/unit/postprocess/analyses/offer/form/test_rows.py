@@ -170,6 +170,11 @@ def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: 
     type_csv(offer, "LogGP\x0b of \ufffe")
     assert sheet(offer, "--read", str(offer / CSV)) == 0
     assert read_commitments(offer).rows[0].model == r"LogGP\x0b of \ufffe"
+    path = offer / "commitments.json"  # may be another's, who typed into it
+    path.write_text(path.read_text().replace(r"LogGP\\x0b", r"LogGP\u000b"))
+    assert read_commitments(offer).rows[0].model == "LogGP\x0b of \\ufffe"
+    assert sheet(offer) == 0
+    assert read_form(offer / XLSX)[0].typed["model"] == r"LogGP\x0b of \ufffe"
 
 
 def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:

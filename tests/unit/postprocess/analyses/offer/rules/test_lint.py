@@ -88,6 +88,7 @@ def test_sound_rules_are_read_whole() -> None:
         ('per_node = "one"', 'per_node = "120%"', 20, "case[1].per_node", "'120%' is none of"),
         ("launches = 5", "launches = 2", 21, "case[1].launches", "ask for 3 or more"),
         ("launches = 5", "launches = 50", 21, "case[1].launches", "more than risk.most_launches"),
+        ("launches = 5", "launches = 1001", 21, "case[1].launches", "Expected `int` <= 1000"),
         ("launches = 5", 'statistic = "p99"', 21, "case[1].statistic", "no 99th percentile"),
         ("launches = 5", 'mpi = "lam"', 21, "case[1].mpi", "'lam' is none of"),
         ("12 GB/s", "12 gallons", 22, "case[1].limit", "is not a quantity"),
