@@ -26,6 +26,8 @@ SCHEMAS = (
     1,
     2,
 )  #: of records: the first one has no token, no end time, and may lack ``interposed``
+#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty where it does not tell them
+CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
 #: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
@@ -196,6 +198,9 @@ def check_places(entry: JsonObject) -> None:
         raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
     if Counter(each.text("host") for each in ranks) != hosts:
         raise ValueError("ranks: their hosts disagree with hosts")
+    for each in ranks:
+        if "cpus" in each.fields and not CPUS.fullmatch(each.get("cpus", str)):
+            raise ValueError(f"ranks: {format_external(each.fields['cpus'])} is no list of CPUs")
 
 
 def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:

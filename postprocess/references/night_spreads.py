@@ -47,8 +47,10 @@ def parse_spread(row: list) -> NightSpread:
 
     :raises ValueError: for numbers that no nights have; TypeError for what are none
     """
-    nights, variance, degrees, share = row
-    told = NightSpread(int(nights), float(variance), float(degrees), float(share))
-    if not (told.nights > 0 and 0 <= told.variance < 100 and 0 < told.degrees <= told.nights):
+    if any(type(each) not in (int, float) for each in row):
+        raise TypeError(f"{row}: are not all numbers")
+    told = NightSpread(*row)
+    well = told.nights > 0 and 0 <= told.variance < 100 and 0 < told.degrees <= told.nights
+    if not (well and 0 <= told.share <= 1):
         raise ValueError(f"{row}: are no numbers of nights")
     return told

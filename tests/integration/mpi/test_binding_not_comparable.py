@@ -16,7 +16,7 @@ from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
 pytestmark = pytest.mark.long
 
-QUICK = ("--program", "mpicost", "--routine", "barrier,bcast", "--processes", "2", "--trials", "5")
+QUICK = ("--program", "mpicost", "--routine", "barrier,bcast", "--processes", "2", "--trials", "31")
 REASON = "the nodes were rewired in May"
 
 

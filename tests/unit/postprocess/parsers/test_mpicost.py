@@ -504,6 +504,11 @@ def test_counts_agree(refused, planned, ended, verdict):
     assert "4 found" in str(error) or "4 of 5 cases are there" in str(error)
 
 
+def on_cpus(cpus: object) -> list[dict[str, object]]:
+    """Ranks of which the first tells these CPUs."""
+    return [{"rank": rank, "host": "n1", "cpus": each} for rank, each in enumerate((cpus, "0-1"))]
+
+
 @pytest.mark.parametrize(
     ("place", "changes"),
     [
@@ -539,6 +544,14 @@ def test_counts_agree(refused, planned, ended, verdict):
         (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
         (RUN, {"ranks": [{"rank": 1, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
         (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 1, "host": "n2"}]}),
+        (RUN, {"ranks": on_cpus(7)}),
+        (RUN, {"ranks": on_cpus("\u00b2")}),
+        (RUN, {"ranks": on_cpus("0-99999999999")}),
+        (RUN, {"ranks": on_cpus("0;1")}),
+        (BCAST, {"core_latency": [5e-8]}),
+        (BCAST, {"core_latency": [5e-8, 0.0]}),
+        (BCAST, {"core_latency": [5e-8, "5e-8"]}),
+        (BCAST, {"core_latency": 5e-8}),
         (BCAST, {"routine": ""}),
         (BCAST, {"routine": "b cast"}),
         (BCAST, {"peer": -1}),
@@ -563,7 +576,7 @@ def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
     key = next(iter(changes))
     keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
     line = place % len(GOOD) + (2 if changes == {"trials": 50} else 1)
-    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
+    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks|\.cpus)?: ", str(error))
 
 
 NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "kernel"}
