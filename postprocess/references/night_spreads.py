@@ -47,8 +47,8 @@ def parse_spread(row: list) -> NightSpread:
 
     :raises ValueError: for numbers that no nights have; TypeError for what are none
     """
-    if any(type(each) not in (int, float) for each in row):
-        raise TypeError(f"{row}: are not all numbers")
+    if [type(each) for each in row] != [int, float, float, float]:
+        raise TypeError(f"{row}: are no whole number and three others")
     told = NightSpread(*row)
     well = told.nights > 0 and 0 <= told.variance < 100 and 0 < told.degrees <= told.nights
     if not (well and 0 <= told.share <= 1):

@@ -18,7 +18,6 @@ from postprocess.base.sanitize import sanitize_line
 
 XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
-PIECE = 1 << 16  #: bytes that are unpacked at once
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
 WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
 FORMULA, TEXT = "f", "s"  #: what a cell of a spreadsheet holds, as openpyxl tells it
@@ -174,9 +173,7 @@ def pack_anew(data: bytes) -> bytes:
                 raise ValueError("of other methods a small piece becomes large at once")
             if part.file_size > left:
                 raise ValueError("too large")
-            with packed.open(part) as source, whole.open(part.filename, "w") as target:
-                while piece := source.read(PIECE):
-                    target.write(piece)
+            whole.writestr(part.filename, packed.read(part))
             left -= part.file_size
     return stream.getvalue()
 
