@@ -40,7 +40,7 @@ def locate_case(measured: CoreLatency | None) -> float | None:
     known = [each for each in (measured.before, measured.after) if each] if measured else []
     if not known:
         return None
-    return MOVED if not is_near(known[0], known[-1]) else math.sqrt(known[0] * known[-1])
+    return MOVED if not is_near(known[0], known[-1]) else math.sqrt(known[0]) * math.sqrt(known[-1])
 
 
 def is_near(one: float, other: float) -> bool:
