@@ -224,21 +224,22 @@ def select_alike(
 def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    While sessions are few it is provisional, unless even its best trial is slower than places make it.
+    If even its best trial is slower than places make it, it is not comparable. Else it is provisional if its
+    ranks were moved meanwhile, or while sessions are few.
 
     :param row: the reference of other launches
     """
     here, there = locate_case(measured.core_latency), row.core_latency
+    moved = here == MOVED or here is None or there is None
     reason = "its ranks were moved to other cores while it was measured; run it again"
-    if here != MOVED and here is not None and there is not None:
+    if not moved:
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
         reason = f"its ranks lay on other cores: {told}; bind them, or calibrate again"
     fastest = measured.value if measured.best is None else measured.best
     gross = compute_slowdown(fastest, row.center, row.unit) > MOST_OF_PLACES
-    verdict = Verdict.NOT_COMPARABLE if gross or not row.few_sessions else Verdict.PROVISIONAL
-    return replace(
-        result, verdict=verdict, reason=reason, provisional=row.few_sessions, elsewhere=not gross
-    )
+    waits = not gross and (moved or row.few_sessions)
+    verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
+    return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
 
 def describe_reference_difference(
