@@ -106,11 +106,11 @@ def find_unfounded(
     for case, each in known.items():
         if each.exact:
             continue
-        values = read_reference_headlines(origin, case)
-        if not values:
+        placed = read_placed_launches(origin, case)
+        if not placed:
             yield case, "has no headlines in the provenance; calibrate it again"
             continue
-        sessions = number_case_sessions(origin, case)
+        values, sessions = placed[0].values, placed[0].sessions
         follows = estimate_references({case: values}, {case: sessions})[0]
         earlier = estimate_references({case: values})[0]  # files that know no sessions
         if all(is_alike(getattr(each, name), getattr(earlier, name)) for name in FOLLOWING):
@@ -128,16 +128,6 @@ def find_unfounded(
 def is_alike(ours: float, theirs: float) -> bool:
     """Return whether two numbers differ by rounding only."""
     return math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12)
-
-
-def number_case_sessions(origin: Mapping[str, Any], case: Case) -> list[int]:
-    """Find the number of the session of each launch behind a case; none if that is not told."""
-    return next((each.sessions for each in read_placed_launches(origin, case)), [])
-
-
-def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
-    """Read every value behind a reference; None if none is told or they are no positive numbers."""
-    return next((each.values for each in read_placed_launches(origin, case)), None)
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,9 @@ def learn_other_places(
     if not kept:
         return
     append_launches(work.root, session.name, kept)
-    update_references(work.provisional, read_comparable_launches(work.root, selection), wanted)
-    cases = plural(len(wanted), "case")
+    told = {Case.from_key(key) for each in kept for key in each.values}
+    update_references(work.provisional, read_comparable_launches(work.root, selection), told)
+    cases = plural(len(told), "case")
     say(
         f"{cases} measured on other cores than before: kept; {LEAST_ELSEWHERE} launches make a reference"
     )
