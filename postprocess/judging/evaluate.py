@@ -158,8 +158,9 @@ def evaluate_case(
     if any(found.unseen for found, _ in measured):
         return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: below the printed resolution")
     alike = select_alike(case, measured, catalog)
-    middle, launch = select_median_launch(alike or measured)
-    middle = replace(middle, value=statistics.median(found.value for found, _ in alike or measured))
+    counted = alike or measured
+    middle, launch = select_median_launch(counted)
+    middle = replace(middle, value=statistics.median(found.value for found, _ in counted))
     reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
         (describe_reference_difference(each, case, reference_set) for _, each in measured)
