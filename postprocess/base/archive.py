@@ -13,6 +13,7 @@ from postprocess.base.errors import UsageError
 LARGEST = 4 << 30  #: bytes of all files of an archive together
 MOST_FILES = 1_000_000
 DEEPEST = 50  #: folders of a name
+MAGIC = slice(257, 262)  #: where the first block of an archive says what it is
 
 
 def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
@@ -32,6 +33,15 @@ def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
     except OSError as error:
         where = error.filename or path
         raise UsageError(f"{where}: {error.strerror}; choose another place") from None
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file begins as an archive does, whatever its name."""
+    try:
+        with files.open_regular(path) as stream:
+            return stream.read(tarfile.BLOCKSIZE)[MAGIC] == tarfile.POSIX_MAGIC[:5]
+    except OSError:
+        return False
 
 
 def unpack_archive(path: Path, folder: Path) -> None:

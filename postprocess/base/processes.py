@@ -17,12 +17,10 @@ GRACE = 3.0  #: seconds between asking a process to end and ending it
 
 
 #: Runs a module of the folder that is the first word, under the name that is the second.
-START_MODULE = """\
-import runpy, sys
-sys.path.insert(0, sys.argv[1])
-del sys.argv[:2]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
+START_MODULE = (
+    "import runpy, sys; sys.path.insert(0, sys.argv[1]); del sys.argv[:2]; "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
 
 
 def start_module(source: Path, module: str) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,13 @@ class JsonObject:
                     f"{self.within}{key}: trial {number} is {format_external(value)}, not {kind}"
                 )
         return np.array(values, dtype=np.float64)
+
+    def sparse_series(self, key: str, length: int) -> list[float | None]:
+        """Return ``length`` numbers more than zero, None where there is null."""
+        values = self._list(key, length)
+        known = [each for each in values if each is not None]
+        replace(self, fields={key: known}).series(key, len(known), zero=False)
+        return values
 
     def bits(self, key: str, length: int) -> NDArray[np.bool_]:
         """Return ``length`` integers 0 or 1, as booleans."""

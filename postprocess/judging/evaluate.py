@@ -26,11 +26,7 @@ from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.false_discovery import add_q_values
-from postprocess.stats.placement import MOVED, locate_case
-
-MOST_OF_PLACES = (
-    5.0  #: of one call on other cores of the same machine; 3.6 was the most that was seen
-)
+from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
 
 
 def format_rerun_command(
@@ -237,7 +233,10 @@ def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
         reason = f"its ranks lay on other cores: {told}; bind them, or calibrate again"
     fastest = measured.value if measured.best is None else measured.best
-    gross = compute_slowdown(fastest, row.center, row.unit) > MOST_OF_PLACES
+    slowdown = compute_slowdown(fastest, row.center, row.unit)
+    gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency)
+    if gross:
+        reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
     waits = not gross and (moved or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)

@@ -244,21 +244,9 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
         summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
-        core_latency=_core_latency(entry),
+        core_latency=CoreLatency(*entry.sparse_series(CORES, 2)) if CORES in entry.fields else None,
         wrong=describe_wrong_data(entry, run),
     )
-
-
-def _core_latency(entry: JsonObject) -> CoreLatency | None:
-    """Return the time from core to core before and after the case; None where no two ranks are neighbours."""
-    if CORES not in entry.fields:
-        return None
-    told = entry.get(CORES, list)
-    known = [each for each in told if each is not None]
-    JsonObject({CORES: known}).series(CORES, len(known), zero=False)
-    if len(told) != 2:
-        raise ValueError(f"{CORES}: has {len(told)} entries where 2 are due")
-    return CoreLatency(*told)
 
 
 def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:

@@ -336,10 +336,4 @@ def _series(entry: JsonObject, key: str) -> None:
             values.series(case, len(launches))
         places = some.object(CORE_LATENCIES) if CORE_LATENCIES in some.fields else JsonObject({})
         for case in places.fields:
-            told = places.get(case, list)
-            known = JsonObject({case: [each for each in told if each is not None]})
-            known.series(case, len(known.fields[case]), zero=False)
-            if len(told) != len(launches):
-                raise ValueError(
-                    f"{CORE_LATENCIES}: {case}: has {len(told)} entries, not {len(launches)}"
-                )
+            places.sparse_series(case, len(launches))

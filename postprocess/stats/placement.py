@@ -20,6 +20,9 @@ from postprocess.model.measurement import CoreLatency
 
 #: Times from core to core that differ by less than this factor are of one place.
 REACH = 1.35
+MOST_OF_PLACES = 5.0  #: slowdown of a call by other cores; 3.6 was the most that was seen
+#: The same for each time that a word takes longer: 2.2 was the most, of 1 MB got from the other rank's memory.
+FARTHER = 2.5
 MOVED = math.inf  #: in the place of a time: the ranks were moved while the case was measured
 
 
@@ -41,6 +44,18 @@ def locate_case(measured: CoreLatency | None) -> float | None:
     if not known:
         return None
     return MOVED if not is_near(known[0], known[-1]) else math.sqrt(known[0]) * math.sqrt(known[-1])
+
+
+def limit_slowdown(measured: CoreLatency | None, reference: float | None) -> float:
+    """Return how many times as slow as its reference a call may be because its ranks lay elsewhere.
+
+    :param measured: times from core to core before and after the call
+    :param reference: that of the launches behind the reference, in seconds; None where nothing tells
+    """
+    known = [each for each in (measured.before, measured.after) if each] if measured else []
+    if not known or reference is None:
+        return MOST_OF_PLACES
+    return max(MOST_OF_PLACES, FARTHER * max(known) / reference)
 
 
 def is_near(one: float, other: float) -> bool:

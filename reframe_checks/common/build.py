@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,9 @@ from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
 from postprocess.base.files import read_text, write_text
+from postprocess.base.processes import start_module
 from postprocess.base.records import read_record
-from postprocess.base.shell_words import quote_word
+from postprocess.base.shell_words import quote_word, quote_words
 from reframe_checks.common.user_options import in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
@@ -87,14 +87,11 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             self.build_system.commands = ["true"]
 
     def build_with_spack(self):
-        words = [work_directory(), self.spack, self.current_environ.extras["spack_environment"]]
-        words += [self.name_of_program, Path(self.stagedir, RESULT)]
-        arguments = " ".join(quote_word(str(word)) for word in words)
-        python = (
-            f"env -u PYTHONHOME PYTHONPATH={quote_word(str(SOURCE))} {quote_word(sys.executable)}"
-        )
+        words = [*start_module(SOURCE, "spack_envs.install"), work_directory(), self.spack]
+        words += [self.current_environ.extras["spack_environment"], self.name_of_program]
+        words += [Path(self.stagedir, RESULT)]
         self.build_system = "CustomBuild"
-        self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
+        self.build_system.commands = [quote_words(words)]
 
     @property
     def spec(self) -> str:

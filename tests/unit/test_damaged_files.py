@@ -226,9 +226,19 @@ def offer(folder: Path) -> Path:
     return make_offer(folder, factors=(1.0,))
 
 
+def within_offer(pattern: str) -> Make:
+    """A file of the one session that an offer has."""
+
+    def make(folder: Path) -> Path:
+        (found,) = offer(folder).glob(f"sessions/*/{pattern}")
+        return found
+
+    return make
+
+
 def checked(path: Path) -> object:
     """The passes of an offer, with all that is checked of them."""
-    found = open_offer(path.parent)
+    found = open_offer(next(each for each in path.parents if (each / PASSES).exists()))
     check_offer(found, OFFICIAL)
     return found.stored
 
@@ -340,6 +350,11 @@ READERS = {
     "comparison": Reader(comparison, judged),
     "rules of a procurement": Reader(text("rules.toml", RULES_TEXT), lint_rules),
     "passes of an offer": Reader(made(offer, PASSES), checked),
+    "records of an offer": Reader(within_offer("raw/*mpicost*.jsonl"), checked),
+    "witness of an offer": Reader(within_offer("raw/osu*.witness.jsonl"), checked),
+    "output of an offer": Reader(within_offer("raw/osu*.txt"), checked),
+    "plan of an offer": Reader(within_offer("plan/osu*.json"), checked),
+    "moments of an offer": Reader(within_offer("raw/osu*.times"), checked),
     "what a bidder tells": Reader(
         text(TELL, TOLD_TEXT + '[[patch]]\nprogram = "osu"\nfile = "a.patch"\ntext = "why"\n'),
         lambda path: read_told(path.parent),

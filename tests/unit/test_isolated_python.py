@@ -16,6 +16,8 @@ FOLDERS = ("postprocess", "site_configs", "spack_envs", "reframe_checks")
 INTERPRETERS = ("sys.executable", "PYTHON")
 #: What is started with an environment of its own instead.
 CLEANED = {"postprocess/commands/tests.py": 1}
+#: Advice to users in which the interpreter stands.
+READ_BY_USERS = {"site_configs/__init__.py": 1, "spack_envs/toolchain.py": 1}
 
 
 def list_starts(path: Path) -> Iterator[list[str]]:
@@ -27,9 +29,25 @@ def list_starts(path: Path) -> Iterator[list[str]]:
                 yield words
 
 
+def count_texts(path: Path) -> int:
+    """Count the texts in a source that name a Python: a command in words of a shell would be one."""
+    texts = [
+        each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.JoinedStr)
+    ]
+    return sum("sys.executable" in ast.unparse(each) for each in texts)
+
+
+def list_sources() -> list[Path]:
+    return [ROOT / "plumbline", *(x for each in FOLDERS for x in (ROOT / each).rglob("*.py"))]
+
+
+def test_no_command_with_a_python_is_written_as_a_text() -> None:
+    found = {path.relative_to(ROOT).as_posix(): count_texts(path) for path in list_sources()}
+    assert {path: number for path, number in found.items() if number} == READ_BY_USERS
+
+
 def test_a_python_that_is_started_is_isolated() -> None:
-    sources = [ROOT / "plumbline", *(x for each in FOLDERS for x in (ROOT / each).rglob("*.py"))]
-    found = {path: list(list_starts(path)) for path in sources}
+    found = {path: list(list_starts(path)) for path in list_sources()}
     open_to_all = {
         path.relative_to(ROOT).as_posix(): len(others)
         for path, commands in found.items()

@@ -21,6 +21,7 @@ from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive
 from postprocess.analyses.offer.whole_check import archive_named, check_folder, check_opened
+from postprocess.base.archive import is_archive
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
@@ -81,7 +82,7 @@ def add_nics(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check rules or an offer. Returns the exit status."""
     path = arguments.path
-    if path.is_dir() or path.suffix == ".tar":
+    if path.is_dir() or path.suffix == ".tar" or is_archive(path):
         issued = arguments.rules and hash_rules(arguments.rules)
         return print_check(work, path, issued or "", arguments.signers, arguments.json)
     rules, faults = lint_rules(path)

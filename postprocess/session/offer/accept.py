@@ -28,7 +28,7 @@ from postprocess.analyses.offer.protocol import (
 )
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
-from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
+from postprocess.analyses.offer.whole_check import CheckedOffer, archive_named, check_folder
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -104,13 +104,15 @@ def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) 
         there = (folder / PASSES).exists()
         if there and compute_root(folder) != sealed.root:
             raise UsageError(f"{demand.folder}: is the acceptance of another offer; choose another")
-    if not there:
-        open_archive(demand.archive, folder)
+        if not there:  # what is refused leaves nothing behind
+            with archive_named(demand.archive, Path(scratch)):
+                opened = check_folder(Path(scratch), official, demand.issued, final=True)
+            if opened.commitments is None:
+                raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")
+            open_archive(demand.archive, folder)
     found = check_folder(folder, official, demand.issued, final=True)
     for line in format_violations(found.violations):
         progress.note(f"the offer: {line}")
-    if found.commitments is None:
-        raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")
     who = (
         f"signed by {sealed.signer}" if sealed.signer else "sealed (--signers FILE checks by whom)"
     )

@@ -22,8 +22,10 @@ from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify
 from postprocess.analyses.offer.whole_check import check_archive
 from postprocess.base.archive import unpack_archive
 from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
 from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, format_manifest
 from postprocess.main import main
+from postprocess.session.offer.accept import AcceptanceDemand, open_committed
 from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
@@ -269,6 +271,21 @@ def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, cap
     assert "told-missing" in said.err and "--signers FILE checks by whom" in said.out
     assert plumbline(tmp_path, "references", str(folder)) == 1  # they broke a run rule
     assert "told-missing" in capsys.readouterr().err
+
+
+def test_an_archive_is_known_by_what_it_holds(honest, tmp_path, capsys) -> None:
+    path = shutil.copy(honest, tmp_path / "offer.sealed")
+    plumbline(tmp_path, "check", str(path))
+    assert "offer.sealed: 3 rows of 10 launches" in capsys.readouterr().out
+
+
+def test_an_offer_that_commits_to_nothing_is_refused_and_leaves_nothing(tmp_path, keys) -> None:
+    folder = make_offer(tmp_path / "offer")
+    seal_archive(folder, keys / "ann", OFFER, tmp_path / "offer.tar")
+    demand = AcceptanceDemand(tmp_path / "offer.tar", tmp_path / "accept")
+    with pytest.raises(UsageError, match=r"offer\.tar: commits to nothing"):
+        open_committed(demand, OFFICIAL, Progress())
+    assert not demand.folder.exists()
 
 
 def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:
