@@ -25,6 +25,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.band import compute_band, is_regressed
 from postprocess.stats.false_discovery import add_q_values
 from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
 
@@ -221,8 +222,9 @@ def select_alike(
 def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    If even its best trial is slower than places make it, it is not comparable. Else it is provisional if its
-    ranks were moved meanwhile, or while sessions are few.
+    If even its best trial is slower than places make it, it is not comparable, unless launches of the reference
+    are so few that it could not fail such a value in its own place. Else it is provisional if its ranks were
+    moved meanwhile, or while sessions are few.
 
     :param row: the reference of other launches
     """
@@ -235,6 +237,7 @@ def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
     gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency)
+    gross = gross and is_regressed(compute_band(row), measured.best)
     if gross:
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
     waits = not gross and (moved or row.few_sessions)

@@ -96,6 +96,13 @@ def test_a_gross_change_elsewhere_is_not_provisional(
     declared.check_case(gross.verdict, gross.reason)
 
 
+def test_a_reference_of_one_launch_fails_nothing_elsewhere(tmp_path: Path):
+    """Nor does it in its own place."""
+    one, _ = calibrated(tmp_path / "one", [(NEAR, 1.0)])
+    assert judge(one, launched(tmp_path / "far", OTHER, 100.0)).verdict == Verdict.PROVISIONAL
+    assert judge(one, launched(tmp_path / "near", NEAR, 100.0)).verdict == Verdict.PROVISIONAL
+
+
 def test_a_case_that_was_moved_is_provisional_whatever_is_known(
     two_places: ReferenceCatalog, tmp_path: Path
 ):
