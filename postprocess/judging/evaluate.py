@@ -177,8 +177,9 @@ def evaluate_case(
     )
     if difference:
         return unjudged
-    if not alike and (row := catalog.reference(case)):
-        return judge_elsewhere(unjudged, middle, row)
+    if not alike and reference_set:
+        row = reference_set.references[case]
+        return judge_elsewhere(unjudged, middle, row, reference_set.shifting)
     if calibrating:
         result = judge_measurement(case, middle, launch, catalog)
         return replace(result, launches=len(alike))
@@ -219,14 +220,17 @@ def select_alike(
     return max(groups.values(), key=len, default=[])
 
 
-def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -> CaseResult:
+def judge_elsewhere(
+    result: CaseResult, measured: Measurement, row: Reference, shifting: bool = False
+) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
     If even its best trial is slower than places make it, it is not comparable, unless launches of the reference
     are so few that it could not fail such a value in its own place. Else it is provisional if its ranks were
-    moved meanwhile, or while sessions are few.
+    moved meanwhile, while sessions or launches are few, or if the machine moves ranks anyway.
 
     :param row: the reference of other launches
+    :param shifting: whether launches of its environment lay in several places before
     """
     here, there = locate_case(measured.core_latency), row.core_latency
     moved = here == MOVED or here is None or there is None
@@ -240,7 +244,7 @@ def judge_elsewhere(result: CaseResult, measured: Measurement, row: Reference) -
     gross = gross and is_regressed(compute_band(row), measured.best)
     if gross:
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
-    waits = not gross and (moved or row.few_sessions)
+    waits = not gross and (moved or shifting or row.provisional)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 

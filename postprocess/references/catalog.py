@@ -18,9 +18,10 @@ from postprocess.references.comparability import (
     find_missing_fact,
     list_differences,
 )
-from postprocess.references.lint import (
+from postprocess.references.lint import find_unfounded
+from postprocess.references.placed_launches import (
     PlacedLaunches,
-    find_unfounded,
+    is_shifting,
     read_placed_launches,
 )
 from postprocess.references.provenance import read_provenance
@@ -60,6 +61,7 @@ class ReferenceSet:
     unfounded: Mapping[Case, str] = field(default_factory=dict)
     #: Of cases whose launches did not all lie alike: what the other launches say, those of most launches first.
     elsewhere: Mapping[Case, tuple[Reference, ...]] = field(default_factory=dict)
+    shifting: bool = False  #: whether the machine moves ranks between its cores
 
     @property
     def exact(self) -> bool:
@@ -202,12 +204,25 @@ def load_catalog(
         path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
             known = reference_file.load_references(path, system, partition, place[1])
-            origin = read_provenance(path)
-            unfounded = dict(find_unfounded(known, origin))
-            home = add_noise(known, origin, nights)
-            elsewhere = estimate_elsewhere(known, origin, nights)
-            sets[place] = ReferenceSet(path, home, origin, unfounded, elsewhere)
+            sets[place] = make_reference_set(path, known, nights)
     return ReferenceCatalog(sets)
+
+
+def make_reference_set(
+    path: Path, known: Mapping[Case, Reference], nights: Mapping[str, NightSpread]
+) -> ReferenceSet:
+    """Make the references of one file, with all that its provenance says of them."""
+    origin = read_provenance(path)
+    measured = (case for case, each in known.items() if not each.exact)
+    placed = {case: read_placed_launches(origin, case) for case in measured}
+    return ReferenceSet(
+        path,
+        add_noise(known, origin, nights),
+        origin,
+        unfounded=dict(find_unfounded(known, origin)),
+        elsewhere=estimate_elsewhere(known, placed, nights),
+        shifting=is_shifting(placed.values()),
+    )
 
 
 def add_noise(
@@ -227,16 +242,17 @@ def add_noise(
 
 def estimate_elsewhere(
     references: Mapping[Case, Reference],
-    origin: Mapping[str, Any],
+    launches: Mapping[Case, Sequence[PlacedLaunches]],
     nights: Mapping[str, NightSpread] = MappingProxyType({}),
 ) -> dict[Case, tuple[Reference, ...]]:
     """Estimate the references of launches that lay otherwise than those behind the rows of one file.
 
     Of fewer than :data:`LEAST_ELSEWHERE` launches there is none.
+
+    :param launches: those behind each case by where their ranks lay, those behind its row first
     """
     found: dict[Case, tuple[Reference, ...]] = {}
-    measured = (case for case, each in references.items() if not each.exact)
-    others = {case: read_placed_launches(origin, case)[1:] for case in measured}
+    others = {case: some[1:] for case, some in launches.items()}
     for number in range(max(map(len, others.values()), default=0)):
         placed = {
             case: some[number]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.references import expected_failures, provenance, reference_file
+from postprocess.references.placed_launches import read_placed_launches
 from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import KEYS
 from postprocess.stats.estimate import estimate_references
-from postprocess.stats.placement import group_placements
 from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
@@ -128,39 +127,6 @@ def find_unfounded(
 def is_alike(ours: float, theirs: float) -> bool:
     """Return whether two numbers differ by rounding only."""
     return math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12)
-
-
-@dataclass(frozen=True)
-class PlacedLaunches:
-    """Launches of one case whose ranks lay alike."""
-
-    core_latency: float | None  #: median of theirs, in seconds; None where nothing tells
-    values: list[float]
-    sessions: list[int]  #: number of the session of each; empty if that is not told
-
-
-def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLaunches]:
-    """Read the launches behind a case by where their ranks lay, those behind its row first.
-
-    Empty if none is told or they are no positive numbers.
-    """
-    told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key) or {}
-    values = provenance.find_headlines(told, case.key)
-    if not isinstance(values, list) or not values or not all(map(_is_value, values)):
-        return []
-    return [
-        PlacedLaunches(
-            each.core_latency,
-            [values[number] for number in each.members],
-            provenance.number_launches(told, case.key, each.members),
-        )
-        for each in group_placements(provenance.find_core_latencies(told, case.key))
-    ]
-
-
-def _is_value(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value > 0
 
 
 def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:

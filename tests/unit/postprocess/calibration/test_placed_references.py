@@ -16,6 +16,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
 from postprocess.references.lint import lint_reference
+from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, finished, headline, planned
 from tests.support.faults import Declared, plants
@@ -118,8 +119,22 @@ def test_a_case_that_was_moved_is_provisional_whatever_is_known(
     assert (
         judge(settled, launched(tmp_path / "gross", MOVED, 30.0)).verdict == Verdict.NOT_COMPARABLE
     )
-    there = judge(settled, launched(tmp_path / "there", OTHER, 1.0))
-    assert there.verdict == Verdict.NOT_COMPARABLE
+
+
+def test_other_cores_are_another_binding_where_none_were_before(
+    two_places: ReferenceCatalog, tmp_path: Path
+):
+    """A machine that moves ranks brings new places; on any other the binding has changed."""
+    known = two_places.find_set(CASE)
+    assert known and known.shifting
+    nears, _ = calibrated(tmp_path / "nears", [(NEAR, 1 + each / 100) for each in range(12)])
+    assert not nears.find_set(CASE).shifting  # type: ignore[union-attr]
+    row = replace(known.references[CASE], session_prior=None)
+    known = replace(known, references={CASE: row})
+    there = launched(tmp_path / "there", OTHER, 1.0)
+    for shifting, verdict in ((True, Verdict.PROVISIONAL), (False, Verdict.NOT_COMPARABLE)):
+        settled = ReferenceCatalog({PLACES[0]: replace(known, shifting=shifting)})
+        assert judge(settled, there).verdict == verdict
 
 
 def test_of_launches_in_two_places_those_of_one_are_judged(
@@ -179,3 +194,16 @@ def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tm
         2 * near.tuples[CASE.variable][0], rel=0.03
     )
     assert other.differences[CASE.variable] == ELSEWHERE
+
+
+@pytest.mark.parametrize(("elsewhere", "shifting"), [(0, False), (1, False), (2, True), (20, True)])
+def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(
+    elsewhere: int, shifting: bool
+):
+    near = PlacedLaunches(5e-8, [1.0] * 20, [])
+    far = [PlacedLaunches(2e-7, [1.0] * elsewhere, [])] if elsewhere else []
+    assert is_shifting([[], [near], [near, *far]]) is shifting
+    unknown = PlacedLaunches(None, [1.0] * 20, [])
+    assert not is_shifting(
+        [[unknown, near]]
+    )  # of launches before the time from core to core was measured
