@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,11 @@ def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
 
 def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
     """Find every value behind the reference of one case, as it stands; None if a calibration names none."""
-    some = calibration.get(SERIES, [calibration])
-    found = (each.get("headlines", {}) for each in some)
-    return next((values[key] for values in found if key in values), None)
+    return next((each[key] for each in _each_headlines(calibration) if key in each), None)
+
+
+def _each_headlines(calibration: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (each.get("headlines", {}) for each in calibration.get(SERIES, [calibration]))
 
 
 def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float | None]:
@@ -194,8 +197,9 @@ def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[s
     some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
-    named = [each for each in some if find_headlines(each, key) is not None]
-    return next(iter(named + [each for each in some if not list_calibrated_keys(each)]), None)
+    named = (each for each in some if find_headlines(each, key) is not None)
+    rest = (each for each in some if not any(_each_headlines(each)))
+    return next(chain(named, rest), None)
 
 
 def list_case_launches(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:

@@ -45,21 +45,38 @@ def build_report(
     :raises UsageError: if a report cannot be written.
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
-    templating.write_pages({markdown: render_markdown(summary), html: render_html(summary, trials)})
+    shared = build_context(summary)
+    pages = {
+        markdown: render_markdown(summary, shared),
+        html: render_html(summary, trials, shared),
+    }
+    templating.write_pages(pages)
     return markdown, html
 
 
-def render_markdown(summary: SessionSummary) -> str:
-    """Render the report without pictures, for a mail or an issue."""
-    return templating.render_markdown_template("report.md.j2", _context(summary))
+def render_markdown(summary: SessionSummary, shared: Mapping[str, Any] | None = None) -> str:
+    """Render the report without pictures, for a mail or an issue.
+
+    :param shared: what :func:`build_context` has built; None to build it
+    """
+    return templating.render_markdown_template(
+        "report.md.j2", dict(shared or build_context(summary))
+    )
 
 
-def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]) -> str:
-    """Render the report as one page that needs nothing but itself."""
+def render_html(
+    summary: SessionSummary,
+    trials: Mapping[str, Sequence[LaunchTrials]],
+    shared: Mapping[str, Any] | None = None,
+) -> str:
+    """Render the report as one page that needs nothing but itself.
+
+    :param shared: what :func:`build_context` has built; None to build it
+    """
     failed, not_drawn = trial_selection.select_failed(summary, trials)
     own = [r for r in summary.results if r.case.program == OWN_PROGRAM]
     names = panels.list_environments(summary.results)
-    context = _context(summary) | {
+    context = dict(shared or build_context(summary)) | {
         "chapters": panels.build_chapters(own, summary.strict, names),
         "own": own[:MOST_CASES],
         "own_columns": find_varying_fields(own, ("system", "partition", *CONDITIONS)),
@@ -77,7 +94,7 @@ def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTri
     )
 
 
-def _context(summary: SessionSummary) -> dict[str, Any]:
+def build_context(summary: SessionSummary) -> dict[str, Any]:
     """Return what both templates of the report need."""
     failure_groups = overview.group_failures(summary.failed)
     chosen = overview.sample_each_verdict(

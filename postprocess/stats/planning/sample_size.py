@@ -45,7 +45,8 @@ def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
     if known is None or not result.reference:
         return None
     median_of = max(plan.median_of, known.median_of)
-    prior_degrees = max(known.degrees - (known.launches - 1), 0.0)
+    # Two digits are enough for a plan, and cases of alike degrees share what is integrated.
+    prior_degrees = float(f"{max(known.degrees - (known.launches - 1), 0.0):.2g}")
     now = _reference(result, known.spread, known.launches, prior_degrees)
     launches = max(plan.calibration, known.launches)
     then = _reference(result, known.spread, launches, prior_degrees)
