@@ -19,10 +19,12 @@ from postprocess.base.records import Amount, Count, Measured
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segments
 from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
+from postprocess.stats.placement import group_placements
 
 STEPS = (1, 1.5)  #: sizes of an octave, as parts of a power of two
 #: Bytes that are measured: from an empty message to 4 MiB.
 SIZES = (0, 1, 2, 4, 8, *(int(2**k * f) for k in range(4, 22) for f in STEPS), 2**22)
+SIDES = ("old", "new")
 UNKNOWN_ERROR = 0.05  #: relative, of a time of which there is one launch only
 MEDIAN_LOSS = 1.25  #: of a median beside a mean, in standard errors
 
@@ -39,6 +41,9 @@ class FingerprintLaunch:
     seconds: Amount  #: that the launch and its start took; of one place only if there are several
     sizes: tuple[Count, ...]
     times: tuple[Measured, ...]  #: in seconds
+    #: From core to core, in seconds; None where nothing tells
+    core_latency: Measured | None = None
+    moved: bool = False  #: whether its ranks were moved meanwhile: it counts nowhere
 
 
 @dataclass(frozen=True)
@@ -84,17 +89,29 @@ class FingerprintPair:
 
 
 def build_fingerprints(launches: Iterable[FingerprintLaunch]) -> list[FingerprintPair]:
-    """Build the fingerprints of all places at which both sides were measured."""
-    places: dict[tuple[str, str], dict[str, list[FingerprintLaunch]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    """Build the fingerprints of all places at which both sides were measured with their ranks on like cores."""
+    places: dict[tuple[str, str], list[FingerprintLaunch]] = defaultdict(list)
     for each in launches:
-        places[each.partition, each.layout][each.side].append(each)
-    return [
-        FingerprintPair(*place, *(build_side(sides[name]) for name in ("old", "new")))
-        for place, sides in sorted(places.items())
-        if {"old", "new"} <= sides.keys()
+        if not each.moved:
+            places[each.partition, each.layout].append(each)
+    found = []
+    for place, some in sorted(places.items()):
+        old, new = select_like_cores(some)
+        if old and new:
+            found.append(FingerprintPair(*place, build_side(old), build_side(new)))
+    return found
+
+
+def select_like_cores(
+    launches: Sequence[FingerprintLaunch],
+) -> tuple[list[FingerprintLaunch], list[FingerprintLaunch]]:
+    """Select the launches of the old and of the new side whose ranks lay alike: where both have the most."""
+    groups = group_placements([each.core_latency for each in launches])
+    sides = [
+        tuple([launches[n] for n in group.members if launches[n].side == side] for side in SIDES)
+        for group in groups
     ]
+    return max(sides, key=lambda pair: min(map(len, pair)), default=([], []))
 
 
 def build_side(launches: Sequence[FingerprintLaunch]) -> SideFingerprint:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 from rich.console import Console
 
 from postprocess.analyses.compare import data
-from postprocess.analyses.compare.data import NEW, OLD, LaunchValues, SharedCase
+from postprocess.analyses.compare.data import NEW, OLD, CaseValue, LaunchValues, SharedCase
 from postprocess.analyses.compare.fingerprint import (
     SIZES,
     FingerprintLaunch,
@@ -18,6 +19,7 @@ from postprocess.analyses.compare.fingerprint import (
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
+from postprocess.model.measurement import CoreLatency
 from postprocess.model.mpicost import OWN_PROGRAM, WARM
 from postprocess.model.options import (
     BYTES,
@@ -33,8 +35,11 @@ from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.compare.bench import MODE, ComparisonBench, is_exact
 from postprocess.session.compare.sides import select_side
+from postprocess.stats.placement import MOVED, locate_case
 
 ROUNDS = 3  #: launches of each side; the median of three stands one that was disturbed
+MOST_ROUNDS = 8  #: while the sides have too few launches whose ranks lay alike
+ENOUGH = 2  #: of these
 PAIR = 2  #: processes
 KEPT = (PARTITION.variable, TRIAL_COUNT.variable, TIME_LIMIT)  #: of what the user chose
 
@@ -42,11 +47,13 @@ KEPT = (PARTITION.variable, TRIAL_COUNT.variable, TIME_LIMIT)  #: of what the us
 def take_fingerprints(bench: ComparisonBench) -> None:
     """Measure ping-pong of both sides, as far as the planned pairs leave time. What fails stops nothing."""
     progress = bench.context.progress
-    rounds = range(1 if is_exact(bench.stored) else ROUNDS)
+    rounds = range(1 if is_exact(bench.stored) else MOST_ROUNDS)
     done = {(each.number, each.side) for each in bench.stored.fingerprints}
     for number, name in [(n, side) for n in rounds for side in choose_order(n)]:
         if (number, name) in done:
             continue
+        if number >= ROUNDS and has_enough(bench.stored.fingerprints):
+            break
         if not has_time_beside_pairs(bench):
             progress.say("  no further launch for the fingerprint: the time is for the pairs")
             break
@@ -56,9 +63,22 @@ def take_fingerprints(bench: ComparisonBench) -> None:
         except UsageError as error:
             progress.note(f"fingerprint of the {name} side: {error}")
             break
-    for pair in build_fingerprints(bench.stored.fingerprints):
+    pairs = build_fingerprints(bench.stored.fingerprints)
+    for pair in pairs:
         for what, old, new in tell_fingerprint(pair):
             progress.say(f"  {what}: {old} -> {new}")
+    if not pairs and {each.side for each in bench.stored.fingerprints} == {OLD, NEW}:
+        progress.say("  no fingerprint: no launches of both sides had their ranks on like cores")
+
+
+def has_enough(launches: Sequence[FingerprintLaunch]) -> bool:
+    """Return whether both sides have launches with their ranks on like cores, at each place."""
+    places = {(each.partition, each.layout) for each in launches}
+    found = {(each.partition, each.layout): each for each in build_fingerprints(launches)}
+    return all(
+        place in found and min(found[place].old.launches, found[place].new.launches) >= ENOUGH
+        for place in places
+    )
 
 
 def take_fingerprint(bench: ComparisonBench, number: int, name: str) -> None:
@@ -106,6 +126,15 @@ def select_pingpong(selection: Selection) -> Selection:
     return replace(selection, choice=choice, launches=1)
 
 
+def locate_launch(values: Iterable[CaseValue]) -> float | None:
+    """Return the time from core to core of a whole launch, in seconds; None where nothing tells.
+
+    :data:`~postprocess.stats.placement.MOVED` if a tenth of its times are of another place.
+    """
+    told = [each for said in values for each in said.core_latency or () if each]
+    return locate_case(CoreLatency(*np.quantile(told, (0.1, 0.9)).tolist())) if told else None
+
+
 def read_fingerprint_launches(
     side: str, number: int, session: str, seconds: float, launches: Sequence[LaunchValues]
 ) -> list[FingerprintLaunch]:
@@ -125,7 +154,10 @@ def read_fingerprint_launches(
             told = side, number, case.partition, case.layout, session
             sizes = tuple(each.bytes for each, _ in known)
             times = tuple(value for _, value in known)
-            found.append(FingerprintLaunch(*told, 0.0 if found else seconds, sizes, times))
+            cores = locate_launch(launch.cases.values())
+            moved = cores == MOVED
+            told = *told, 0.0 if found else seconds, sizes, times
+            found.append(FingerprintLaunch(*told, None if moved else cores, moved))
     if not found:
         reasons = [said.reason for each in launches for said in each.cases.values() if said.reason]
         raise UsageError(f"ping-pong has no value: {next(iter(reasons), 'no launch was planned')}")

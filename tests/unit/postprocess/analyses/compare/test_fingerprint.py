@@ -71,6 +71,25 @@ def test_empty_message_bandwidth_and_switch_are_those_put_in() -> None:
     assert describe_fingerprint(MOVED)["cpu/2x2"]["new"]["launches"] == 3
 
 
+def placed(
+    some: Sequence[FingerprintLaunch], cores: Sequence[float | None], moved: bool = False
+) -> list[FingerprintLaunch]:
+    both = zip(some, cores, strict=True)
+    return [replace(each, core_latency=where, moved=moved) for each, where in both]
+
+
+def test_launches_on_like_cores_are_held_against_each_other() -> None:
+    """A message takes 1 us on near cores and 3 on far ones, whichever side it is of."""
+    near, far = launches(OLD, KIB), launches(OLD, KIB, empty=3e-6)
+    old = placed([*near[:2], far[0]], (5e-8, 5.2e-8, 2.4e-7))
+    near, far = launches(NEW, KIB), launches(NEW, KIB, empty=3e-6)
+    new = placed([near[0], *far[:2]], (5.1e-8, 2.5e-7, 2.5e-7))
+    (pair,) = fingerprint(old, new)
+    assert pair.old.empty == pytest.approx(pair.new.empty, rel=0.05)
+    assert not fingerprint(old[:2], new[1:])
+    assert not fingerprint(placed(launches(OLD, KIB), [None] * 3, moved=True), new)
+
+
 def test_a_side_alone_is_no_fingerprint() -> None:
     assert not fingerprint(launches(OLD, 1024), [])
 

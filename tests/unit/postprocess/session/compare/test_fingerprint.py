@@ -17,10 +17,12 @@ from postprocess.session.compare import fingerprint
 from postprocess.session.compare.bench import ComparisonBench
 from postprocess.session.compare.fingerprint import (
     has_time_beside_pairs,
+    locate_launch,
     read_fingerprint_launches,
     select_pingpong,
     take_fingerprints,
 )
+from postprocess.stats.placement import MOVED
 from tests.unit.postprocess.session.compare.test_run import HEADER
 
 
@@ -69,6 +71,30 @@ def test_both_sides_begin_in_turn_and_what_is_done_is_not_done_again(bench, monk
     append(bench, 0, OLD, 1.0)
     take_fingerprints(bench)
     assert taken == [(0, NEW), (1, NEW), (1, OLD), (2, OLD), (2, NEW)]
+
+
+def test_launches_go_on_while_the_sides_lie_on_other_cores(bench, monkeypatch) -> None:
+    taken: list[int] = []
+
+    def take(bench: ComparisonBench, number: int, name: str) -> None:
+        taken.append(number)
+        cores = 2.5e-7 if name == NEW and number < 4 else 5e-8
+        told = FingerprintLaunch(name, number, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
+        data.append_fingerprint(bench.path, replace(told, core_latency=cores))
+
+    monkeypatch.setattr(fingerprint, "take_fingerprint", take)
+    take_fingerprints(bench)
+    assert max(taken) == 5  # the second that lies as the old side's do
+    assert bench.stored.fingerprints[1].core_latency == 2.5e-7
+
+
+def test_the_cores_of_a_launch_are_those_of_nearly_all_its_cases() -> None:
+    def told(*times: float) -> float | None:
+        return locate_launch([CaseValue(1e-6, "s", core_latency=(each, None)) for each in times])
+
+    assert told(*[5e-8] * 20, 2.5e-7) == pytest.approx(5e-8)
+    assert told(*[5e-8] * 10, *[2.5e-7] * 10) == MOVED
+    assert locate_launch([CaseValue(1e-6, "s")]) is None
 
 
 def test_the_pairs_keep_their_time(bench: ComparisonBench) -> None:
