@@ -127,14 +127,12 @@ def find_variables(old: Switch, new: Switch, facts: Sequence[FactDifference]) ->
     return [
         each.name
         for each in facts
-        if each.kind == VARIABLE
-        and each.old.isdigit()
-        and each.new.isdigit()
-        and fits(int(each.old), old)
-        and fits(int(each.new), new)
+        if each.kind == VARIABLE and fits(each.old, old) and fits(each.new, new)
     ]
 
 
-def fits(value: int, switch: Switch) -> bool:
-    """Return whether a limit may be what a switch shows."""
-    return switch.below <= value and value * HEADERS < switch.above
+def fits(value: str | None, switch: Switch) -> bool:
+    """Return whether a value may be the limit that a switch shows."""
+    if value is None or not value.isdecimal():
+        return False
+    return switch.below <= int(value) and int(value) * HEADERS < switch.above

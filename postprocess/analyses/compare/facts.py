@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
 from postprocess.base.strict_json import parse_json
 
-ABSENT = "none"
+ABSENT = "none"  #: for what a side does not have, as people read it
 #: Objects that are the suite's own, and differ wherever they are built.
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
@@ -96,9 +96,14 @@ class FactDifference:
 
     kind: str  #: ``MPI``, ``loaded library``, ``environment variable`` or ``control variable``
     name: str
-    old: str  #: ``none`` if the side does not have it
-    new: str
+    old: str | None  #: None if the side does not have it
+    new: str | None
     verbosity: str = ""  #: of a control variable
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """What the two sides have, as people read it."""
+        return ABSENT if self.old is None else self.old, ABSENT if self.new is None else self.new
 
 
 def read_facts(path: Path) -> SideFacts:
@@ -130,11 +135,13 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
     ]
 
 
-def compare_maps(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Compare what two sides say by name."""
+def compare_maps(
+    old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[tuple[str, str | None, str | None]]:
+    """Compare what two sides say by name; None for what a side does not have."""
     for name in dict.fromkeys([*old, *new]):
         if old.get(name) != new.get(name):
-            yield name, old.get(name, ABSENT), new.get(name, ABSENT)
+            yield name, old.get(name), new.get(name)
 
 
 def tell_libraries(old: SideFacts, new: SideFacts) -> Iterator[dict[str, str]]:
@@ -157,14 +164,15 @@ def name_lines(library: str) -> dict[str, str]:
 
 def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
     """Summarise what differs in a line each; of control variables and libraries, the numbers first."""
-    lines = [f"{each.name}: {each.old} -> {each.new}" for each in differences if each.kind == MPI]
+    told = [each for each in differences if each.kind == MPI]
+    lines = [f"{each.name}: {' -> '.join(each.texts)}" for each in told]
     for kind in KINDS[1:]:
         own = [each for each in differences if each.kind == kind]
-        gone = sum(each.new == ABSENT for each in own)
-        added = sum(each.old == ABSENT for each in own)
+        gone = sum(each.new is None for each in own)
+        added = sum(each.old is None for each in own)
         other = len(own) - gone - added
         words = ((gone, "only old"), (added, "only new"), (other, "different"))
         if own:
-            told = ", ".join(f"{number} {word}" for number, word in words if number)
-            lines.append(f"{kind}, by name: {told}")
+            counts = ", ".join(f"{number} {word}" for number, word in words if number)
+            lines.append(f"{kind}, by name: {counts}")
     return lines

@@ -139,7 +139,8 @@ def judge_history(stored: StoredComparison) -> JudgedHistory:
     names = [each.environment for each in stored.header.versions]
     pairs = [(key, step) for key, each in found.items() for step in list_neighbours(each, names)]
     cases = [describe_pair(stored.header, key, found[key], step, names) for key, step in pairs]
-    results = judge_pairs(cases, (max(rounds, LEAST_ROUNDS),))  # of simulated time one is enough
+    looks = (max(rounds, LEAST_ROUNDS),)  # of simulated time one is enough
+    results = judge_pairs(cases, looks, LEAST_ROUNDS)
     steps: dict[str, list[VersionStep]] = {key: [] for key in found}
     for (key, (before, after)), case, result in zip(pairs, cases, results, strict=True):
         steps[key].append(describe_step(before, after, len(case.differences), result))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
-from postprocess.analyses.compare.facts import ABSENT, KINDS, MPI, FactDifference, summarise_facts
+from postprocess.analyses.compare.facts import KINDS, MPI, FactDifference, summarise_facts
 from postprocess.analyses.compare.fingerprint import FingerprintPair, tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
@@ -183,7 +183,7 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
         own = [each for each in facts if each.kind == kind and kind != MPI]
         for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
             some = sorted((each for each in own if each.verbosity == verbosity), key=rank_fact)
-            rows = tuple((each.name, each.old, each.new) for each in some)
+            rows = tuple((each.name, *each.texts) for each in some)
             what = f"{kind}, {verbosity}" if verbosity else kind
             title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
             tables.append(TextTable(title, ("name",), ("old", "new"), rows))
@@ -220,7 +220,7 @@ def rank_verbosity(verbosity: str) -> tuple[int, int]:
 
 def rank_fact(each: FactDifference) -> tuple[bool, bool, str]:
     """Rank a difference: what has another value first, then what is gone, then what is new."""
-    return each.old == ABSENT, each.new == ABSENT, each.name
+    return each.old is None, each.new is None, each.name
 
 
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:

@@ -228,9 +228,13 @@ class ComparisonBench:
         data.append_plan(self.path, looks)
 
     def run_blocks(self) -> None:
-        """Measure blocks until every case is decided, the last look is taken, or the time is up."""
+        """Measure blocks until every case is decided, the last look is taken, or the time is up.
+
+        Pairs that do not count are made up for, in at most half as many blocks again.
+        """
         progress = self.context.progress
-        for number in range(1, self.stored.looks[-1] // PAIRS_OF_BLOCK + 1):
+        planned = self.stored.looks[-1] // PAIRS_OF_BLOCK
+        for number in range(1, planned + planned // 2 + 1):
             stored = self.stored
             done = {each.position for each in stored.passes if each.block == number}
             if len(done) == BLOCK:
@@ -247,8 +251,8 @@ class ComparisonBench:
                     self.run_pass(number, position, name, wanted)
             words = " ".join(order).replace(OLD, "A").replace(NEW, "B").replace(" ", "")
             judged = judge_comparison(self.stored)
-            last = self.stored.looks[-1] // PAIRS_OF_BLOCK
-            progress.say(f"block {number} of {last} ({words}): {format_counts(judged)}")
+            which = f"of {planned}" if number <= planned else "for pairs that do not count"
+            progress.say(f"block {number} {which} ({words}): {format_counts(judged)}")
 
     def has_time(self, stored: StoredComparison, number: int) -> bool:
         """Return whether a block fits into the time that is left."""

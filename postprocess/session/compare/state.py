@@ -25,9 +25,13 @@ def kind_of(case: SharedCase) -> LaunchKind:
 
 
 def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
-    """List the cases that still need pairs, and the controls; none if all are decided."""
+    """List the cases that still need pairs, and the controls; none if all are decided or have had each look."""
     judged = judge_comparison(stored)
-    still = [each.case for each in judged.cases if each.verdict == Comparison.UNDECIDED]
+    still = [
+        each.case
+        for each in judged.cases
+        if each.verdict == Comparison.UNDECIDED and each.pairs < stored.looks[-1]
+    ]
     return [*still, *(each.case for each in judged.controls)] if still else []
 
 

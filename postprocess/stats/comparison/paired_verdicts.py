@@ -15,7 +15,6 @@ about 11% in three looks. Two questions have two error rates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -93,19 +92,25 @@ def choose_looks(pairs: int, ladders: Sequence[tuple[int, ...]] = LADDERS) -> tu
     return max((ladder for ladder in ladders if ladder[-1] <= pairs), default=())
 
 
-def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[PairedResult]:
+def judge_pairs(
+    cases: Sequence[PairedCase], looks: Sequence[int], least: int | None = None
+) -> list[PairedResult]:
     """Judge all cases of a comparison at the looks that were fixed beforehand.
 
     What a look decides stays so. A case that has too few pairs for a look takes no part in it.
+
+    :param least: pairs with which a case takes part in the last look, where no more will come: some that were
+        planned do not count, for reasons that have nothing to do with their times. None: all of them.
     """
     level = ERROR / len(looks)
     slower, faster = np.ones(len(cases)), np.ones(len(cases))
     results = [PairedResult(PairedVerdict.UNDECIDED, None) for _ in cases]
     for number, pairs in enumerate(looks):
+        enough = min(least or pairs, pairs) if number == len(looks) - 1 else pairs
         here = [
             n
             for n, each in enumerate(cases)
-            if len(each.differences) >= (1 if each.exact else pairs)
+            if len(each.differences) >= (1 if each.exact else enough)
         ]
         if not here:
             break
@@ -156,37 +161,45 @@ def decide(estimate: PairedRatio, margin: float, slower_q: float, faster_q: floa
 def compute_probabilities(
     cases: Sequence[PairedCase], pairs: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the probability that pairs of an unchanged case are as slow, and as fast, or more so."""
+    """Compute the probability that pairs of an unchanged case are as slow, and as fast, or more so.
+
+    :param pairs: of each case the first so many, or all where it has fewer
+    """
     d = [np.array(each.differences[:pairs]) for each in cases]
+    counts = np.array(
+        [pairs if each.exact else min(len(each.differences), pairs) for each in cases]
+    )
     means = np.array([each.mean() for each in d])
     spreads = np.array([each.std(ddof=1) if len(each) > 1 else 0.0 for each in d])
-    spreads, degrees = moderate_spreads(spreads, pairs - 1, [each.group for each in cases])
+    spreads, degrees = moderate_spreads(spreads, counts - 1, [each.group for each in cases])
     exact = np.array([each.repeats for each in cases])
     means = np.where(exact & (np.abs(means) <= EXACT), 0.0, means)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = means / (np.where(exact, 0.0, spreads) * math.sqrt((1 + BLOCK_CORRELATION) / pairs))
+        t = means / (np.where(exact, 0.0, spreads) * np.sqrt((1 + BLOCK_CORRELATION) / counts))
     t = np.where(means == 0, 0.0, t)
     return stdtr(degrees, -t), stdtr(degrees, t)
 
 
 def moderate_spreads(
-    spreads: NDArray[np.float64], degrees: int, groups: Sequence[Hashable]
+    spreads: NDArray[np.float64], degrees: NDArray[np.int_], groups: Sequence[Hashable]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw each spread towards that of its group; those of small groups towards that of all."""
+    """Draw each spread towards that of its group; those of small groups towards that of all.
+
+    :param degrees: of freedom of each spread
+    """
     members: Mapping[Hashable, list[int]] = {
         group: [n for n, each in enumerate(groups) if each == group] for group in set(groups)
     }
-    moderated, total = spreads.copy(), np.full(len(spreads), float(degrees))
+    moderated, total = spreads.copy(), degrees.astype(np.float64)
     for places in members.values():
         kin = places if np.sum(spreads[places] > 0) >= LEAST_GROUP_SIZE else range(len(spreads))
-        known = spreads[list(kin)]
-        known = known[known > 0]
+        known = np.array([n for n in kin if spreads[n] > 0], dtype=int)
         if len(known) < LEAST_GROUP_SIZE:
             continue
-        prior = fit_prior(known, np.full(len(known), float(degrees)))
-        own = degrees * spreads[places] ** 2 + prior.degrees * prior.spread**2
-        moderated[places] = np.sqrt(own / (degrees + prior.degrees))
-        total[places] = degrees + prior.degrees
+        prior = fit_prior(spreads[known], degrees[known].astype(np.float64))
+        own = degrees[places] * spreads[places] ** 2 + prior.degrees * prior.spread**2
+        total[places] = degrees[places] + prior.degrees
+        moderated[places] = np.sqrt(own / total[places])
     return moderated, total
 
 

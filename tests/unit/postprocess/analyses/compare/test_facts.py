@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from postprocess.analyses.compare.facts import (
-    ABSENT,
     FactDifference,
     SideFacts,
     compare_facts,
@@ -74,13 +73,15 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
         ("loaded library", "libmpi.so.12", "text:4.3.2", "text:5.0.2"),
         ("environment variable", "UCX_TLS", "sm", "tcp"),
         ("control variable", "EAGER", "8192", "65536"),
-        ("control variable", "FILES", "PREFIX/etc", ABSENT),
-        ("control variable", "NEW", ABSENT, "empty"),
+        ("control variable", "FILES", "PREFIX/etc", None),
+        ("control variable", "NEW", None, "empty"),
     ]
     found = compare_facts(parsed(told()), parsed(new))
     assert summarise_facts(found)[-1] == (
         "control variable, by name: 1 only old, 1 only new, 1 different"
     )
+    off = compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
+    assert summarise_facts(off) == ["environment variable, by name: 1 different"]
     titles = [each.title for each in tabulate_facts(found)]
     assert titles[-3:] == [
         "control variable, user basic: 1 differs",
@@ -92,7 +93,7 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
 def test_what_changed_stands_before_what_came_or_went() -> None:
     some = [
         FactDifference("control variable", name, old, new, "user basic")
-        for name, old, new in (("a", ABSENT, "1"), ("b", "1", ABSENT), ("c", "1", "2"))
+        for name, old, new in (("a", None, "1"), ("b", "1", None), ("c", "1", "2"))
     ]
     (table,) = tabulate_facts(some)
     assert [row[0] for row in table.rows] == ["c", "b", "a"]

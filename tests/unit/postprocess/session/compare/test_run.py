@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,6 +109,28 @@ def test_the_rest_of_a_block_needs_only_the_time_of_the_rest(
     for each in done:
         data.append_pass(bench.path, each)
     assert bench.has_time(bench.stored, 2 if measured < 4 else 3) is is_time
+
+
+@pytest.mark.parametrize(("moved", "blocks"), [((), 3), ((1,), 4), ((1, 2, 3, 4), 4)])
+def test_pairs_that_do_not_count_are_made_up_for(
+    bench: ComparisonBench, progress: Progress, monkeypatch, moved: tuple[int, ...], blocks: int
+) -> None:
+    """Of six pairs in three blocks; half as many blocks more are the most."""
+
+    def run_pass(self: ComparisonBench, block: int, position: int, name: str, wanted) -> None:
+        latency = (5e-8, 2.5e-7) if block in moved else (5e-8, 5e-8)
+        value = CaseValue(1e-6 * (1 + position / 2 + block), "s", core_latency=latency)
+        launch = LaunchValues("l", {}, {BCAST: value})
+        data.append_pass(self.path, ComparisonPass(block, position, name, "s", 1.0, (launch,)))
+
+    monkeypatch.setattr(ComparisonBench, "run_pass", run_pass)
+    bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
+    bench.header = replace(bench.header, seconds=None)
+    for side in (OLD, NEW):
+        data.append_pass(bench.path, trial(side, BCAST, seconds=1.0))
+    data.append_plan(bench.path, (6,))
+    bench.run_blocks()
+    assert max(each.block for each in bench.stored.passes) == blocks
 
 
 def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work, progress) -> None:

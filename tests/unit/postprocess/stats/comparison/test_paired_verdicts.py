@@ -125,6 +125,20 @@ def test_a_center_at_the_margin_is_decided_against_no_change() -> None:
 
 def test_spreads_are_drawn_together_within_groups() -> None:
     spreads = np.array([0.01] * 10 + [0.011] * 10 + [0.1] * 20)
-    drawn, degrees = moderate_spreads(spreads, 5, ["small"] * 20 + ["large"] * 20)
+    drawn, degrees = moderate_spreads(spreads, np.full(40, 5), ["small"] * 20 + ["large"] * 20)
     assert np.ptp(drawn[:20]) < np.ptp(spreads[:20]) and drawn[20:].min() > 0.09
     assert np.all(degrees > 5)
+
+
+def test_pairs_that_do_not_count_keep_no_case_from_the_last_look() -> None:
+    """Of 13 pairs that were planned 7 to 13 count; what is three times as slow is slower, and little else."""
+    random = np.random.default_rng(5)
+    counts = random.integers(7, 14, 600)
+    some = [PairedCase(tuple(random.normal(0, 0.1, n)), MARGIN) for n in counts]
+    slow = [PairedCase(tuple(random.normal(1.1, 0.1, n)), MARGIN) for n in counts[:40] if n < 13]
+    assert set(verdicts(slow, (13,))) == {PairedVerdict.UNDECIDED}
+    found = [each.verdict for each in judge_pairs([*some, *slow], (13,), least=6)]
+    assert set(found[600:]) == {PairedVerdict.SLOWER}
+    assert found[:600].count(PairedVerdict.SLOWER) <= 0.05 * (600 + len(slow)) / 2
+    few = PairedCase(tuple(random.normal(1.1, 0.1, 5)), MARGIN)
+    assert judge_pairs([few], (13,), least=6)[0].verdict == PairedVerdict.UNDECIDED
