@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import read_text
 from postprocess.base.processes import start_module
 from postprocess.model.session import Selection
 from site_configs.schema.reframe_request import ReframeRequest, write_request
@@ -66,6 +67,11 @@ class ReframeDriver:
         if selection.environments:
             words += ["-p", f"^({'|'.join(map(re.escape, selection.environments))})$"]
         return [*words, action]
+
+    def read_job_outputs(self) -> str:
+        """Read all that the jobs of the session printed, on both streams."""
+        jobs = sorted((self.session / "reframe" / "stage").rglob("rfm_job.[oe][ur][tr]"))
+        return "".join(read_text(each, "replace") for each in jobs)
 
     def environment(self) -> dict[str, str]:
         """Return the environment ReFrame starts in. The home directory's ReFrame files play no part."""

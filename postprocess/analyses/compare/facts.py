@@ -7,7 +7,7 @@ measurement. A control variable is what MPI_T of the MPI standard calls so; its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from postprocess.base import files
@@ -28,8 +28,10 @@ MADE_BY_LAUNCHERS = (
     "OMPI_MCA_PREFIXES",
 )
 #: How each kind of difference is named, in the order of showing.
-MPI, OBJECT, SETTING, VARIABLE = "MPI", "loaded library", "environment variable", "control variable"
-KINDS = (MPI, OBJECT, SETTING, VARIABLE)
+MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"
+SETTING, VARIABLE = "environment variable", "control variable"
+KINDS = (MPI, TRANSPORT, OBJECT, SETTING, VARIABLE)
+SHOWN_WHOLE = (MPI, TRANSPORT)  #: in a summary; of the others their number
 ID_SHOWN = 17  #: digits of a build ID
 
 
@@ -60,6 +62,7 @@ class SideFacts:
     objects: tuple[LoadedObject, ...]
     variables: tuple[ControlVariable, ...]
     environment: Mapping[str, str]
+    transports: Mapping[str, str] = field(default_factory=dict)  #: of a further launch, by name
 
     @property
     def prefix(self) -> str:
@@ -94,7 +97,7 @@ class SideFacts:
 class FactDifference:
     """A fact that differs between the sides."""
 
-    kind: str  #: ``MPI``, ``loaded library``, ``environment variable`` or ``control variable``
+    kind: str  #: one of :data:`KINDS`
     name: str
     old: str | None  #: None if the side does not have it
     new: str | None
@@ -123,6 +126,7 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
     """Compare the facts of two sides; nothing that is the same is in the list."""
     kinds = (
         (MPI, *tell_libraries(old, new)),
+        (TRANSPORT, old.transports, new.transports),
         (OBJECT, old.loaded, new.loaded),
         (SETTING, old.settings, new.settings),
         (VARIABLE, old.values, new.values),
@@ -163,10 +167,10 @@ def name_lines(library: str) -> dict[str, str]:
 
 
 def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
-    """Summarise what differs in a line each; of control variables and libraries, the numbers first."""
-    told = [each for each in differences if each.kind == MPI]
+    """Summarise what differs in a line each; of libraries and variables their numbers."""
+    told = [each for each in differences if each.kind in SHOWN_WHOLE]
     lines = [f"{each.name}: {' -> '.join(each.texts)}" for each in told]
-    for kind in KINDS[1:]:
+    for kind in (each for each in KINDS if each not in SHOWN_WHOLE):
         own = [each for each in differences if each.kind == kind]
         gone = sum(each.new is None for each in own)
         added = sum(each.old is None for each in own)

@@ -11,7 +11,7 @@ from typing import Any
 from postprocess.analyses.compare import text
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.decision import SignedDecision, tell_waivers
-from postprocess.analyses.compare.facts import MPI
+from postprocess.analyses.compare.facts import SHOWN_WHOLE
 from postprocess.analyses.compare.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import (
@@ -76,7 +76,7 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "header": judged.header,
         "facts": text.format_facts(judged),
         "declared": text.list_declared_differences(judged),
-        "told": [each for each in judged.facts if each.kind == MPI],
+        "told": [each for each in judged.facts if each.kind in SHOWN_WHOLE],
         "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
-from postprocess.analyses.compare.facts import KINDS, MPI, FactDifference, summarise_facts
+from postprocess.analyses.compare.facts import KINDS, SHOWN_WHOLE, FactDifference, summarise_facts
 from postprocess.analyses.compare.fingerprint import FingerprintPair, tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
@@ -180,7 +180,7 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
     """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
     tables = []
     for kind in KINDS:
-        own = [each for each in facts if each.kind == kind and kind != MPI]
+        own = [each for each in facts if each.kind == kind and kind not in SHOWN_WHOLE]
         for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
             some = sorted((each for each in own if each.verbosity == verbosity), key=rank_fact)
             rows = tuple((each.name, *each.texts) for each in some)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
 from postprocess.analyses.compare.data import ComparedSide, ComparisonPass, SharedCase
 from postprocess.analyses.compare.facts import SideFacts, read_facts
+from postprocess.analyses.compare.transports import VERBOSE, read_transports
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.judging.retest import build_retest_choice
@@ -30,26 +33,33 @@ MODE = "compare"
 def take_facts(
     context: SessionContext, selection: Selection, side: ComparedSide, case: SharedCase
 ) -> SideFacts:
-    """Launch a case of a side with the witness in front, and read what it tells.
+    """Launch a case of a side with the witness in front, and read what it tells; then once more, verbosely.
 
     :raises UsageError: if it tells nothing
     """
     witness = find_mpicost_prefix(context.work.root, side.environment) / WITNESS
     if not witness.exists():
         raise UsageError(f"{witness}: is not there; simulated machines have none")
-    session, reframe = context.open_session(MODE)
-    (session.directory / LOOKED_AT).touch()  # nothing of it is to be stored
     chosen = select_side(context, selection, replace(side, plant=""))
-    path = session.directory / "facts.json"
-    own = dict(chosen.set_env.get(side.environment, {})) | {TOLD: str(path)}
-    if case.program == OWN_PROGRAM:  # the others have it in front anyway
-        own["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
     again = build_retest_choice([find_own_case(case, side.environment)], {})
-    selected = replace(
-        chosen, choice=chosen.choice | {AGAIN: again}, set_env={side.environment: own}
-    )
-    run_again(reframe, selected, Progress(Console(quiet=True)))
-    return read_facts(path)
+    chosen = replace(chosen, choice=chosen.choice | {AGAIN: again})
+    own = dict(chosen.set_env.get(side.environment, {}))
+    with TemporaryDirectory(prefix="facts-", dir=context.work.root) as scratch:
+        told = {TOLD: str(path := Path(scratch, "facts.json"))}
+        if case.program == OWN_PROGRAM:  # the others have it in front anyway
+            told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
+        launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
+        facts = read_facts(path)
+    verbose = replace(chosen, set_env={side.environment: {**VERBOSE, **own}})
+    return replace(facts, transports=read_transports(launch_unstored(context, verbose)))
+
+
+def launch_unstored(context: SessionContext, selection: Selection) -> str:
+    """Launch what is selected, of which nothing is stored; return all that it printed."""
+    session, reframe = context.open_session(MODE)
+    (session.directory / LOOKED_AT).touch()
+    run_again(reframe, selection, Progress(Console(quiet=True)))
+    return reframe.read_job_outputs()
 
 
 def choose_case(passes: Sequence[ComparisonPass], side: str) -> SharedCase | None:
