@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
-from postprocess.analyses.compare.facts import KINDS, SHOWN_WHOLE, FactDifference, summarise_facts
+from postprocess.analyses.compare.facts import (
+    KINDS,
+    MPI,
+    SHOWN_WHOLE,
+    FactDifference,
+    summarise_facts,
+)
 from postprocess.analyses.compare.fingerprint import FingerprintPair, tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (

@@ -27,7 +27,7 @@ TOLD: Mapping[str, str] = {
 
 
 def read_transports(output: str) -> dict[str, str]:
-    """Read what a verbose launch printed of its transports, by name; empty if it is a library that tells nothing.
+    """Read what a verbose launch printed of its transports, by name; empty if its library tells nothing.
 
     :param output: all that its processes printed; each of them may tell the same
     """

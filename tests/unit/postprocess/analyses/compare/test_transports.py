@@ -10,8 +10,8 @@ from postprocess.analyses.compare.transports import TOLD, read_transports
 UCX = """\
 [1795.21] [vm:17905:0] ucp_context.c:2257 UCX  INFO  Version 1.18.1 (loaded from /a/libucp.so.0)
 [1795.22] [vm:17904:0] ucp_worker.c:1903 UCX  INFO    ucp_context_0 self cfg#0 tag(self/memory cma/memory)
-[1795.23] [vm:17904:0] ucp_worker.c:1903 UCX  INFO    ucp_context_0 intra-node cfg#1 tag(sysv/memory cma/memory)  rma(sysv/memory)
-[1795.22] [vm:17905:0] ucp_worker.c:1903 UCX  INFO    ucp_context_0 intra-node cfg#0 tag(sysv/memory cma/memory)  rma(sysv/memory)
+[1795.23] [vm:17904:0] ucp_worker.c:1903 UCX  INFO ucp_context_0 intra-node cfg#1 tag(sysv/memory cma/memory)
+[1795.22] [vm:17905:0] ucp_worker.c:1903 UCX  INFO ucp_context_0 intra-node cfg#0 tag(sysv/memory cma/memory)
 """
 OPEN_MPI = """\
 [vm:19730] select: initializing pml component ucx
