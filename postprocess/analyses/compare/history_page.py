@@ -82,7 +82,7 @@ def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
     """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
     labels = [each.label.rpartition("@")[2] for each in judged.header.versions]
     figure, axes = small.draw_panel(
-        f"{text.name_case(case)}, {case.case.layout}", "version", Y_LABELS[case.unit], EXTENT
+        f"{text.name_case(case)}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT
     )
     scale = SHOWN[case.unit][0]
     known = [
