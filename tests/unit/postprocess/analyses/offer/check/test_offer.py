@@ -19,7 +19,7 @@ from postprocess.analyses.offer.check.violations import (
 )
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.base.errors import UsageError
-from tests.support.factories import record
+from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case
 from tests.support.factories.offer import (
     OFFICIAL,
@@ -114,6 +114,12 @@ def on_two_nodes(folder: Path) -> None:
     run(**APART)(folder)
 
 
+def print_zero(folder: Path) -> None:
+    """OSU prints times below its last digit as 0.00."""
+    zeros = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 0.0)})
+    raw("raw/osu*.txt", lambda path: path.write_text(zeros))(folder)
+
+
 def overdue(folder: Path) -> None:
     """Ended by ``timeout`` before the witness wrote its end."""
     edit_records(folder, lambda records: records.pop(), "osu")
@@ -156,6 +162,7 @@ def wrong_data(folder: Path) -> None:
 OBJECT = [{"path": "/opt/fast.so", "text": "0123456789abcdef"}]
 BOUND = [{"rank": rank, "host": "n1", "cpus": "0"} for rank in (0, 1)]
 UNBOUND = [{"rank": rank, "host": "n1", "cpus": ""} for rank in (0, 1)]
+HALF_BOUND = [*BOUND[:1], *UNBOUND[1:]]
 NODES = [{"name": name, "ranks": 1} for name in ("n1", "n2")]
 APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
 SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
@@ -219,6 +226,7 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.CACHE_OTHER, "other caches", text(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
     (Code.BINDING_SHARED, "two ranks on a core", run(ranks=BOUND)),
     (Code.BINDING_UNKNOWN, "unbound", run(ranks=UNBOUND)),
+    (Code.BINDING_UNKNOWN, "one rank unbound", run(ranks=HALF_BOUND)),
     (Code.INTERPOSED, "a library in front", run(interposed=OBJECT)),
     (Code.INTERPOSED, "a library in front of OSU", witness(interposed=OBJECT)),
     (Code.RANKS_DIFFER, "on one rank", run(interposed_elsewhere={"rank": 1, "interposed": OBJECT})),
@@ -230,6 +238,7 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.PATCH_MISSING, "a patch named", lambda f: (f / TELL).write_text(PATCH)),
     (Code.FEW_ITERATIONS, "fewer trials", text(RULES, "mpicost = 51", "mpicost = 99")),
     (Code.FEW_LAUNCHES, "more are asked for", text(RULES, "launches = 5", "launches = 6")),
+    (Code.FEW_LAUNCHES, "a value of 0.00 counts for none", print_zero),
     (
         Code.ROW_MISSING,
         "a size more",
@@ -345,6 +354,20 @@ def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None
     assert {each.code.word for each in found} == {"launch-crashed", "few-launches"}
     add_pass(offer, 6, 1.0)
     assert not is_rejected(check_offer(open_offer(offer), OFFICIAL))
+
+
+def test_a_folder_in_which_nothing_was_measured_is_no_offer(tmp_path: Path) -> None:
+    found = codes(make_offer(tmp_path / "offer", factors=()))
+    assert found["row-missing"] == [
+        "row-missing: passes.jsonl: nothing was measured; offer run measures it, where the machine can"
+    ]
+
+
+def test_a_row_of_the_99th_percentile_has_that_of_each_launch(tmp_path: Path) -> None:
+    rules = RULES_TEXT.replace("bytes = [8, 1000000]", 'bytes = [8]\nstatistic = "p99"')
+    folder = make_offer(tmp_path / "offer", rules=rules)
+    own = next((session_of(folder) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
+    assert open_offer(folder).rows[0].values[0] == pytest.approx(json.loads(own)["p99"])
 
 
 def test_values_are_those_of_the_records(offer: Path) -> None:
