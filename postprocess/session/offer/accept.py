@@ -13,7 +13,7 @@ from postprocess.analyses.offer.accept import (
     list_undecided,
     open_categories,
 )
-from postprocess.analyses.offer.check.data import PASSES, RULES, TELL
+from postprocess.analyses.offer.check.data import PASSES, RULES, copy_told
 from postprocess.analyses.offer.check.evidence import MeasuredRow
 from postprocess.analyses.offer.check.offer import open_offer
 from postprocess.analyses.offer.check.official import hash_own_source
@@ -29,7 +29,6 @@ from postprocess.analyses.offer.protocol import (
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
 from postprocess.analyses.offer.whole_check import CheckedOffer, archive_named, check_folder
-from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER, compute_root
@@ -138,7 +137,7 @@ def measure_category(
     plan = plan_on_site(own, rules, demand.nics)
     asked = OfferDemand(offer.stored.folder / RULES, measured, category, demand.nics, MODE)
     begin_folder(own, asked, plan)
-    files.replace_files({measured / TELL: files.read_regular(offer.stored.folder / TELL)})
+    copy_told(offer.stored.folder, measured)
     bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
     while bench.targets:
         bench.run()

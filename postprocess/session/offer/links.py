@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from postprocess.analyses.offer.accept import JudgedLinks
-from postprocess.analyses.offer.check.data import TELL
+from postprocess.analyses.offer.check.data import copy_told
 from postprocess.analyses.offer.rules.layouts import count_nodes
 from postprocess.analyses.offer.rules.rules_data import LinksRule
-from postprocess.base import files
 from postprocess.base.formats import plural, utc_now
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.model.mpicost import OWN_PROGRAM
@@ -27,9 +26,7 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
     :param bench: whose folder is that of the sweep
     :param environment: MPI with which they are measured
     """
-    files.replace_files(
-        {bench.demand.folder / TELL: files.read_regular(bench.demand.rules.parent / TELL)}
-    )
+    copy_told(bench.demand.rules.parent, bench.demand.folder)
     bench.remove_unlisted()
     machine = bench.plan.machine
     nodes = count_nodes(rule.nodes, machine)

@@ -46,6 +46,7 @@ nodes = 9
 per_node = "one"
 demand = "information"
 """
+PATCH = '[[patch]]\nprogram = "mpicost"\nfile = "a.patch"\ntext = "faster"\n'
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,9 @@ def sealed(workshop: Workshop) -> Path:
     first = workshop.run(*run)
     assert first.status == 1 and "told-missing" in first.errors, first.output + first.errors
     told = (offer / "offer.toml").read_text().replace('offeror = ""', 'offeror = "Acme"')
-    (offer / "offer.toml").write_text(told)
+    (offer / "offer.toml").write_text(told + PATCH)  # which an acceptance needs, too
+    (offer / "patches").mkdir()
+    (offer / "patches" / "a.patch").write_text("+ faster")
     again = workshop.run(*run)  # one launch is enough in simulated time: nothing is measured again
     assert again.status == 0 and "pass 2" not in again.output, again.output + again.errors
     assert workshop.run("offer", "sheet", str(offer)).status == 0

@@ -24,6 +24,16 @@ from postprocess.base.toml_files import parse_toml
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES = "commitments.json", "patches"
 SCHEMA = 1
+#: What each key of ``offer.toml`` means.
+MEANINGS = {
+    "offeror": "who offers",
+    "contact": "whom to ask",
+    "system": "the machine: its nodes and processors",
+    "interconnect": "the network between its nodes",
+    "link_gbit_per_s": "of all links of a node together, in one direction; above 0, of a single node, too",
+    "memory_gbyte_per_s": "of the memory of a node",
+    "firmware": "of nodes and network, with versions",
+}
 #: Folders of a session that an offer keeps.
 KEPT = ("plan", "raw", "programs", "spack")
 
@@ -171,10 +181,23 @@ def read_told(folder: Path) -> ToldFacts:
         raise UsageError(f"{path}: {error}; mend it") from None
 
 
+def copy_told(source: Path, target: Path) -> None:
+    """Copy what the bidder tells from one folder to another, with the patches that are there.
+
+    OSError as met.
+    """
+    patches = sorted(each for each in (source / PATCHES).glob("*") if each.is_file())
+    copied = (source / TELL, *patches)
+    files.replace_files(
+        {target / each.relative_to(source): files.read_regular(each) for each in copied}
+    )
+
+
 def format_told_template() -> str:
     """Format an ``offer.toml`` in which nothing is told yet."""
-    lines = ["# What the bidder tells. docs/procurement.md explains each key."]
-    lines += [f"{name} = {0.0 if number else chr(34) * 2}" for name, number in TOLD.items()]
+    lines = ["# What the bidder tells. The rules say in tell which of it is asked for."]
+    for name, number in TOLD.items():
+        lines.append(f"{name} = {0.0 if number else chr(34) * 2}  # {MEANINGS[name]}")
     lines += ["", "# For each change of a program's source:", "# [[patch]]", '# program = "osu"']
     lines += ['# file = "osu.patch"  # in patches/', '# text = "what it does"', ""]
     return "\n".join(lines)
