@@ -15,6 +15,7 @@ ROTATE = "rotate"
 ROTATED = "rotated_megabytes"  #: in the method of a start of IMB
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
 ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
+WINDOW_MESSAGES = 64  #: of a window, each sent before the last has arrived
 WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there

@@ -16,6 +16,7 @@ from statistics import median
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
+from postprocess.model.benchmark import WINDOW_MESSAGES
 from postprocess.model.case import LaunchPlace
 from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, read_plan
@@ -28,7 +29,10 @@ from site_configs.topology.flush import measure_flush_seconds
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
 ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006
 
-ROUGH_SIZE = 0.1  #: seconds of all iterations of a reference benchmark at one size
+ROUGH_SIZE = (
+    0.1  #: seconds of all iterations of a reference benchmark at one size, of small messages
+)
+ROUGH_RATE = 2e9  #: bytes a second of large ones, with the time in which their data is checked
 
 ROUGH_START = 1.0  #: seconds to start a launch
 
@@ -200,8 +204,16 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
     rough = 0.0
     for launch in job.launches:
         each = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
-        rough += ROUGH_START + len(launch.cases) * each
+        rough += ROUGH_START + len(launch.cases) * each + count_sent_bytes(launch) / ROUGH_RATE
     return known.get(job.key, rough)
+
+
+def count_sent_bytes(launch: PlannedLaunch) -> int:
+    """Count the bytes that a process sends in all iterations of a start of OSU or IMB: 0 of mpicost."""
+    if not launch.benchmarks:
+        return 0
+    messages = WINDOW_MESSAGES if any(each.window for each in launch.benchmarks) else 1
+    return sum(case.bytes for case in launch.cases) * launch.trials * messages
 
 
 def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, float]:

@@ -13,6 +13,7 @@ from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.model.plan import PlannedLaunch
 from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
+    ROUGH_RATE,
     ROUGH_SIZE,
     ROUGH_START,
     ROUGH_TRIAL,
@@ -105,6 +106,9 @@ def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
     measured = sum(job.key in known for job in together)
     rest = len(together) - measured
     parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
-    thumb = f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size"
+    thumb = (
+        f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size, "
+        f"{ROUGH_RATE / 1e9:g} GB/s"
+    )
     parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"

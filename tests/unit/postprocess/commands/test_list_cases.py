@@ -27,6 +27,7 @@ from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.session import Request, Selection, Session
 from postprocess.results.launch_costs import (
+    ROUGH_RATE,
     ROUGH_SIZE,
     ROUGH_START,
     ROUGH_TRIAL,
@@ -134,7 +135,9 @@ def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirect
     assert [len(each.launches) for each in list_jobs(plan)] == [1, 2, 1]
     together = list_jobs(plan)[1]
     assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40, "warm")
-    assert estimate_job_seconds(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
+    sent = 2 * 1000 * (2**20 - 1) / ROUGH_RATE
+    rough = 2 * ROUGH_START + 40 * ROUGH_SIZE + sent
+    assert estimate_job_seconds(together, {}) == pytest.approx(rough)
     path = session(work, "20261121T090000Z-1", 30.0)
     data = json.loads(path.read_text())
     (launch,) = data["launches"]
@@ -145,6 +148,15 @@ def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirect
     data["launches"][-1]["outcome"] = "crashed"
     path.write_text(json.dumps(data))
     assert together.key not in read_job_seconds(work)
+
+
+def test_windows_of_large_messages_take_minutes():
+    """OSU's bibw at 4 MiB took 28 to 43 s on two cores: 200 iterations with their data checked."""
+    line = Benchmark("osu_bibw", "bibw", "title", "Bandwidth (MB/s)", "MB/s", window=True)
+    cases = (case("bibw", 2**26, program="osu", cache="warm"),)
+    one = replace(benchmark("bibw", trials=200, cases=cases), benchmarks=(line,))
+    (largest,) = list_jobs([one])
+    assert 240 < estimate_job_seconds(largest, {}) < 960
 
 
 def test_each_program_has_its_totals():
