@@ -100,10 +100,13 @@ def describe_cost(
     context: SessionContext, rules: Rules, plan: OfferPlan, planned: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """Describe what rules cost here, in lines: each layout, what is impossible, launches and time."""
-    machine = plan.machine
+    machine, possible = plan.machine, sum(len(each.case.bytes) for each in plan.possible)
+    unplanned = list(find_unplanned(plan, planned))
+    rows = sum(len(each.case.bytes) for each in plan.cases)
     yield (
         f"on {context.request.site}:{machine.partition}: {plural(machine.nodes, 'node')} of "
-        f"{plural(machine.cores_per_node, 'core')}"
+        f"{plural(machine.cores_per_node, 'core')}; {possible - len(unplanned)} of "
+        f"{plural(rows, 'row')} can be measured"
     )
     for each in plan.possible:
         layout = each.asked.layout
@@ -116,7 +119,7 @@ def describe_cost(
         )
     for each in plan.impossible:
         yield f"  {each.case.name}: cannot be measured here: {each.asked.problem}"
-    yield from (f"  {line}" for line in find_unplanned(plan, planned))
+    yield from (f"  {line}" for line in unplanned)
     known = read_job_seconds(context.work)
     most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)
     once = sum(estimate_job_seconds(job, known) for job in list_jobs(planned))

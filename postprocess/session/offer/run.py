@@ -26,7 +26,9 @@ from postprocess.analyses.offer.check.data import (
     truncate_unfinished_pass,
     write_header,
 )
-from postprocess.analyses.offer.check.offer import OpenedOffer, open_offer
+from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.violations import Code, list_broken
 from postprocess.analyses.offer.rules.lint import read_rules
 from postprocess.analyses.offer.rules.plan import OfferPlan, count_needed_launches
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
@@ -49,6 +51,8 @@ from postprocess.session.offer.plan import find_unplanned, plan_on_site, select_
 
 MODE = "offer"
 FIRMWARE = Path("/sys/class/dmi/id/bios_version")
+#: What more passes mend, or the bidder before it seals.
+MENDED_LATER = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING, Code.TOLD_MISSING)
 VAIN = 3  #: passes in a row that add nothing to a row, after which it is given up
 
 
@@ -138,12 +142,21 @@ class OfferBench:
             before = self.count_launches()
             self.run_pass(names, first=made == 0)
             made += 1
+            if made == 1:
+                self.warn()
             after = self.count_launches()
             vain.update(name for name in names if after[name] <= before[name])
         for name, times in vain.items():
             if times >= VAIN:
                 self.context.progress.note(f"{name}: given up after {times} passes without a value")
         return made
+
+    def warn(self) -> None:
+        """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
+        official = hash_own_source(self.context.work.source)
+        found = check_offer(self.open_measured(), official)
+        for line in list_broken(each for each in found if each.code not in MENDED_LATER):
+            self.context.progress.note(f"a reason to reject: {line}")
 
     def open_measured(self) -> OpenedOffer:
         """Open what is measured until now."""

@@ -146,13 +146,17 @@ REPEATED = (
     ),
 )
 
+#: Of which one place is enough, though each has a number of its own.
+ALIKE = (Code.MACHINE_BUSY,)
+
 
 def format_violations(found: Iterable[Violation]) -> list[str]:
-    """Format violations, one line for all launches or rows that one fault has hit."""
+    """Format violations, one line for all launches, passes or rows that one fault has hit."""
     groups: dict[tuple[Code, str, str], list[Violation]] = {}
     for each in found:
-        place = "" if each.code in REPEATED else each.place
-        groups.setdefault((each.code, each.text, place), []).append(each)
+        place = "" if each.code in (*REPEATED, *ALIKE) else each.place
+        text = "" if each.code in ALIKE else each.text
+        groups.setdefault((each.code, text, place), []).append(each)
     return [first.format(len(others)) for first, *others in groups.values()]
 
 
