@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -150,11 +150,15 @@ class JsonObject:
                 )
         return np.array(values, dtype=np.float64)
 
-    def sparse_series(self, key: str, length: int) -> list[float | None]:
-        """Return ``length`` numbers more than zero, None where there is null."""
-        values = self._list(key, length)
-        known = [each for each in values if each is not None]
-        replace(self, fields={key: known}).series(key, len(known), zero=False)
+    def sparse_series(
+        self, key: str, length: int, bounds: tuple[float, float]
+    ) -> list[float | None]:
+        """Return ``length`` numbers within bounds, None where there is null."""
+        values, (least, most) = self._list(key, length), bounds
+        for number, value in enumerate(values, 1):
+            if value is not None and not (type(value) in (int, float) and least <= value <= most):
+                what = f"number {number} is {format_external(value)}"
+                raise ValueError(f"{self.within}{key}: {what}, not {least:g} to {most:g}")
         return values
 
     def bits(self, key: str, length: int) -> NDArray[np.bool_]:

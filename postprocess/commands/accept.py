@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from postprocess.analyses.offer.protocol import ACCEPT
-from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_environment, add_partition, add_site
@@ -14,7 +13,7 @@ from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands.offer.check import add_nics
-from postprocess.commands.offer.compare import add_buyer
+from postprocess.commands.offer.compare import add_buyer, hash_issued
 from postprocess.session.offer.accept import AcceptanceDemand, run_acceptance
 from postprocess.session.offer.run import locate_folder
 
@@ -54,7 +53,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.offer.absolute(),
         locate_folder(arguments.output, work, "accept"),
         arguments.signers,
-        hash_rules(arguments.rules) if arguments.rules else "",
+        hash_issued(arguments.rules),
         arguments.key and arguments.key.absolute(),
         arguments.nics_per_node,
     )

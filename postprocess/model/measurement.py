@@ -41,6 +41,10 @@ def measure_trials(record: CaseRecord) -> Measurement:
     return Measurement(summary.headline, best=summary.minimum, **told)
 
 
+#: Least and most of a time from core to core, in seconds: mpicost waits a millisecond for a word.
+CORE_LATENCIES = (1e-10, 1e-3)
+
+
 @dataclass(frozen=True)
 class CoreLatency:
     """Time in which a word written by one rank is read by its neighbour, without MPI, in seconds.

@@ -17,7 +17,13 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.benchmark import LOOP
 from postprocess.model.case import NAME
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
-from postprocess.model.measurement import CaseRecord, CoreLatency, PairTime, TrialSummary
+from postprocess.model.measurement import (
+    CORE_LATENCIES,
+    CaseRecord,
+    CoreLatency,
+    PairTime,
+    TrialSummary,
+)
 from postprocess.model.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
@@ -244,7 +250,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
         summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
-        core_latency=CoreLatency(*entry.sparse_series(CORES, 2)) if CORES in entry.fields else None,
+        core_latency=_core_latency(entry),
         wrong=describe_wrong_data(entry, run),
     )
 
@@ -369,6 +375,12 @@ def _games(processes: int, number: int) -> set[tuple[int, int]]:
     ranks = (rank for rank in range(circle) if rank != alone)
     met = [(rank, (2 * alone - rank) % circle) for rank in ranks]
     return {(a, b) for a, b in [*met, *last] if a < b}
+
+
+def _core_latency(entry: JsonObject) -> CoreLatency | None:
+    if CORES not in entry.fields:
+        return None
+    return CoreLatency(*entry.sparse_series(CORES, 2, CORE_LATENCIES))
 
 
 def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:

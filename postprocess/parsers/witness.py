@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.strict_json import JsonObject
-from postprocess.model.measurement import LaunchProvenance
+from postprocess.model.measurement import CORE_LATENCIES, LaunchProvenance
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
+from postprocess.parsers.mpicost_schema import CORES
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,9 @@ def _checked_run(entry: JsonObject) -> JsonObject:
     entry.object("witness").text("source_hash")
     mpicost_schema.check_places(entry)
     mpicost_schema.check_interposed(entry)
-    if mpicost_schema.CORES in entry.fields and entry.number(mpicost_schema.CORES) <= 0:
-        raise ValueError(f"{mpicost_schema.CORES}: is not above 0")
+    least, most = CORE_LATENCIES
+    if CORES in entry.fields and not least <= entry.number(CORES) <= most:
+        raise ValueError(f"{CORES}: {entry.number(CORES)!r} is not {least:g} to {most:g}")
     return entry
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from postprocess.base import files, strict_json
 from postprocess.base.strict_json import JsonObject
+from postprocess.model import measurement
 from postprocess.model.case import Case
 from postprocess.stats.sessions import number_sessions
 from site_configs.schema.fields import SESSION_GAP_MINUTES
@@ -340,4 +341,6 @@ def _series(entry: JsonObject, key: str) -> None:
             values.series(case, len(launches))
         places = some.object(CORE_LATENCIES) if CORE_LATENCIES in some.fields else JsonObject({})
         for case in places.fields:
-            places.sparse_series(case, len(launches))
+            places.sparse_series(case, len(launches), measurement.CORE_LATENCIES)
+        if stray := sorted(places.fields.keys() - values.fields.keys()):
+            raise ValueError(f"{key}.{CORE_LATENCIES}: {stray[0]} has no headlines")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -27,6 +28,7 @@ from postprocess.model.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
 
 FILE = "passes.jsonl"
+MOST = 2**40  #: bytes of a message
 Side = Literal["old", "new"]
 OLD: Side = "old"
 NEW: Side = "new"
@@ -294,6 +296,7 @@ def read_comparison(path: Path) -> StoredComparison:
             found[name].append(parse_record(each, ENTRIES[name]))
         sides = [each.environment for each in header.versions] or SIDES
         check_values(found["pass"], sides)
+        check_fingerprints(found["fingerprint"], sides)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
     except (ValueError, LookupError) as error:
@@ -323,3 +326,20 @@ def check_values(passes: Sequence[ComparisonPass], sides: Sequence[str]) -> None
         for key, said in each.cases.items():
             if (said.value is None) != (said.verdict in list(Verdict)):
                 raise ValueError(f"{key}: has not either a value or a verdict")
+
+
+def check_fingerprints(launches: Sequence[FingerprintLaunch], sides: Sequence[str]) -> None:
+    """Check that each is of a side, and that its sizes rise, each with its time. Raises ValueError.
+
+    :param sides: that there are
+    """
+    for each in launches:
+        if each.side not in sides:
+            raise ValueError(f"side: {each.side!r} is none of {', '.join(sides)}")
+        if len(each.times) != len(each.sizes):
+            raise ValueError(f"times: are {len(each.times)} of {len(each.sizes)} sizes")
+        if (
+            any(one >= two for one, two in pairwise(each.sizes))
+            or max(each.sizes, default=0) > MOST
+        ):
+            raise ValueError(f"sizes: do not rise, or go beyond {MOST}")

@@ -31,7 +31,7 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_environment, add_json, add_partition, add_site
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.commands.offer.compare import add_buyer
+from postprocess.commands.offer.compare import add_buyer, hash_issued
 from postprocess.session.lifecycle.context import open_session_context
 from postprocess.session.offer.acceptance_check import (
     CheckedAcceptance,
@@ -83,8 +83,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check rules or an offer. Returns the exit status."""
     path = arguments.path
     if path.is_dir() or path.suffix == ".tar" or is_archive(path):
-        issued = arguments.rules and hash_rules(arguments.rules)
-        return print_check(work, path, issued or "", arguments.signers, arguments.json)
+        issued = hash_issued(arguments.rules)
+        return print_check(work, path, issued, arguments.signers, arguments.json)
     rules, faults = lint_rules(path)
     for fault in faults:
         show_line(f"plumbline: {fault.format(path)}", error=True)

@@ -22,6 +22,7 @@ from postprocess.analyses.offer.rank import (
     rank_offer,
     take_measured,
 )
+from postprocess.analyses.offer.rules.lint import read_rules
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.whole_check import opened_archive
 from postprocess.base.errors import UsageError
@@ -67,10 +68,21 @@ def add_buyer(parser: Parser) -> None:
     )
 
 
+def hash_issued(rules: Path | None) -> str:
+    """Return the SHA-256 of the buyer's own rules; empty if they are not named.
+
+    :raises UsageError: if they are no rules, as an offer is none
+    """
+    if rules is None:
+        return ""
+    read_rules(rules)
+    return hash_rules(rules)
+
+
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare offers. Returns the exit status."""
     official = hash_own_source(work.source)
-    issued = hash_rules(arguments.rules) if arguments.rules else ""
+    issued = hash_issued(arguments.rules)
     ranked: list[RankedOffer] = []
     rules: dict[str, Rules] = {}
     for path in arguments.offers:

@@ -552,6 +552,9 @@ def on_cpus(cpus: object) -> list[dict[str, object]]:
         (BCAST, {"core_latency": [5e-8, 0.0]}),
         (BCAST, {"core_latency": [5e-8, "5e-8"]}),
         (BCAST, {"core_latency": 5e-8}),
+        (BCAST, {"core_latency": [5e-8, True]}),
+        (BCAST, {"core_latency": [1e100, 1e100]}),  # which the ledger of calibrations cannot hold
+        (BCAST, {"core_latency": [1e-20, None]}),
         (BCAST, {"routine": ""}),
         (BCAST, {"routine": "b cast"}),
         (BCAST, {"peer": -1}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 import pytest
@@ -106,6 +107,11 @@ def test_lint_finds_calibrations_of_two_methods(written):
     assert "made by different methods" in save(written, known)[0]
 
 
+def told_cores(key: str, *times: float | None) -> Callable[[dict], object]:
+    """Tell a time from core to core of each launch behind a case."""
+    return lambda each: each["series"][0].update(core_latencies={key: list(times)})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -115,6 +121,9 @@ def test_lint_finds_calibrations_of_two_methods(written):
         (lambda each: each["series"][0]["launches"].pop(), "has 2 entries where 1 are due"),
         (lambda each: each["series"][0]["launches"][0].pop("session"), "session: is missing"),
         (lambda each: each["series"][0]["headlines"].update(x=[0, "1"]), "trial 2 is '1'"),
+        (told_cores(KEYS[0], 1e100, None), "number 1 is 1e+100, not 1e-10 to 0.001"),
+        (told_cores(KEYS[0], 5e-8), "has 1 entries where 2 are due"),
+        (told_cores(KEYS[-1], 5e-8, 5e-8), f"core_latencies: {KEYS[-1]} has no headlines"),
     ],
 )
 def test_lint_finds_what_a_calibration_lacks(written, change, said: str):

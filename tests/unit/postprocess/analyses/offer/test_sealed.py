@@ -273,6 +273,16 @@ def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, cap
     assert "told-missing" in capsys.readouterr().err
 
 
+def test_an_offer_is_not_taken_for_the_rules_of_the_buyer(honest, tmp_path, capsys) -> None:
+    for words in (
+        ["check", str(honest)],
+        ["compare", str(honest), "--output", str(tmp_path / "x")],
+    ):
+        assert plumbline(tmp_path, *words, "--rules", str(honest)) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"{honest}:" in said and "mend the TOML" in said
+
+
 def test_an_archive_is_known_by_what_it_holds(honest, tmp_path, capsys) -> None:
     path = shutil.copy(honest, tmp_path / "offer.sealed")
     plumbline(tmp_path, "check", str(path))

@@ -97,6 +97,26 @@ def test_the_cores_of_a_launch_are_those_of_nearly_all_its_cases() -> None:
     assert locate_launch([CaseValue(1e-6, "s")]) is None
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"times": (1e-6,)},
+        {"sizes": (8, 0)},
+        {"sizes": (2**63 - 2, 2**63 - 1)},
+        {"side": "third"},
+        {"times": (1e-6, -1e-6)},
+        {"moved": "x"},
+    ],
+)
+def test_a_stored_launch_that_cannot_be_is_refused(bench: ComparisonBench, wrong: dict) -> None:
+    told = FingerprintLaunch(OLD, 0, "cpu", "2x2", "s", 1.0, (0, 8), (1e-6, 2e-6))
+    data.append_fingerprint(bench.path, told)
+    assert bench.stored.fingerprints == (told,)
+    data.append_fingerprint(bench.path, replace(told, **wrong))
+    with pytest.raises(UsageError, match="is damaged; choose another --output"):
+        data.read_comparison(bench.path)
+
+
 def test_the_pairs_keep_their_time(bench: ComparisonBench) -> None:
     assert has_time_beside_pairs(bench)  # 100 - 10 - 60 are left
     append(bench, 0, OLD, 16.0)
