@@ -307,6 +307,21 @@ def test_a_work_directory_that_is_misread_is_refused_before_it_is_made(
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.parametrize("place", ["elsewhere", "here", "linked"])
+def test_an_environment_that_was_moved_is_made_anew(door, capsys, clone: Clone, place: str):
+    """Its programs begin with the path of a Python that is gone, and pip takes them for installed."""
+    at = clone.venv.with_name("kept") if place == "linked" else clone.venv
+    (at / "bin").mkdir(parents=True)
+    if place == "linked":
+        clone.venv.symlink_to(at)
+    (at / "bin" / "python").symlink_to(sys.executable)
+    first = clone.home.with_name("before") / "venv" if place == "elsewhere" else at
+    (at / "bin" / "pip").write_text(f"#!{first}/bin/python3\n")
+    commands: list[list[str]] = []
+    door(capsys, "list", play=lambda command: commands.append(command) or (1, b""))
+    assert ("--clear" in commands[0]) is (place == "elsewhere")
+
+
 def test_another_python_in_the_same_place_is_set_up_again(door, capsys, clone: Clone, monkeypatch):
     """After an upgrade of the machine, the packages of the old Python are not those of the new one."""
     handed: list[list[str]] = []

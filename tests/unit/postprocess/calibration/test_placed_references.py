@@ -11,8 +11,9 @@ import pytest
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
-from postprocess.judging.evaluate import evaluate_case
+from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.measurement import CoreLatency, Measurement
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
 from postprocess.references.lint import lint_reference
@@ -97,6 +98,17 @@ def test_a_gross_change_elsewhere_is_not_provisional(
     declared.check_case(gross.verdict, gross.reason)
 
 
+def test_elsewhere_the_best_trial_decides(two_places: ReferenceCatalog):
+    """Four times as slow, other cores make it; a trial or two were disturbed beside it."""
+    row = two_places.reference(CASE)
+    assert row
+    value, best = 50 * row.center, 4 * row.center
+    measured = Measurement(value, best=best, core_latency=CoreLatency(7e-8, 7e-8))
+    unjudged = CaseResult(CASE, Verdict.NOT_COMPARABLE, "", value=value)
+    assert judge_elsewhere(unjudged, measured, row).elsewhere
+    assert not judge_elsewhere(unjudged, replace(measured, best=6 * row.center), row).elsewhere
+
+
 def test_a_reference_of_one_launch_fails_nothing_elsewhere(tmp_path: Path):
     """Nor does it in its own place."""
     one, _ = calibrated(tmp_path / "one", [(NEAR, 1.0)])
@@ -111,7 +123,7 @@ def test_a_case_that_was_moved_is_provisional_whatever_is_known(
     known = two_places.find_set(CASE)
     row = replace(known.references[CASE], session_prior=None)  # type: ignore[union-attr]
     assert not row.few_sessions
-    known = replace(known, references={CASE: row})  # type: ignore[type-var]
+    known = replace(known, references={CASE: row}, shifting=False)  # type: ignore[type-var]
     settled = ReferenceCatalog({PLACES[0]: known})
     moved = judge(settled, launched(tmp_path / "moved", MOVED, 1.0))
     assert moved.verdict == Verdict.PROVISIONAL and moved.provisional

@@ -26,8 +26,10 @@ def test_what_is_written_is_read(tmp_path: Path):
     [
         (0, 0),
         (0, True),
+        (0, 5.0),
         (1, -1.0),
         (1, 1e9),
+        (1, False),
         (2, 0.0),
         (2, 6.0),
         (3, -0.1),

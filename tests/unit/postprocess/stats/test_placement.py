@@ -14,6 +14,7 @@ from postprocess.stats.placement import (
     group_placements,
     is_near,
     is_same_place,
+    limit_slowdown,
     locate_case,
 )
 
@@ -60,6 +61,17 @@ def test_a_case_lay_where_both_times_say_or_was_moved(before: float, after: floa
         ) * (1 + 1e-9)
     else:
         assert place == MOVED and not is_same_place(place, before)
+
+
+def test_other_cores_make_a_call_five_times_as_slow_or_by_the_farther_time():
+    for measured, reference, limit in (
+        (None, 5e-8, 5.0),
+        (CoreLatency(9e-7, 9e-7), None, 5.0),
+        (CoreLatency(7e-8, 7e-8), 5e-8, 5.0),
+        (CoreLatency(5e-8, 2.5e-7), 5e-8, 12.5),
+        (CoreLatency(2.5e-7, None), 5e-8, 12.5),
+    ):
+        assert math.isclose(limit_slowdown(measured, reference), limit)
 
 
 def test_without_a_time_nothing_is_kept_apart():

@@ -87,7 +87,16 @@ def test_launches_on_like_cores_are_held_against_each_other() -> None:
     (pair,) = fingerprint(old, new)
     assert pair.old.empty == pytest.approx(pair.new.empty, rel=0.05)
     assert not fingerprint(old[:2], new[1:])
-    assert not fingerprint(placed(launches(OLD, KIB), [None] * 3, moved=True), new)
+    moved = placed(launches(OLD, KIB), [None] * 3, moved=True)
+    assert not fingerprint(moved, launches(NEW, KIB))
+
+
+def test_the_place_counts_in_which_both_sides_have_the_most_launches() -> None:
+    old = [*launches(OLD, KIB), *placed(launches(OLD, KIB)[:2], (2.5e-7,) * 2)]
+    old[:3] = placed(old[:3], (5e-8,) * 3)
+    new = placed(launches(NEW, KIB), (5e-8, 2.5e-7, 2.5e-7))
+    (pair,) = fingerprint([*old, *placed(launches(OLD, KIB), (5e-8,) * 3)], new)
+    assert (pair.old.launches, pair.new.launches) == (2, 2)
 
 
 def test_a_side_alone_is_no_fingerprint() -> None:

@@ -20,7 +20,7 @@ from postprocess.analyses.offer.form.commitments import Commitment, write_commit
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
 from postprocess.analyses.offer.whole_check import check_archive
-from postprocess.base.archive import unpack_archive
+from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, format_manifest
@@ -113,8 +113,6 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
 
 @pytest.mark.parametrize(("code", "what", "change"), CHANGES, ids=[each[1] for each in CHANGES])
 def test_every_change_is_told_apart(honest, tmp_path, keys, code, what, change) -> None:
-    from postprocess.base.archive import pack_folder
-
     folder = tmp_path / "offer"
     open_archive(honest, folder)
     change(folder)
@@ -296,6 +294,46 @@ def test_an_offer_that_commits_to_nothing_is_refused_and_leaves_nothing(tmp_path
     with pytest.raises(UsageError, match=r"offer\.tar: commits to nothing"):
         open_committed(demand, OFFICIAL, Progress())
     assert not demand.folder.exists()
+
+
+def test_what_is_neither_rules_nor_an_offer_is_one_line(tmp_path, capsys) -> None:
+    assert plumbline(tmp_path, "check", str(tmp_path / "none")) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "none: No such file or directory; " in said
+
+
+def accept(honest: Path, tmp_path: Path, keys: Path, change: Callable[[Path], object]) -> Path:
+    """Open an offer that was changed and sealed again by ann, where the honest one was opened before."""
+    open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
+    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    change(folder)
+    seal_archive(folder, keys / "ann", OFFER, tmp_path / "other.tar")
+    return tmp_path / "other.tar"
+
+
+def test_an_acceptance_goes_on_with_its_own_offer_only(honest, tmp_path, keys) -> None:
+    def change(folder: Path) -> None:
+        (folder / "offer.toml").write_text(TOLD_TEXT + "# x\n")
+
+    other = accept(honest, tmp_path, keys, change)
+    with pytest.raises(UsageError, match=r"accept: is the acceptance of another offer"):
+        open_committed(AcceptanceDemand(other, tmp_path / "accept"), OFFICIAL, Progress())
+    open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
+
+
+def test_what_is_wrong_with_an_offer_to_accept_names_its_archive(honest, tmp_path, keys) -> None:
+    without_rules = accept(honest, tmp_path, keys, lambda folder: (folder / RULES).unlink())
+    with pytest.raises(UsageError, match=rf"^{without_rules}/{RULES}: No such file"):
+        open_committed(AcceptanceDemand(without_rules, tmp_path / "b"), OFFICIAL, Progress())
+    folder = tmp_path / "offer"
+    reseal(folder)
+    names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
+    pack_folder(folder, names, tmp_path / "forged.tar")
+    with pytest.raises(UsageError, match=r"forged\.tar: seal-broken"):
+        open_committed(
+            AcceptanceDemand(tmp_path / "forged.tar", tmp_path / "c"), OFFICIAL, Progress()
+        )
+    assert not (tmp_path / "b").exists() and not (tmp_path / "c").exists()
 
 
 def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:

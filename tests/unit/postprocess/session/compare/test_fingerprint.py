@@ -16,6 +16,8 @@ from postprocess.model.session import Selection
 from postprocess.session.compare import fingerprint
 from postprocess.session.compare.bench import ComparisonBench
 from postprocess.session.compare.fingerprint import (
+    MOST_ROUNDS,
+    has_enough,
     has_time_beside_pairs,
     locate_launch,
     read_fingerprint_launches,
@@ -88,6 +90,33 @@ def test_launches_go_on_while_the_sides_lie_on_other_cores(bench, monkeypatch) -
     assert bench.stored.fingerprints[1].core_latency == 2.5e-7
 
 
+def test_launches_end_where_the_sides_never_lie_alike(bench, monkeypatch) -> None:
+    taken: list[int] = []
+
+    def take(bench: ComparisonBench, number: int, name: str) -> None:
+        taken.append(number)
+        told = FingerprintLaunch(name, number, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
+        cores = 2.5e-7 if name == NEW else 5e-8
+        data.append_fingerprint(bench.path, replace(told, seconds=0.0, core_latency=cores))
+
+    monkeypatch.setattr(fingerprint, "take_fingerprint", take)
+    said: list[str] = []
+    monkeypatch.setattr(bench.context.progress, "say", said.append)
+    take_fingerprints(bench)
+    assert len(taken) == 2 * MOST_ROUNDS == 16
+    assert said == ["  no fingerprint: no launches of both sides had their ranks on like cores"]
+
+
+def test_each_place_needs_launches_of_both_sides() -> None:
+    told = [
+        FingerprintLaunch(side, number, "cpu", layout, "s", 1.0, (0,), (1e-6,))
+        for side in (OLD, NEW)
+        for number in range(2)
+        for layout in ("2x1", "2x2")
+    ]
+    assert has_enough(told) and not has_enough(told[:-1])
+
+
 def test_the_cores_of_a_launch_are_those_of_nearly_all_its_cases() -> None:
     def told(*times: float) -> float | None:
         return locate_launch([CaseValue(1e-6, "s", core_latency=(each, None)) for each in times])
@@ -147,6 +176,11 @@ def test_values_are_read_by_place() -> None:
         ("2x1", (0, 8), 9.0),
         ("2x2", (0, 8), 0.0),
     ]
+    assert not any(each.moved for each in read)
+    cores = dict(zip(keys, ((5e-8, 5e-8), (2.5e-7, 2.5e-7)), strict=False))
+    moved = {key: CaseValue(1e-6, "s", core_latency=cores[key]) for key in keys[:2]}
+    (one,) = read_fingerprint_launches(OLD, 1, "s", 9.0, [LaunchValues("2x1", {}, moved)])
+    assert one.moved and one.core_latency is None
     failed = LaunchValues("l", {}, {keys[0]: CaseValue(None, "s", "crashed", "signal 11")})
     with pytest.raises(UsageError, match="ping-pong has no value: signal 11"):
         read_fingerprint_launches(OLD, 0, "s", 9.0, [failed])

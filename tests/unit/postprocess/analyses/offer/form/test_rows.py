@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import shutil
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.form import spreadsheet
 from postprocess.analyses.offer.form.commitments import read_commitments
 from postprocess.analyses.offer.form.rows import COLUMNS, build_form, round_to_worse, show, take
 from postprocess.analyses.offer.form.spreadsheet import (
@@ -235,6 +237,44 @@ def test_a_spreadsheet_larger_than_any_form_is_not_read(
     damage(path)
     with declared.raises(UsageError):
         read_form(path)
+
+
+def test_parts_together_are_no_larger_than_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreadsheet, "MOST_BYTES", 100)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        for name in "ab":
+            packed.writestr(name, b" " * 60)
+    with pytest.raises(ValueError, match="too large"):
+        pack_anew(stream.getvalue())
+
+
+def test_the_reader_of_a_spreadsheet_gets_what_was_packed_anew(
+    offer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods, load = set(), openpyxl.load_workbook
+
+    def look(stream: io.BytesIO, **told: bool) -> openpyxl.Workbook:
+        with zipfile.ZipFile(stream) as packed:
+            methods.update(part.compress_type for part in packed.infolist())
+        return load(stream, **told)
+
+    monkeypatch.setattr(openpyxl, "load_workbook", look)
+    read_form(offer / XLSX)
+    assert methods == {zipfile.ZIP_STORED}
+
+
+def test_what_a_sheet_says_of_its_dimensions_is_not_believed(offer: Path) -> None:
+    rows, path = read_form(offer / XLSX), offer / XLSX
+    with zipfile.ZipFile(path) as packed:
+        members = {name: packed.read(name) for name in packed.namelist()}
+    sheet = members["xl/worksheets/sheet1.xml"]
+    small = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:B2"', sheet)
+    assert small != sheet
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, data in (members | {"xl/worksheets/sheet1.xml": small}).items():
+            packed.writestr(name, data)
+    assert read_form(path) == rows
 
 
 def test_what_a_part_says_of_its_size_is_not_believed(offer: Path) -> None:
