@@ -20,6 +20,7 @@ from postprocess.stats.curves.switches import LEAST_STEP, Switch
 LEAST_COVERED = 2
 HEADERS = 0.85  #: of a limit: messages have headers, which count in it for some libraries
 LONGEST = 2**62
+MOST_DIGITS = 19  #: of a control variable that may be a number of bytes
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,6 @@ def find_variables(old: Switch, new: Switch, facts: Sequence[FactDifference]) ->
 
 def fits(value: str | None, switch: Switch) -> bool:
     """Return whether a value may be the limit that a switch shows."""
-    if value is None or not value.isdecimal():
+    if value is None or not value.isdecimal() or len(value) > MOST_DIGITS:
         return False
     return switch.below <= int(value) and int(value) * HEADERS < switch.above
