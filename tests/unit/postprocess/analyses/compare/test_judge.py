@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare.afterwards import ReferenceEffects
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
@@ -65,6 +66,15 @@ def compared(
 
 def verdicts(stored: StoredComparison) -> dict[str, str]:
     return {each.case.key: each.verdict for each in judge_comparison(stored).cases}
+
+
+def test_texts_of_a_comparison_do_nothing_to_a_terminal() -> None:
+    """Its folder may be another's."""
+    judged = judge_comparison(compared({BCAST: value(1e-6)}, {BCAST: value(1e-6)}))
+    header = replace(HEADER, old=ComparedSide("\x1b[2J", "mpich-4_3_2"))
+    effects = ReferenceEffects("\x1b[31m", {"key": "\u202ewhy"})
+    said = format_comparison_text(replace(judged, header=header, effects=effects))
+    assert r"\x1b[2J" in said and said.replace("\n", "").isprintable()
 
 
 def test_what_is_proven_for_every_case_is_safe() -> None:
