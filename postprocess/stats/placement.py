@@ -23,6 +23,7 @@ REACH = 1.35
 MOST_OF_PLACES = 5.0  #: slowdown of a call by other cores; 3.6 was the most that was seen
 #: The same for each time that a word takes longer: 2.2 was the most, of 1 MB got from the other rank's memory.
 FARTHER = 2.5
+MOST_FARTHER = 30.0  #: slowdown by other cores, however far they are said to be; 12 was the most that was seen
 MOVED = math.inf  #: in the place of a time: the ranks were moved while the case was measured
 
 
@@ -55,7 +56,7 @@ def limit_slowdown(measured: CoreLatency | None, reference: float | None) -> flo
     known = [each for each in (measured.before, measured.after) if each] if measured else []
     if not known or reference is None:
         return MOST_OF_PLACES
-    return max(MOST_OF_PLACES, FARTHER * max(known) / reference)
+    return min(max(MOST_OF_PLACES, FARTHER * max(known) / reference), MOST_FARTHER)
 
 
 def is_near(one: float, other: float) -> bool:

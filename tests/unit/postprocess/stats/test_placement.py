@@ -70,6 +70,7 @@ def test_other_cores_make_a_call_five_times_as_slow_or_by_the_farther_time():
         (CoreLatency(7e-8, 7e-8), 5e-8, 5.0),
         (CoreLatency(5e-8, 2.5e-7), 5e-8, 12.5),
         (CoreLatency(2.5e-7, None), 5e-8, 12.5),
+        (CoreLatency(1e-3, 1e-3), 5e-8, 30.0),  # whatever a record says of its cores
     ):
         assert math.isclose(limit_slowdown(measured, reference), limit)
 
