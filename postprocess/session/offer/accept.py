@@ -17,7 +17,13 @@ from postprocess.analyses.offer.check.data import PASSES, RULES, copy_told
 from postprocess.analyses.offer.check.evidence import MeasuredRow
 from postprocess.analyses.offer.check.offer import open_offer
 from postprocess.analyses.offer.check.official import hash_own_source
-from postprocess.analyses.offer.check.violations import Violation, format_violations
+from postprocess.analyses.offer.check.violations import (
+    Code,
+    Violation,
+    describe_broken,
+    format_violations,
+    is_rejected,
+)
 from postprocess.analyses.offer.form.rows import describe_when
 from postprocess.analyses.offer.protocol import (
     describe_outcome,
@@ -92,7 +98,7 @@ def run_acceptance(
 def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) -> CheckedOffer:
     """Open the offer below the folder of the acceptance, or find there the one of an earlier call.
 
-    :raises UsageError: if its seal is broken, or another offer is there
+    :raises UsageError: if its seal is broken, it is by other rules than the buyer's, or another offer is there
     """
     folder = demand.folder / OFFERED
     with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
@@ -106,10 +112,12 @@ def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) 
         if not there:  # what is refused leaves nothing behind
             with archive_named(demand.archive, Path(scratch)):
                 opened = check_folder(Path(scratch), official, demand.issued, final=True)
+            refuse_other_rules(demand, opened)
             if opened.commitments is None:
                 raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")
             open_archive(demand.archive, folder)
     found = check_folder(folder, official, demand.issued, final=True)
+    refuse_other_rules(demand, found)
     for line in format_violations(found.violations):
         progress.note(f"the offer: {line}")
     who = (
@@ -117,6 +125,16 @@ def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) 
     )
     progress.say(f"offer of {found.offer.told.offeror}, {who}, root {sealed.root[:16]}")
     return found
+
+
+def refuse_other_rules(demand: AcceptanceDemand, checked: CheckedOffer) -> None:
+    """Refuse an offer by other rules than the buyer's: what they ask for would not be measured.
+
+    :raises UsageError: if it is one
+    """
+    for each in checked.violations:
+        if each.code is Code.RULES_OLDER:
+            raise UsageError(f"{demand.archive}: {each.format()}")
 
 
 def kept_of(checked: CheckedOffer):
@@ -211,7 +229,7 @@ def conclude(
     violations: Sequence[Violation],
     progress: Progress,
 ) -> int:
-    """Write the protocol and show it. Returns the exit status."""
+    """Write the protocol and show it. Returns the exit status: that of ``offer check`` of the acceptance."""
     offer = checked.offer
     header = offer.stored.header
     facts = [
@@ -224,5 +242,8 @@ def conclude(
         print(render_text(table), end="", flush=True)
     for line in format_violations(violations):
         progress.note(line)
-    progress.say(f"{describe_outcome(found, violations)}; {page}")
-    return find_status(found, violations)
+    outcome = describe_outcome(found, violations)
+    if is_rejected(checked.violations):
+        outcome += f"; the offer does not hold ({describe_broken(checked.violations)})"
+    progress.say(f"{outcome}; {page}")
+    return find_status(found, [*violations, *checked.violations])

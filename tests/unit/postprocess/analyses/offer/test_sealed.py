@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -334,6 +335,16 @@ def test_what_is_wrong_with_an_offer_to_accept_names_its_archive(honest, tmp_pat
             AcceptanceDemand(tmp_path / "forged.tar", tmp_path / "c"), OFFICIAL, Progress()
         )
     assert not (tmp_path / "b").exists() and not (tmp_path / "c").exists()
+
+
+def test_an_offer_by_other_rules_than_the_buyers_is_refused_and_leaves_nothing(honest, tmp_path):
+    """Also where its acceptance has begun."""
+    demand = AcceptanceDemand(honest, tmp_path / "accept", issued="0" * 64)
+    for there in (False, True):
+        with pytest.raises(UsageError, match=r"offer\.tar: rules-older: rules\.toml: is"):
+            open_committed(demand, OFFICIAL, Progress())
+        assert demand.folder.exists() == there
+        open_committed(replace(demand, issued=""), OFFICIAL, Progress())
 
 
 def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:

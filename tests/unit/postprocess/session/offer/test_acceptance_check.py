@@ -6,12 +6,14 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from postprocess.analyses.offer.check.data import RULES
 from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
 from postprocess.analyses.offer.protocol import ACCEPT
 from postprocess.analyses.offer.rules.rules_data import hash_rules
@@ -104,6 +106,20 @@ def test_an_honest_acceptance_verifies_without_its_machine(honest, tmp_path, key
     assert (found.violations, found.broken) == ((), ())
     assert found.seal and found.seal.signer == "ann"
     assert found.found.counts == {"met": 3, "missed": 0, "undecided": 0, "not run": 0}
+
+
+def test_an_offer_that_broke_a_run_rule_is_not_accepted(honest, tmp_path, capsys) -> None:
+    """As offer check of the acceptance says it."""
+    folder = tmp_path / "a"
+    open_archive(honest, folder)
+    own = check_folder(folder / OFFERED, OFFICIAL, final=True)
+    found, broken = judge_measured(own, folder, OFFICIAL)
+    demand = AcceptanceDemand(honest, folder)
+    assert conclude(own, demand, found, broken, Progress()) == 0
+    assert "does not hold" not in capsys.readouterr().out
+    other = replace(own, violations=(Violation(Code.TOLD_MISSING, "offer.toml", "system"),))
+    assert conclude(other, demand, found, broken, Progress()) == 1
+    assert "3 met; the offer does not hold (told-missing once);" in capsys.readouterr().out
 
 
 def protocol(change: Callable[[dict], object]) -> Callable[[Path], object]:
