@@ -23,9 +23,8 @@ REACH = 1.35
 MOST_OF_PLACES = 5.0  #: slowdown of a call by other cores; 3.6 was the most that was seen
 #: The same for each time that a word takes longer: 2.2 was the most, of 1 MB got from the other rank's memory.
 FARTHER = 2.5
-MOST_FARTHER = (
-    30.0  #: slowdown by other cores, however far they are said to be; 12 was the most that was seen
-)
+#: Slowdown by other cores, however far they are said to be; 12 was the most that was seen.
+MOST_FARTHER = 30.0
 MOVED = math.inf  #: in the place of a time: the ranks were moved while the case was measured
 
 

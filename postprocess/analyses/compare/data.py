@@ -28,7 +28,7 @@ from postprocess.model.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
 
 FILE = "passes.jsonl"
-MOST = 2**40  #: bytes of a message
+LARGEST_MESSAGE = 2**40  #: in bytes
 Side = Literal["old", "new"]
 OLD: Side = "old"
 NEW: Side = "new"
@@ -338,8 +338,6 @@ def check_fingerprints(launches: Sequence[FingerprintLaunch], sides: Sequence[st
             raise ValueError(f"side: {each.side!r} is none of {', '.join(sides)}")
         if len(each.times) != len(each.sizes):
             raise ValueError(f"times: are {len(each.times)} of {len(each.sizes)} sizes")
-        if (
-            any(one >= two for one, two in pairwise(each.sizes))
-            or max(each.sizes, default=0) > MOST
-        ):
-            raise ValueError(f"sizes: do not rise, or go beyond {MOST}")
+        rising = all(one < two for one, two in pairwise(each.sizes))
+        if not rising or max(each.sizes, default=0) > LARGEST_MESSAGE:
+            raise ValueError(f"sizes: do not rise, or go beyond {LARGEST_MESSAGE}")

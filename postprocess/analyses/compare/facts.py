@@ -105,7 +105,7 @@ class FactDifference:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """What the two sides have, as people read it."""
+        """Return what the two sides have, as people read it."""
         return ABSENT if self.old is None else self.old, ABSENT if self.new is None else self.new
 
 

@@ -1,4 +1,4 @@
-"""What libraries print of their transports, as they printed it on a laptop."""
+"""Transports are read from what each library prints, and another one is a difference."""
 
 from __future__ import annotations
 
