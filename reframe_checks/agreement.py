@@ -12,10 +12,10 @@ from dataclasses import replace
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.model.benchmark import Benchmark
-from postprocess.model.mpicost import COMPARED, find_routine, format_routines
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import Benchmark
+from postprocess.model.routines.mpicost import COMPARED, find_routine, format_routines
 from reframe_checks.common.build import build_imb, build_osu
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import lines_of_mpicost

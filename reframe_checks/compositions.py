@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.mpicost import FAMILIES
+from postprocess.model.routines.mpicost import FAMILIES
 from reframe_checks.common.requested import RequestedCheck
 
 WHOLE_VECTOR = [8, 10_000, 1_000_000]

@@ -13,9 +13,9 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
-from postprocess.model.guidelines import list_table
 from postprocess.model.options import ROUNDS, VARIANTS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.guidelines import list_table
 from reframe_checks.common.base import SECONDS_TO_START
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.several_starts import launcher_words, lines_of_mpicost

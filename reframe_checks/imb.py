@@ -13,8 +13,8 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.units import MEGABYTES
-from postprocess.model.benchmark import LOOP, ROTATE, ROTATED, Benchmark
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import LOOP, ROTATE, ROTATED, Benchmark
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from site_configs.topology.flush import compute_flush_bytes

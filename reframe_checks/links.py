@@ -9,7 +9,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after
 from reframe.core.runtime import runtime
 
-from postprocess.model.mpicost import PINGPONG, TOURNAMENT, WARM
+from postprocess.model.routines.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice, resolve, select_layouts
 from site_configs.schema.partition_facts import PartitionFacts

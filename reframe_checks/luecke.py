@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.mpicost import CONTROLS
+from postprocess.model.routines.mpicost import CONTROLS
 from reframe_checks.common.mpicost import MpicostCheck
 
 POINT_TO_POINT = [8, 10_000, 1_000_000]

@@ -14,9 +14,9 @@ import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
 from postprocess.base.units import MEGABYTES
-from postprocess.model.benchmark import LOOP, WINDOW_WARMUPS, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import LOOP, WINDOW_WARMUPS, Benchmark
 from reframe_checks.common.build import build_osu
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, count_iterations
 

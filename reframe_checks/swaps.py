@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.mpicost import FAMILIES, SENDS, SWAPS
+from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS
 from reframe_checks.common.requested import RequestedCheck
 
 TO_TWO_MEBIBYTES = [2**power for power in range(22)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.base import strict_json
+from postprocess.base.documents import strict_json
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 

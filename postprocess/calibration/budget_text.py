@@ -10,8 +10,8 @@ import numpy as np
 
 from postprocess.base.formats import DASH, duration, format_percent, plural
 from postprocess.model.case import LaunchPlace
-from postprocess.model.mpicost import PAPERS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.routines.mpicost import PAPERS, program_sort_key
 from postprocess.stats.planning.trial_allocation import (
     CalibrationSpending,
     KnownCase,

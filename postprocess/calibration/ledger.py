@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.documents.records import (
+    Amount,
+    Count,
+    Measured,
+    Text,
+    parse_record,
+    read_record,
+)
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import DATE_FORMAT, parse_utc
-from postprocess.base.records import Amount, Count, Measured, Text, parse_record, read_record
 from postprocess.base.units import Unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from postprocess.base.documents.records import parse_record, read_record, require_fields
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.records import parse_record, read_record, require_fields
 from postprocess.calibration.ledger import (
     OPENED,
     CalibrationHeader,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from postprocess.base.errors import UsageError
-from postprocess.model.mpicost import PROGRAMS
+from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size

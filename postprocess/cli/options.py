@@ -22,8 +22,8 @@ from postprocess.cli.option_types import (
 )
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, WHERE, Parser
-from postprocess.model.benchmark import ITERATIONS, ROTATE
-from postprocess.model.mpicost import (
+from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
+from postprocess.model.routines.mpicost import (
     CACHE,
     CACHES,
     FAMILIES,
@@ -32,8 +32,8 @@ from postprocess.model.mpicost import (
     SYNCHRONISERS,
     TRIALS,
 )
+from postprocess.model.routines.taboada import TABOADA
 from postprocess.model.session import CONFIRM_SHARE
-from postprocess.model.taboada import TABOADA
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"

@@ -10,8 +10,6 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.benchmark import LOOP
-from postprocess.model.mpicost import FAMILIES, WARM
 from postprocess.model.options import (
     CACHE_STATE,
     FAMILY,
@@ -20,8 +18,10 @@ from postprocess.model.options import (
     SYNCHRONISER,
     TIME_LIMIT,
 )
+from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.mpicost import FAMILIES, WARM
+from postprocess.model.routines.taboada import ROUTINES as TABOADA_ROUTINES
 from postprocess.model.session import Request, Selection, use_reference_trials
-from postprocess.model.taboada import ROUTINES as TABOADA_ROUTINES
 from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
 

@@ -13,8 +13,8 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_night_launches, add_selection
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
-from postprocess.model.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.plan import PlannedLaunch, list_places
+from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.session import Request
 from postprocess.references.catalog import load_catalog
 from postprocess.results.flush_costs import describe_flush

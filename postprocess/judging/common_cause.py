@@ -28,7 +28,7 @@ from postprocess.judging.common_shift import (
     exclude_controls,
 )
 from postprocess.model.case import Case
-from postprocess.model.mpicost import is_control
+from postprocess.model.routines.mpicost import is_control
 from postprocess.model.verdict import CaseResult
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats.shrinkage import group_of

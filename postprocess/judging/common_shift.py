@@ -19,8 +19,8 @@ from scipy.special import ndtri, stdtr
 
 from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
-from postprocess.model.mpicost import is_control
 from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.routines.mpicost import is_control
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet

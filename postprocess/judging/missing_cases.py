@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.mpicost import is_control, is_on_request
 from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
+from postprocess.model.routines.mpicost import is_control, is_on_request
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from postprocess.base.strict_json import format_external
-from postprocess.model.benchmark import ITERATIONS, ROTATE
+from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CACHE, EVICT, FLUSH, PROGRAMS, SYNC, TRIALS, WARM
+from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
+from postprocess.model.routines.mpicost import CACHE, EVICT, FLUSH, PROGRAMS, SYNC, TRIALS, WARM
 
 
 @dataclass(frozen=True, eq=False)

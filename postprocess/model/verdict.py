@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from postprocess.base import units
-from postprocess.base.records import Amount
+from postprocess.base.documents.records import Amount
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 

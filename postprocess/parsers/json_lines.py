@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from postprocess.base import files, strict_json
-from postprocess.base.strict_json import JsonObject
+from postprocess.base import files
+from postprocess.base.documents import strict_json
+from postprocess.base.documents.strict_json import JsonObject
 from postprocess.model.verdict import RecordError, Verdict
 
 

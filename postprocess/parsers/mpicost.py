@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.strict_json import JsonObject
+from postprocess.base.documents.strict_json import JsonObject
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 from postprocess.model.measurement import CaseRecord, LaunchProvenance, Measurement, measure_trials

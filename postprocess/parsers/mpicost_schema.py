@@ -13,8 +13,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.strict_json import JsonObject, format_external
-from postprocess.model.benchmark import LOOP
+from postprocess.base.documents.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import (
@@ -24,7 +23,8 @@ from postprocess.model.measurement import (
     PairTime,
     TrialSummary,
 )
-from postprocess.model.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
+from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost_schema import CORES

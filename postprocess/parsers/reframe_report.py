@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files, strict_json
-from postprocess.base.records import parse_record
+from postprocess.base import files
+from postprocess.base.documents import strict_json
+from postprocess.base.documents.records import parse_record
 from postprocess.base.sanitize import sanitize_line
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words

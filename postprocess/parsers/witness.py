@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.strict_json import JsonObject
+from postprocess.base.documents.strict_json import JsonObject
 from postprocess.model.measurement import CORE_LATENCIES, LaunchProvenance
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema

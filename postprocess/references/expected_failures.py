@@ -15,8 +15,8 @@ from datetime import date, datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from postprocess.base.documents.strict_json import format_external
 from postprocess.base.formats import plural
-from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case
 from postprocess.model.verdict import HEALTHY, CaseResult, Verdict
 from postprocess.references import tsv

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from postprocess.base import files
+from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import read_json
 from postprocess.stats.night_spread import NightSpread
 
 FILE = "nights.json"

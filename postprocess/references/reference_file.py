@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import format_external
 from postprocess.base.units import MEGABYTES, SECONDS, UNITS
-from postprocess.model.benchmark import ROTATE
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.mpicost import CACHES, SYNCHRONISERS
 from postprocess.model.reference import Reference
+from postprocess.model.routines.benchmark import ROTATE
+from postprocess.model.routines.mpicost import CACHES, SYNCHRONISERS
 from postprocess.references import provenance, session_priors, tsv
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from postprocess.model.mpicost import PAPERS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import PAPERS
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import read_provenance
 

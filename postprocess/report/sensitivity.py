@@ -10,7 +10,7 @@ import numpy as np
 
 from postprocess.base.formats import duration, plural, whole
 from postprocess.model.case import LaunchPlace
-from postprocess.model.mpicost import program_sort_key
+from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult
 from postprocess.results.launch_costs import list_timed_jobs
 from postprocess.results.summary import SessionSummary, SummaryLaunch

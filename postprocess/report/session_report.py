@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report import (
     legend,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from postprocess.base.formats import plural
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN_PROGRAM, program_sort_key
+from postprocess.model.routines.mpicost import OWN_PROGRAM, program_sort_key
 from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
 from postprocess.report.overview import format_totals
 from postprocess.report.panels import Panel, build_lines, list_environments

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import plural
-from postprocess.model.mpicost import program_sort_key
+from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report.overview import format_counts, format_totals
 from postprocess.results.summary import SessionSummary

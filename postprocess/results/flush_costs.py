@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from postprocess.base.formats import duration
-from postprocess.model.mpicost import FLUSH
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import FLUSH
 from site_configs.topology.flush import measure_flush_seconds
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
+from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.benchmark import WINDOW_MESSAGES
 from postprocess.model.case import LaunchPlace
-from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.model.routines.benchmark import WINDOW_MESSAGES
+from postprocess.model.routines.mpicost import WARM
 from postprocess.results.flush_costs import flushes
 from postprocess.results.summary import SummaryLaunch
 from postprocess.results.summary_file import load_summary

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from postprocess.base.documents.records import Amount
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
-from postprocess.base.records import Amount
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.records import parse_record
-from postprocess.base.strict_json import read_json
+from postprocess.base.documents.records import parse_record
+from postprocess.base.documents.strict_json import read_json
 from postprocess.model.verdict import CaseResult, count_verdicts
 from postprocess.results.summary import SCHEMA, SessionSummary, SummaryError
 

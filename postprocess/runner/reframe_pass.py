@@ -13,9 +13,9 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.mpicost import WARM
 from postprocess.model.options import AGAIN, CHOOSING
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
+from postprocess.model.routines.mpicost import WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs

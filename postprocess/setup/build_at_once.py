@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base.documents.records import read_record
 from postprocess.base.processes import end_processes, start_module
-from postprocess.base.records import read_record
 from postprocess.base.workdir import WorkDirectory
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation, is_without_source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postprocess.model.mpicost import find_routine
+from postprocess.model.routines.mpicost import find_routine
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:

@@ -12,7 +12,7 @@ import shutil
 from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
-from postprocess.model.benchmark import Benchmark
+from postprocess.model.routines.benchmark import Benchmark
 from site_configs.schema.environment_facts import EnvironmentFacts
 
 #: The first release of each family that has all of MPI 3.0, by its release notes.

@@ -10,9 +10,11 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.base.shell_words import quote_word
-from postprocess.model.benchmark import LOOP
 from postprocess.model.case import Case
-from postprocess.model.mpicost import (
+from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
+from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.mpicost import (
     CACHE,
     CACHES,
     CONTROLS,
@@ -24,8 +26,6 @@ from postprocess.model.mpicost import (
     find_routine,
     format_routines,
 )
-from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
-from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.references.trial_count import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.memory import estimate_shared_bytes

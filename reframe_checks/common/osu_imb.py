@@ -12,11 +12,16 @@ from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.base.shell_words import quote_word
-from postprocess.model.benchmark import ITERATIONS, WINDOW_ITERATIONS, WINDOW_SHARE, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.interposed import WITNESS
-from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.routines.benchmark import (
+    ITERATIONS,
+    WINDOW_ITERATIONS,
+    WINDOW_SHARE,
+    Benchmark,
+)
+from postprocess.model.routines.mpicost import WARM
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.several_starts import launcher_words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.local import LOCAL
 from site_configs.schedulers.lsf import LSF
-from site_configs.schedulers.pbs import PBS, TORQUE_PBS
-from site_configs.schedulers.slurm import SLURM
+from site_configs.schedulers.pbs.scheduler import PBS, TORQUE_PBS
+from site_configs.schedulers.slurm.scheduler import SLURM
 
 #: In the order in which they are looked for: Slurm has stand-ins for the commands of PBS.
 SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]

@@ -27,8 +27,8 @@ import reframe
 from reframe.core import backends
 
 from postprocess.base import files
-from postprocess.base.records import parse_record
-from postprocess.base.strict_json import parse_json
+from postprocess.base.documents.records import parse_record
+from postprocess.base.documents.strict_json import parse_json
 from site_configs import common, ladder
 from site_configs.validation.change_tracking import copy_plain, find_changes
 

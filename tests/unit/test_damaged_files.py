@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from postprocess.analyses.alarms.log import read_alarm_log
 from postprocess.analyses.compare import data as compare_data
 from postprocess.analyses.compare import decision
-from postprocess.analyses.compare.facts import SideFacts, read_facts
+from postprocess.analyses.compare.differences.facts import SideFacts, read_facts
 from postprocess.analyses.compare.judge import judge_comparison
 from postprocess.analyses.offer.check.data import COMMITMENTS, PASSES, RULES, TELL, read_told
 from postprocess.analyses.offer.check.offer import check_offer, open_offer
@@ -39,8 +39,8 @@ from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.selftest import data as selftest
 from postprocess.analyses.selftest import dossiers
 from postprocess.base.archive import pack_folder, unpack_archive
+from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
-from postprocess.base.records import parse_record
 from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
 from postprocess.calibration.ledger import OPENED, open_calibration, read_ledger_file
 from postprocess.calibration.recovery import read_calibration_header

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from postprocess.analyses.agreement.compare import ProgramSample, Topic
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.mpicost import COMPARED
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import COMPARED
 
 
 def topic_of(case: Case) -> Topic:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postprocess.model.mpicost import ROUTINES
+from postprocess.model.routines.mpicost import ROUTINES
 
 SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
 ANY = 2**62  #: bytes; no message is as large

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
+from postprocess.base.documents import strict_json
+from postprocess.base.documents.records import Amount, Count, Text, parse_record, require_fields
 from postprocess.base.errors import UsageError
-from postprocess.base.records import Amount, Count, Text, parse_record, require_fields
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 

@@ -15,16 +15,23 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from postprocess.analyses.compare.afterwards import ReferenceEffects
-from postprocess.analyses.compare.facts import SideFacts
-from postprocess.analyses.compare.fingerprint import FingerprintLaunch
+from postprocess.analyses.compare.differences.facts import SideFacts
+from postprocess.analyses.compare.differences.fingerprint import FingerprintLaunch
 from postprocess.base import files
+from postprocess.base.documents.json_log import append_entry
+from postprocess.base.documents.records import (
+    Amount,
+    Count,
+    FileName,
+    Measured,
+    Positive,
+    parse_record,
+)
+from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
-from postprocess.base.json_log import append_entry
-from postprocess.base.records import Amount, Count, FileName, Measured, Positive, parse_record
-from postprocess.base.strict_json import parse_json
 from postprocess.base.units import Unit
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CONTROLS
+from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
 
 FILE = "passes.jsonl"

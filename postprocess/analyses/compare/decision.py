@@ -10,10 +10,10 @@ from pathlib import Path
 
 from postprocess.analyses.compare.cases import BAD, Comparison
 from postprocess.analyses.compare.judge import Decision, JudgedComparison
+from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import first_of, plural, utc_now
-from postprocess.base.records import read_record
 
 FILE = "decision.json"
 SCHEMA = 1

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from postprocess.analyses.compare.cases import ComparedCase, Comparison
-from postprocess.analyses.compare.facts import VARIABLE, FactDifference
-from postprocess.analyses.compare.fingerprint import FingerprintPair, SideFingerprint
+from postprocess.analyses.compare.differences.facts import VARIABLE, FactDifference
+from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, SideFingerprint
 from postprocess.base.formats import first_of, quantity, size
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.stats.curves.switches import LEAST_STEP, Switch

@@ -25,9 +25,9 @@ from postprocess.analyses.compare.data import (
     SharedCase,
     StoredComparison,
 )
+from postprocess.analyses.compare.differences.facts import FactDifference, compare_facts
+from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.analyses.compare.explain import explain_slower
-from postprocess.analyses.compare.facts import FactDifference, compare_facts
-from postprocess.analyses.compare.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
 from postprocess.analyses.compare.unpaired import judge_sessions
 from postprocess.base.formats import first_of, plural

@@ -11,8 +11,8 @@ from typing import Any
 from postprocess.analyses.compare import text
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.decision import SignedDecision, tell_waivers
-from postprocess.analyses.compare.facts import SHOWN_WHOLE
-from postprocess.analyses.compare.fingerprint import describe_fingerprint
+from postprocess.analyses.compare.differences.facts import SHOWN_WHOLE
+from postprocess.analyses.compare.differences.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import (
     Decision,

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
-from postprocess.analyses.compare.facts import (
+from postprocess.analyses.compare.differences.facts import (
     KINDS,
     MPI,
     SHOWN_WHOLE,
     FactDifference,
     summarise_facts,
 )
-from postprocess.analyses.compare.fingerprint import FingerprintPair, tell_fingerprint
+from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
     Decision,

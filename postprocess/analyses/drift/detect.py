@@ -25,9 +25,9 @@ from postprocess.analyses.drift.changepoints import (
     find_change_points,
 )
 from postprocess.base.units import find_better_direction
-from postprocess.model.benchmark import PRINTED
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.routines.benchmark import PRINTED
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 
 LEAST = 0.03  #: change of the level that is told, as a fraction
 LEAST_STEPS = 2  #: and in the smallest steps that a program prints

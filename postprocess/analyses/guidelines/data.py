@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.model.guidelines import Measured
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.routines.guidelines import Measured
 
 
 @dataclass(frozen=True, order=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from postprocess.analyses.guidelines.data import LaunchTimes, Place
-from postprocess.model.guidelines import Guideline, Measured, list_guidelines
+from postprocess.model.routines.guidelines import Guideline, Measured, list_guidelines
 from postprocess.stats.comparison.paired_ratio import PairedRatio
 from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,

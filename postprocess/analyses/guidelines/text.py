@@ -17,7 +17,7 @@ from postprocess.analyses.guidelines.judge import (
 )
 from postprocess.base.formats import factor, microseconds, plural, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
-from postprocess.model.guidelines import Guideline, Measured, Rule
+from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WHY = {

@@ -23,7 +23,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CaseRecord
-from postprocess.model.mpicost import PINGPONG, TOURNAMENT
+from postprocess.model.routines.mpicost import PINGPONG, TOURNAMENT
 from postprocess.results import store
 
 STATISTICS = {"median": np.median, "mean": np.mean}

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.documents.records import Amount, Count, Measured, parse_record
+from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
-from postprocess.base.records import Amount, Count, Measured, parse_record
-from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 
 FILE = "nights.jsonl"

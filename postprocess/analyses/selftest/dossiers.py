@@ -20,9 +20,9 @@ from postprocess.analyses.selftest.injections import (
     InjectionKind,
     list_injectable_routines,
 )
+from postprocess.base.documents.records import Count, read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.records import Count, read_record
 from postprocess.model.case import Case
 
 FILE = "dossiers.json"

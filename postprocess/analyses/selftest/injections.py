@@ -8,7 +8,7 @@ from pathlib import Path
 
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import INJECTION_PREFIX, LIBRARY
-from postprocess.model.mpicost import PINGPONG, ROUTINES
+from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
 from postprocess.stats.band import LARGE_BYTES
 
 #: What each routine of mpicost calls while it is timed.

@@ -31,8 +31,8 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_json, add_system
 from postprocess.cli.parser import HOW, Parser
 from postprocess.model.case import Case, LaunchPlace, format_case_names
-from postprocess.model.mpicost import PAPERS, TRIALS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.routines.mpicost import PAPERS, TRIALS, program_sort_key
 from postprocess.results.launch_costs import measure_costs
 from postprocess.results.summary_file import load_summary
 from postprocess.stats.planning.trial_allocation import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import strict_json
+from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress

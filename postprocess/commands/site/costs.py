@@ -9,8 +9,8 @@ from pathlib import Path
 from postprocess.base.formats import align_rows, duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     ROUGH_RATE,

@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from postprocess.analyses.compare.data import ComparedSide, ComparisonPass, SharedCase
-from postprocess.analyses.compare.facts import SideFacts, read_facts
-from postprocess.analyses.compare.transports import VERBOSE, read_transports
+from postprocess.analyses.compare.differences.facts import SideFacts, read_facts
+from postprocess.analyses.compare.differences.transports import VERBOSE, read_transports
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.interposed import WITNESS
-from postprocess.model.mpicost import OWN_PROGRAM
 from postprocess.model.options import AGAIN
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.compare.sides import select_side

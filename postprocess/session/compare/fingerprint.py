@@ -11,7 +11,7 @@ from rich.console import Console
 
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import NEW, OLD, CaseValue, LaunchValues, SharedCase
-from postprocess.analyses.compare.fingerprint import (
+from postprocess.analyses.compare.differences.fingerprint import (
     SIZES,
     FingerprintLaunch,
     build_fingerprints,
@@ -20,7 +20,6 @@ from postprocess.analyses.compare.fingerprint import (
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.model.measurement import CoreLatency
-from postprocess.model.mpicost import OWN_PROGRAM, WARM
 from postprocess.model.options import (
     BYTES,
     CACHE_STATE,
@@ -31,6 +30,7 @@ from postprocess.model.options import (
     TIME_LIMIT,
     TRIAL_COUNT,
 )
+from postprocess.model.routines.mpicost import OWN_PROGRAM, WARM
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.compare.bench import MODE, ComparisonBench, is_exact

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from postprocess.analyses.compare import data, history_page, page
+from postprocess.analyses.compare import data, page
 from postprocess.analyses.compare.data import ComparisonHeader, StoredComparison
+from postprocess.analyses.compare.history import page as history_page
+from postprocess.base.documents.json_log import truncate_unfinished_line
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.json_log import truncate_unfinished_line
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 

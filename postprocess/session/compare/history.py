@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postprocess.analyses.compare import data, history_page
+from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import (
     ComparedSide,
     ComparisonHeader,
     SharedCase,
     StoredComparison,
 )
-from postprocess.analyses.compare.history import LEAST_ROUNDS, draw_round, judge_history
-from postprocess.analyses.compare.history_text import format_history_text
+from postprocess.analyses.compare.history import page as history_page
+from postprocess.analyses.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
+from postprocess.analyses.compare.history.text import format_history_text
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, first_of, plural, utc_now

@@ -17,8 +17,8 @@ from postprocess.base.files import write_summary
 from postprocess.base.formats import utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.mpicost import CONTROLS
 from postprocess.model.options import PROGRAM, ROUTINE
+from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
 from postprocess.session.compare.bench import ComparisonBench
 from postprocess.session.compare.fingerprint import take_fingerprints

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import msgspec
 
 from postprocess.analyses.compare.data import CaseValue
+from postprocess.base.documents.records import is_measurable, parse_record
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import first_of
-from postprocess.base.records import is_measurable, parse_record
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
 from postprocess.model.options import OPTIONS

@@ -24,7 +24,6 @@ from postprocess.analyses.guidelines.judge import (
 from postprocess.analyses.guidelines.overrides import Override, list_overrides, merge_overrides
 from postprocess.base.formats import plural
 from postprocess.judging.evaluate import evaluate_flagged
-from postprocess.model.guidelines import Measured
 from postprocess.model.options import (
     BYTES,
     PARTITION,
@@ -34,6 +33,7 @@ from postprocess.model.options import (
     ROUTINE,
     VARIANTS,
 )
+from postprocess.model.routines.guidelines import Measured
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session

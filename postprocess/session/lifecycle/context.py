@@ -13,9 +13,9 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import note_other_work
 from postprocess.calibration.recovery import recover_interrupted
-from postprocess.model.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.options import BYTES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
+from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.night_spreads import load_night_spreads

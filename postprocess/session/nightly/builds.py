@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postprocess.model.mpicost import OWN_PROGRAM, program_sort_key
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import OWN_PROGRAM, program_sort_key
 from postprocess.model.session import Session
 from postprocess.runner.reframe_pass import find_program
 from postprocess.session.lifecycle.context import SessionContext

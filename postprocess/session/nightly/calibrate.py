@@ -21,10 +21,10 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
 from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog

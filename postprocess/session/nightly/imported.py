@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
-from postprocess.base.strict_json import read_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch

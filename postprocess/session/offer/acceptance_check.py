@@ -25,9 +25,9 @@ from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import SealedFolder, verify_seal
 from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
 from postprocess.base import files
+from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import ACCEPTANCE, OFFER
-from postprocess.base.strict_json import parse_json
 from postprocess.session.offer.links_verdict import judge_links
 
 OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance

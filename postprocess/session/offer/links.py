@@ -10,8 +10,8 @@ from postprocess.analyses.offer.rules.layouts import count_nodes
 from postprocess.analyses.offer.rules.rules_data import LinksRule
 from postprocess.base.formats import plural, utc_now
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.model.mpicost import OWN_PROGRAM
 from postprocess.model.options import PARTITION, PER_NODE, PROCESSES, PROGRAM, TRIAL_COUNT
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.offer.links_verdict import judge_links, list_links_looks

@@ -28,7 +28,7 @@ from postprocess.analyses.selftest.dossiers import (
     resume_or_begin_dossiers,
 )
 from postprocess.analyses.selftest.injections import IDLE
-from postprocess.base import strict_json
+from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural

@@ -16,7 +16,7 @@ from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.analyses.selftest.schedule import InjectionNight, schedule_nights
 from postprocess.analyses.selftest.score import score_nights
-from postprocess.base import strict_json
+from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -25,9 +25,9 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY
 from postprocess.model.launch_counts import select_launch_counts
-from postprocess.model.mpicost import ROUTINES
 from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
+from postprocess.model.routines.mpicost import ROUTINES
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import SessionContext, open_session_context

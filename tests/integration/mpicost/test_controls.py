@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.model.mpicost import CONTROLS, is_control
+from postprocess.model.routines.mpicost import CONTROLS, is_control
 from postprocess.parsers.mpicost import read_launch
 from tests.support.factories.launch import case
 from tests.support.mpi import of_family

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.model.mpicost import FAMILIES as GROUPS
-from postprocess.model.mpicost import ROUTINES, SWAPS, find_routine
+from postprocess.model.routines.mpicost import FAMILIES as GROUPS
+from postprocess.model.routines.mpicost import ROUTINES, SWAPS, find_routine
 from postprocess.parsers.mpicost import read_launch
 from tests.support.mpicost import FAMILIES, library, preload, program
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.model.mpicost import ROUTINES
+from postprocess.model.routines.mpicost import ROUTINES
 from tests.support.mpicost import FAMILIES, program
 
 PROCESSES = 4

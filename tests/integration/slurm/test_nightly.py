@@ -22,7 +22,7 @@ from postprocess.results.store import read_sessions
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.slurm import jobs as slurm_jobs
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, of_family

@@ -8,10 +8,10 @@ from typing import Any
 
 from postprocess.base.units import MEGABYTES
 from postprocess.judging.outcome import assess_launch
-from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.routines.benchmark import Benchmark
 from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import case, planned

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reframe.core.runtime import temp_runtime
 
-from postprocess.model.benchmark import Benchmark
+from postprocess.model.routines.benchmark import Benchmark
 from tests.support.paths import ROOT
 from tests.support.request import ask
 

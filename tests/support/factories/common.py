@@ -11,8 +11,8 @@ import numpy as np
 
 from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CONTROLS
 from postprocess.model.reference import Reference
+from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.band import compute_band

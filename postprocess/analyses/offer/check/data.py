@@ -14,12 +14,12 @@ from pathlib import Path
 from postprocess.analyses.offer.rules.layouts import MachineFacts
 from postprocess.analyses.offer.rules.rules_data import TOLD
 from postprocess.base import files
+from postprocess.base.documents.json_log import append_entry, truncate_unfinished_line
+from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record
+from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
-from postprocess.base.json_log import append_entry, truncate_unfinished_line
-from postprocess.base.records import Amount, Count, FileName, Text, parse_record
-from postprocess.base.strict_json import parse_json
-from postprocess.base.toml_files import parse_toml
 
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES = "commitments.json", "patches"

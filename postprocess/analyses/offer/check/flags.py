@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from postprocess.model.conditions import flags_of
-from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from spack_envs.programs import UNKNOWN
 
 #: Level of optimisation with which each program is published and built.

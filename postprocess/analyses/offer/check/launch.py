@@ -20,12 +20,12 @@ from postprocess.judging.outcome import (
     is_asked_library,
     read_exit_code,
 )
-from postprocess.model.benchmark import WINDOW_SHARE
 from postprocess.model.conditions import cpus_of
 from postprocess.model.fault_injection import describe_unplanned_injection
 from postprocess.model.interposed import INTERPOSED, describe_differing_ranks, list_interposed
 from postprocess.model.launch import Records
-from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.routines.benchmark import WINDOW_SHARE
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from postprocess.analyses.offer.check.data import ToldFacts
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
-from postprocess.model.mpicost import EVICT, FLUSH
+from postprocess.model.routines.mpicost import EVICT, FLUSH
 
 #: Seconds for a message between nodes: metres of fibre and two adapters; inside a node a line of the cache.
 BETWEEN_NODES, INSIDE_NODE = 5e-8, 5e-9

@@ -24,9 +24,9 @@ from postprocess.analyses.offer.form.rows import (
 from postprocess.analyses.offer.form.spreadsheet import TypedRow
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base import files
+from postprocess.base.documents.records import Measured, is_measurable, read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import quantity, size
-from postprocess.base.records import Measured, is_measurable, read_record
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case

@@ -16,11 +16,11 @@ from postprocess.analyses.offer.rules.rules_data import (
     parse_quantity,
 )
 from postprocess.base import files
+from postprocess.base.documents.records import parse_record
+from postprocess.base.documents.toml_files import find_line, parse_toml
 from postprocess.base.errors import UsageError
-from postprocess.base.records import parse_record
-from postprocess.base.toml_files import find_line, parse_toml
 from postprocess.model.case import NAME
-from postprocess.model.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
+from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
 from postprocess.stats.procurement.tolerance import LEAST_LAUNCHES
 from site_configs.mpi.family import FAMILIES
 

@@ -9,7 +9,6 @@ from typing import Any
 from postprocess.analyses.offer.rules.layouts import AskedLayout, MachineFacts, resolve_layout
 from postprocess.analyses.offer.rules.rules_data import RuleCase, Rules
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN_PROGRAM, find_routine
 from postprocess.model.options import (
     CACHE_STATE,
     ITERATION_COUNT,
@@ -17,6 +16,7 @@ from postprocess.model.options import (
     TIME_LIMIT,
     TRIAL_COUNT,
 )
+from postprocess.model.routines.mpicost import OWN_PROGRAM, find_routine
 from postprocess.model.wanted import WantedRoutine, build_wanted_choice
 
 

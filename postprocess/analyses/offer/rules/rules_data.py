@@ -15,9 +15,9 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from postprocess.base import files
+from postprocess.base.documents.records import Amount, Count, Text, is_measurable
+from postprocess.base.documents.strict_json import SHOWN
 from postprocess.base.errors import UsageError
-from postprocess.base.records import Amount, Count, Text, is_measurable
-from postprocess.base.strict_json import SHOWN
 from postprocess.base.units import MEGABYTES, SECONDS
 
 SCHEMA = 1

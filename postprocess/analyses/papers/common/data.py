@@ -15,7 +15,7 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.mpicost import BARRIER, OWN_PROGRAM, ROUTINES, is_control
+from postprocess.model.routines.mpicost import BARRIER, OWN_PROGRAM, ROUTINES, is_control
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 

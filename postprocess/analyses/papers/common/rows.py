@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from postprocess.analyses.papers.common.linear_model import Growth
 from postprocess.base import files
+from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import format_external
 
 INTEGER = re.compile(r"0|[1-9][0-9]{0,11}")
 NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")

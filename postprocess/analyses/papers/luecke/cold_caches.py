@@ -9,7 +9,7 @@ from postprocess.analyses.papers.common.data import PaperCell, PaperMeasurements
 from postprocess.analyses.papers.common.printed import History
 from postprocess.base.formats import ratio
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.model.mpicost import EVICT, FLUSH
+from postprocess.model.routines.mpicost import EVICT, FLUSH
 
 WARM = "warm"
 COLD = (FLUSH, EVICT)

@@ -15,7 +15,7 @@ from postprocess.analyses.papers.common.paper_figure import (
 )
 from postprocess.analyses.papers.luecke import predictions, scalability
 from postprocess.base.formats import plural
-from postprocess.model.mpicost import PINGPONG, ROUTINES
+from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
 from postprocess.report.panels import Panel, thin_values
 
 MOST_PANELS = 4

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.base.formats import format_percent, microseconds, significant
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
-from postprocess.model.mpicost import PINGPONG
+from postprocess.model.routines.mpicost import PINGPONG
 from postprocess.stats.curves.segments import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from postprocess.analyses.papers.common.data import Operation, PaperCell, PaperMeasurements
 from postprocess.base.formats import plural, ratio
 from postprocess.base.text_table import MISSING, TextTable
-from postprocess.model.mpicost import ROUTINES, Scaling
+from postprocess.model.routines.mpicost import ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
 from postprocess.report.panels import (
     MOST_PANELS,

@@ -12,7 +12,7 @@ from postprocess.analyses.papers.common.printed import History
 from postprocess.base.formats import significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
-from postprocess.model.benchmark import LOOP
+from postprocess.model.routines.benchmark import LOOP
 
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}

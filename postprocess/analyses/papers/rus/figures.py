@@ -13,7 +13,7 @@ from postprocess.analyses.papers.common.paper_figure import (
 )
 from postprocess.analyses.papers.rus import costs
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.model.mpicost import BARRIER, PINGPONG
+from postprocess.model.routines.mpicost import BARRIER, PINGPONG
 from postprocess.report.panels import thin_values
 
 FOUR = 4  #: process counts, or sizes, of a figure

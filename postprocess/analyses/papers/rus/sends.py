@@ -14,7 +14,7 @@ from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.base.formats import format_percent, microseconds, significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.model.mpicost import PINGPONG
+from postprocess.model.routines.mpicost import PINGPONG
 from postprocess.stats.curves.segments import (
     Segment,
     compute_mean_error,

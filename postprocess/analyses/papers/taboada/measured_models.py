@@ -14,7 +14,7 @@ from postprocess.analyses.papers.taboada.model_fit import (
     fit_growth,
     fit_model,
 )
-from postprocess.model.mpicost import BARRIER, PINGPONG
+from postprocess.model.routines.mpicost import BARRIER, PINGPONG
 from postprocess.model.verdict import CaseResult
 
 SEND = "send"  #: what the paper calls half a ping-pong

@@ -27,7 +27,7 @@ from postprocess.analyses.papers.taboada.model_fit import (
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_percent, plural, significant
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.model.mpicost import BARRIER
+from postprocess.model.routines.mpicost import BARRIER
 
 SIZES = (0, *(4**k for k in range(11)))  #: to 1 MiB: to which the paper fits
 HELD_OUT = (  # drawn once at random, evenly by their logarithm

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.model.benchmark import Benchmark
+from postprocess.model.routines.benchmark import Benchmark
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale

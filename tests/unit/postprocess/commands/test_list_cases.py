@@ -22,9 +22,9 @@ from postprocess.commands.list_cases import (
     print_full_list,
 )
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Request, Selection, Session
 from postprocess.results.launch_costs import (
     ROUGH_RATE,

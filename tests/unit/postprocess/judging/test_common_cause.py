@@ -26,7 +26,7 @@ from postprocess.judging.common_shift import (
 )
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
-from postprocess.model.mpicost import CONTROLS, is_control
+from postprocess.model.routines.mpicost import CONTROLS, is_control
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.common import MPIS, Noise, calibrated, cases, causes, night
 from tests.support.factories.launch import case, planned

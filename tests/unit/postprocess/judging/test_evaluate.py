@@ -20,13 +20,13 @@ from postprocess.judging.evaluate import (
     select_median_launch,
 )
 from postprocess.main import build_parser
-from postprocess.model.benchmark import Benchmark
 from postprocess.model.conditions import circumstances_of, method_of
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
-from postprocess.model.mpicost import CACHE, CACHES
 from postprocess.model.plan import SkippedCase
 from postprocess.model.reference import Reference
+from postprocess.model.routines.benchmark import Benchmark
+from postprocess.model.routines.mpicost import CACHE, CACHES
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.results.rows import build_rows

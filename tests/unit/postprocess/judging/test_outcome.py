@@ -16,9 +16,9 @@ from postprocess.judging.outcome import (
     determine_outcome,
     read_exit_code,
 )
-from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import NAMED
 from postprocess.model.plan import PlannedLaunch, SkippedCase, read_plan, write_launch
+from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.reframe_report import BlockedTest
 from tests.support.factories import benchmark, record

@@ -9,8 +9,8 @@ import pytest
 
 from postprocess.main import build_parser
 from postprocess.model.case import Case
-from postprocess.model.mpicost import PROGRAMS
 from postprocess.model.options import BYTES, CACHE_STATE, CHOOSING, OPTIONS, PEERS, TRIAL_COUNT
+from postprocess.model.routines.mpicost import PROGRAMS
 from tests.support.factories.launch import case
 
 #: Values of the command line that every option accepts.

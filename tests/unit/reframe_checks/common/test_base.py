@@ -11,14 +11,14 @@ import pytest
 from reframe.core.runtime import temp_runtime
 
 from postprocess.judging.retest import RetestTarget
-from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import LaunchPlace
 from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.options import AGAIN
 from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Selection
-from site_configs.schedulers import pbs_launchers
-from site_configs.schedulers.slurm import SCHEDULER as SLURM
+from site_configs.schedulers.pbs import launchers as pbs_launchers
+from site_configs.schedulers.slurm.scheduler import SCHEDULER as SLURM
 from site_configs.topology.layouts import Layout
 from tests.support.factories.launch import case, planned
 from tests.support.paths import ROOT

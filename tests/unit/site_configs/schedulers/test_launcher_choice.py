@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers import pbs_launchers, slurm, slurm_launchers
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.local import LOCAL
-from site_configs.schedulers.pbs import PBS
+from site_configs.schedulers.pbs import launchers as pbs_launchers
+from site_configs.schedulers.pbs.scheduler import PBS
+from site_configs.schedulers.slurm import launchers as slurm_launchers
+from site_configs.schedulers.slurm import scheduler as slurm
 
 SLURM = replace(slurm.SLURM, mpi_types=("none", "cray_shasta", "pmi2"))
 PLAIN_SLURM = replace(slurm.SLURM, mpi_types=("none",))

@@ -12,8 +12,8 @@ from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import ModuleSystem
-from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
-from site_configs.schedulers.slurm import SLURM
+from site_configs.schedulers.pbs.scheduler import PBS as PBS_SCHEDULER
+from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.on_this_machine import (
     LocalMachine,

@@ -21,7 +21,7 @@ from postprocess.analyses.agreement.data import extract_samples, list_topics, to
 from postprocess.analyses.agreement.page import write_agreement_page
 from postprocess.analyses.agreement.plot import draw_ratio_plot
 from postprocess.base.text_table import render_text
-from postprocess.commands.agree import (
+from postprocess.commands.analyses.agree import (
     find_suspect_program,
     format_agreement,
     judge_agreement,
@@ -29,8 +29,8 @@ from postprocess.commands.agree import (
 )
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
-from postprocess.model.mpicost import COMPARED
 from postprocess.model.plan import SkippedCase
+from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.verdict import Verdict
 from tests.support.factories import launch as launch_samples
 

@@ -23,7 +23,7 @@ from postprocess.analyses.compare.data import (
 from postprocess.analyses.compare.judge import Comparison, Decision, judge_comparison
 from postprocess.analyses.compare.order import draw_block
 from postprocess.analyses.compare.text import format_comparison_text
-from postprocess.base.json_log import truncate_unfinished_line
+from postprocess.base.documents.json_log import truncate_unfinished_line
 
 BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
 CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"

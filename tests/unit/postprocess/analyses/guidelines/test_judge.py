@@ -33,7 +33,7 @@ from postprocess.analyses.guidelines.text import (
     list_caveats,
     summarise,
 )
-from postprocess.model.guidelines import (
+from postprocess.model.routines.guidelines import (
     Guideline,
     Measured,
     Rule,
@@ -41,7 +41,7 @@ from postprocess.model.guidelines import (
     list_operations,
     list_table,
 )
-from postprocess.model.mpicost import BARRIER, find_routine
+from postprocess.model.routines.mpicost import BARRIER, find_routine
 from postprocess.model.session import Session
 from postprocess.session.guidelines.overrides import choose_best, list_gains
 

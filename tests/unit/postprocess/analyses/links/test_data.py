@@ -18,7 +18,7 @@ from postprocess.analyses.links.data import (
     write_pair_trials,
 )
 from postprocess.base.errors import UsageError
-from postprocess.commands.links import describe_missed_pairs
+from postprocess.commands.analyses.links import describe_missed_pairs
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.links import TRIALS, Tournament

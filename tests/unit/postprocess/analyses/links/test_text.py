@@ -42,8 +42,8 @@ from postprocess.analyses.links.text import (
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands import links
-from postprocess.commands.links import (
+from postprocess.commands.analyses import links
+from postprocess.commands.analyses.links import (
     LinksDemand,
     analyse_sweeps,
     find_touched_rounds,

@@ -19,11 +19,11 @@ from postprocess.commands.site.check import (
     find_unmeasured_routines,
 )
 from postprocess.commands.site.costs import NightCost, describe_estimate, estimate_night_cost
-from postprocess.model.mpicost import CONTROLS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers.slurm import SLURM
+from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.on_this_machine import LocalMachine

@@ -10,7 +10,7 @@ import pytest
 
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues
-from postprocess.analyses.compare.fingerprint import SIZES, FingerprintLaunch
+from postprocess.analyses.compare.differences.fingerprint import SIZES, FingerprintLaunch
 from postprocess.base.errors import UsageError
 from postprocess.model.session import Selection
 from postprocess.session.compare import fingerprint

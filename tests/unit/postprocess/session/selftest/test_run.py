@@ -41,9 +41,9 @@ from postprocess.calibration import ledger, update
 from postprocess.judging.common_shift import COMMON_CASES
 from postprocess.main import main
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CONTROLS, ROUTINES
 from postprocess.model.plan import PlannedLaunch, list_places, read_plan
 from postprocess.model.reference import Prior, Reference
+from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog

@@ -1,0 +1,182 @@
+"""Facts beside the figures: what the MPI library of each side is, what it loads and how it is set.
+
+The library tells them itself, in one launch of each side whose times do not count: asking would disturb a
+measurement. A control variable is what MPI_T of the MPI standard calls so; its value is that of the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from postprocess.base import files
+from postprocess.base.documents.records import parse_record
+from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.errors import UsageError
+
+ABSENT = "none"  #: for what a side does not have, as people read it
+#: Objects that are the suite's own, and differ wherever they are built.
+OWN_OBJECTS = ("mpicost", "libwitness.so")
+#: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
+SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "OMP_")
+MADE_BY_LAUNCHERS = (
+    "I_MPI_INFO_",
+    "I_MPI_HYDRA_",
+    "I_MPI_INTERNAL_",
+    "I_MPI_ROOT",
+    "OMPI_MCA_PREFIXES",
+)
+#: How each kind of difference is named, in the order of showing.
+MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"
+SETTING, VARIABLE = "environment variable", "control variable"
+KINDS = (MPI, TRANSPORT, OBJECT, SETTING, VARIABLE)
+SHOWN_WHOLE = (MPI, TRANSPORT)  #: in a summary; of the others their number
+ID_SHOWN = 17  #: digits of a build ID
+
+
+@dataclass(frozen=True)
+class LoadedObject:
+    """A program or library in memory."""
+
+    path: str
+    id: str  #: build ID, or a hash of the instructions
+
+
+@dataclass(frozen=True)
+class ControlVariable:
+    """A control variable of MPI_T."""
+
+    name: str
+    verbosity: str  #: for whom it is, as ``user basic``
+    value: str = ""  #: empty if it has none, or none that can be read
+
+
+@dataclass(frozen=True)
+class SideFacts:
+    """What the MPI library of a side tells of itself, as the witness writes it."""
+
+    mpi_library: str  #: text of MPI_Get_library_version
+    mpi_standard: str
+    linked_as: str  #: path of the MPI library, by the name that programs are linked to
+    objects: tuple[LoadedObject, ...]
+    variables: tuple[ControlVariable, ...]
+    environment: Mapping[str, str]
+    transports: Mapping[str, str] = field(default_factory=dict)  #: of a further launch, by name
+
+    @property
+    def prefix(self) -> str:
+        """Where the library is installed."""
+        return str(PurePosixPath(self.linked_as).parent.parent)
+
+    @property
+    def loaded(self) -> dict[str, str]:
+        """Build ID of each loaded object by its file name, without the suite's own."""
+        named = {PurePosixPath(each.path).name: each.id[:ID_SHOWN] for each in self.objects}
+        return {name: id_ for name, id_ in named.items() if name not in OWN_OBJECTS}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Variables of the environment that say how an MPI is to behave."""
+        return {
+            name: value
+            for name, value in sorted(self.environment.items())
+            if name.startswith(SETTINGS) and not name.startswith(MADE_BY_LAUNCHERS)
+        }
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Value of each control variable, without where the library is installed."""
+        return {
+            each.name: each.value.replace(self.prefix, "PREFIX") or "empty"
+            for each in self.variables
+        }
+
+
+@dataclass(frozen=True)
+class FactDifference:
+    """A fact that differs between the sides."""
+
+    kind: str  #: one of :data:`KINDS`
+    name: str
+    old: str | None  #: None if the side does not have it
+    new: str | None
+    verbosity: str = ""  #: of a control variable
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Return what the two sides have, as people read it."""
+        return ABSENT if self.old is None else self.old, ABSENT if self.new is None else self.new
+
+
+def read_facts(path: Path) -> SideFacts:
+    """Read the facts that a launch has written.
+
+    :raises UsageError: if there are none, or they are damaged
+    """
+    try:
+        return parse_record(parse_json(files.read_regular(path).decode()), SideFacts)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}: the launch told nothing of its MPI") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}: is damaged") from None
+
+
+def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
+    """Compare the facts of two sides; nothing that is the same is in the list."""
+    kinds = (
+        (MPI, *tell_libraries(old, new)),
+        (TRANSPORT, old.transports, new.transports),
+        (OBJECT, old.loaded, new.loaded),
+        (SETTING, old.settings, new.settings),
+        (VARIABLE, old.values, new.values),
+    )
+    verbosities = {each.name: each.verbosity for each in (*old.variables, *new.variables)}
+    return [
+        FactDifference(kind, *each, verbosities.get(each[0], "") if kind == VARIABLE else "")
+        for kind, one, two in kinds
+        for each in compare_maps(one, two)
+    ]
+
+
+def compare_maps(
+    old: Mapping[str, str], new: Mapping[str, str]
+) -> Iterator[tuple[str, str | None, str | None]]:
+    """Compare what two sides say by name; None for what a side does not have."""
+    for name in dict.fromkeys([*old, *new]):
+        if old.get(name) != new.get(name):
+            yield name, old.get(name), new.get(name)
+
+
+def tell_libraries(old: SideFacts, new: SideFacts) -> Iterator[dict[str, str]]:
+    """Tell what both libraries are: the lines of their versions by name if they have any, else the text."""
+    named = [name_lines(side.mpi_library) for side in (old, new)]
+    for side, lines in zip((old, new), named, strict=True):
+        text = {"MPI library": " ".join(side.mpi_library.split())}
+        abi = PurePosixPath(side.linked_as).name
+        told = lines if all(named) else text
+        yield {**told, "MPI standard": side.mpi_standard, "ABI (linked as)": abi}
+
+
+def name_lines(library: str) -> dict[str, str]:
+    """Name the lines of a version, as MPICH names its own; none if the first two have no name."""
+    lines = [line.partition(":") for line in library.splitlines() if line.strip()]
+    if len(lines) < 2 or not all(sign for _, sign, _ in lines[:2]):
+        return {}
+    return {name.strip(): " ".join(value.split()) for name, _, value in lines}
+
+
+def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
+    """Summarise what differs in a line each; of libraries and variables their numbers."""
+    told = [each for each in differences if each.kind in SHOWN_WHOLE]
+    lines = [f"{each.name}: {' -> '.join(each.texts)}" for each in told]
+    for kind in (each for each in KINDS if each not in SHOWN_WHOLE):
+        own = [each for each in differences if each.kind == kind]
+        gone = sum(each.new is None for each in own)
+        added = sum(each.old is None for each in own)
+        other = len(own) - gone - added
+        words = ((gone, "only old"), (added, "only new"), (other, "different"))
+        if own:
+            counts = ", ".join(f"{number} {word}" for number, word in words if number)
+            lines.append(f"{kind}, by name: {counts}")
+    return lines

@@ -1,0 +1,1 @@
+"""Each case over all versions of one MPI, and where it steps."""

@@ -1,0 +1,33 @@
+"""What Taboada et al. measure, by their convention of the size n, and how often.
+
+Their section 3: 150 times each, of which the minimum counts, a barrier before each; sizes 0 and powers of
+four. n is the whole vector of bcast, reduce, allreduce and scan; of scatter, gather and allgather what all
+processes have together; of alltoall what one process sends to all, of reduce-scatter the vector before it is
+scattered. mpicost counts blocks: n over the processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from postprocess.model.routines.mpicost import BARRIER, PINGPONG, find_routine
+
+TABOADA = "taboada"  #: the family
+TRIALS = 151  #: the first is dropped
+TOTALS = (0, *(4**power for power in range(11)))  #: n in bytes, to a mebibyte
+
+WHOLE = (PINGPONG, "bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: whose bytes are n
+SHARED = ("scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum")  #: are n / p
+ROUTINES = (PINGPONG, BARRIER, *WHOLE[1:], *SHARED)
+
+
+def convert_totals(routine: str, totals: Iterable[int], processes: int) -> list[int]:
+    """Convert sizes n of the paper to bytes of mpicost; without those that the processes cannot share evenly.
+
+    A reduction is of numbers of 8 bytes: n that are no whole numbers are left out.
+    """
+    if routine == BARRIER:
+        return [0]
+    shares = processes if routine in SHARED else 1
+    sizes = [total // shares for total in totals if total % shares == 0]
+    return [size for size in sizes if find_routine(routine).has_size(size)]

@@ -1,0 +1,1 @@
+"""PBS and Torque: site-file options, queues and nodes, launchers."""

@@ -1,0 +1,328 @@
+"""Slurm for ReFrame: whole nodes' worth of processes, an end to every wait, and a reason for every end.
+
+ReFrame's own backends stop the session where accounting is off, wait for ever for a job that can never
+run, take a controller that is away for the end of a job, and tell no reason. ``site_configs.slurm`` has what
+a site file needs of this.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reframe.core.backends import register_scheduler
+from reframe.core.exceptions import (
+    JobError,
+    JobSchedulerError,
+    SpawnedProcessError,
+    SpawnedProcessTimeout,
+)
+from reframe.core.schedulers.slurm import SlurmJobScheduler
+
+from site_configs.mpi.allocation import without_allocation
+from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.slurm import jobs as slurm_jobs
+from site_configs.schedulers.slurm.jobs import (
+    OVER,
+    WAITING,
+    JobState,
+    NoAnswer,
+    SlurmError,
+    UnknownJob,
+)
+from site_configs.schedulers.slurm.scheduler import SCHEDULER
+from site_configs.schema.variables import SESSION
+
+#: Seconds for which the controller may be away before a launch is given up.
+PATIENCE = "PLUMBLINE_SLURM_PATIENCE"
+PATIENCE_SECONDS = 600.0
+WAIT_SECONDS = 12 * 3600.0  #: in the queue, unless the site says otherwise (``max_pending_time``)
+#: In the queue, once a launch before it did not start in its time: a night must end.
+SHORT_WAIT_SECONDS = 60.0
+#: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
+GRACE_SECONDS = 5.0
+LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
+IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
+#: Beginnings of what Slurm's commands must know in a job as well.
+ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
+
+#: Reasons for waiting that do not pass by themselves. ``PartitionConfig`` is too many nodes.
+NEVER = frozenset(
+    {"AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin"}
+    | {
+        "JobHeldUser",
+        "PartitionConfig",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSNotAllowed",
+    }
+)
+#: Ends of a job whose nodes went away, which no program has a part in.
+TAKEN_AWAY = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED"})
+#: Beginnings of limits on the size of one job, of an association or a quality of service.
+TOO_LARGE = ("AssocMax", "QOSMax")
+
+
+@dataclass
+class Watch:
+    """What is known of a job between two looks at it. Times are those of the monotonic clock."""
+
+    submitted: float
+    next_look: float = 0.0
+    started: float | None = None
+    over: bool = False
+
+
+def can_never_run(reason: str) -> bool:
+    """Return whether a job that is pending for this reason can never start."""
+    word = reason.split(",")[0].strip()
+    return word in NEVER or (word.startswith(TOO_LARGE) and "PerJob" in word)
+
+
+def whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
+    """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
+
+    A node that is not filled is asked for like the others: then every launcher fills node after node.
+    """
+    nodes = -(-processes // per_node)
+    kept = [line for line in lines if not line.startswith(f"{prefix} --ntasks=")]
+    own = [f"{prefix} --nodes={nodes}", f"{prefix} --ntasks={nodes * per_node}"]
+    return [*own, f"{prefix} --no-requeue", *kept]
+
+
+@dataclass
+class Outage:
+    """For how long the controller has not answered. It is the same one for all jobs."""
+
+    since: float | None = None
+
+    def seconds(self, now: float) -> float:
+        """Return the seconds since the first question without an answer."""
+        self.since = now if self.since is None else self.since
+        return now - self.since
+
+    def end(self) -> None:
+        """End the outage after an answer."""
+        self.since = None
+
+
+@register_scheduler(SCHEDULER)
+class BlockSlurm(SlurmJobScheduler):
+    """Slurm, with or without accounting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outage = Outage()
+        self.waited_in_vain = False
+
+    def make_job(self, *args: Any, **kwargs: Any) -> Any:
+        """Make a job of ReFrame's."""
+        job = super().make_job(*args, **kwargs)
+        job.watch = None
+        return job
+
+    def emit_preamble(self, job: Any) -> list[str]:
+        """Return the head of the job script."""
+        lines = super().emit_preamble(job)
+        if not job.num_tasks_per_node:
+            return lines
+        return whole_nodes(lines, self._prefix, job.num_tasks, job.num_tasks_per_node)
+
+    def submit(self, job: Any) -> None:
+        """Hand the job over, also if the controller is away for a while."""
+        write_end_mark()
+        os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
+        while True:
+            try:
+                with outside_of_job():
+                    super().submit(job)
+                break
+            except SpawnedProcessTimeout as error:
+                problem = NoAnswer(f"sbatch did not end within {error.timeout} s")
+            except SpawnedProcessError as error:
+                problem = slurm_jobs.refusal("sbatch", error.stderr or "")
+            if not isinstance(problem, NoAnswer):
+                raise JobSchedulerError(never_started(job, str(problem)))
+            if self.was_taken(job, problem):
+                break
+        self.outage.end()
+        job.watch = Watch(time.monotonic())
+
+    def wait_for_controller(self, job: Any, problem: SlurmError) -> None:
+        """Wait a moment, or give up. The controller is given its time once, not once for each job."""
+        away = self.outage.seconds(time.monotonic())
+        if away >= read_outage_limit():
+            raise JobSchedulerError(never_started(job, no_answer(problem, away)))
+        time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
+
+    def was_taken(self, job: Any, problem: SlurmError) -> bool:
+        """Return whether a job was queued although sbatch got no answer.
+
+        Until that is known it is not sent again: it must not run twice.
+        """
+        while True:
+            self.wait_for_controller(job, problem)
+            try:
+                jobs = slurm_jobs.own_jobs()
+                break
+            except SlurmError as again:
+                problem = again
+        here = os.path.realpath(os.getcwd())
+        mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
+        if mine:
+            job._jobid, job._submit_time = mine[-1], time.time()
+        return bool(mine)
+
+    def poll(self, *jobs: Any) -> None:
+        """Look at each job, the more seldom the longer it is there."""
+        for job in jobs:
+            if job is None or job.watch.over or time.monotonic() < job.watch.next_look:
+                continue
+            self.look_at(job)
+            now = time.monotonic()
+            age = now - (job.watch.started or job.watch.submitted)
+            job.watch.next_look = now + min(LONGEST_PAUSE, 0.2 + age / 20)
+
+    def look_at(self, job: Any) -> None:
+        """Ask Slurm for a job and do what follows."""
+        try:
+            state = slurm_jobs.look(job.jobid)
+        except UnknownJob:
+            # Its files tell how it ended; where they do not, the launch counts as crashed.
+            state = JobState(job.jobid, "COMPLETED")
+        except SlurmError as problem:
+            away = self.outage.seconds(time.monotonic())
+            self.log(f"{problem} (for {away:.0f} s)")
+            if away >= read_outage_limit():
+                self.give_up(job, no_answer(problem, away))
+            return
+        self.outage.end()
+        job._state, job._nodespec = state.state, state.nodes
+        if state.state in WAITING:
+            self.judge_wait(job, state)
+        elif state.state in OVER:
+            self.judge_end(job, state)
+        else:
+            self.judge_run(job)
+
+    def judge_wait(self, job: Any, state: JobState) -> None:
+        """End a wait that cannot end by itself, or that is longer than the site allows."""
+        waited = time.monotonic() - job.watch.submitted
+        allowed = WAIT_SECONDS if job.max_pending_time is None else job.max_pending_time
+        if can_never_run(state.reason):
+            why = f"Slurm cannot run it as it is asked for ({state.reason})"
+            fix = "see topology, layouts and access of the partition in the site file"
+        elif waited >= (min(allowed, SHORT_WAIT_SECONDS) if self.waited_in_vain else allowed):
+            self.waited_in_vain = True
+            why = f"waited {waited:.0f} s in the queue ({state.reason or 'no reason is told'})"
+            fix = "see sinfo -R, or let the site file allow a longer max_pending_time"
+        else:
+            return
+        sick = slurm_jobs.describe_unhealthy_nodes(state)
+        self.give_up(job, never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
+
+    def judge_run(self, job: Any) -> None:
+        """End a job that outlives its time limit, if Slurm does not."""
+        self.waited_in_vain = False
+        now = time.monotonic()
+        job.watch.started = job.watch.started or now
+        limit = job.time_limit
+        if limit is not None and now - job.watch.started > limit + GRACE_SECONDS:
+            self.give_up(job, timed_out(job))
+
+    def judge_end(self, job: Any, state: JobState) -> None:
+        """Tell why a job ended, if it is not by itself."""
+        job.watch.over = True
+        job._exitcode = state.exit_code
+        if state.state == "TIMEOUT":
+            self.fail(job, timed_out(job))
+        elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
+            sick = slurm_jobs.describe_unhealthy_nodes(state)
+            why = f"Slurm ended the job: {state.state}"
+            told = f"{why}; {sick}, see sinfo -R" if sick else why
+            if state.state in TAKEN_AWAY:
+                write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, told))
+            self.fail(job, told)
+
+    def give_up(self, job: Any, reason: str) -> None:
+        """Cancel a job that is of no use any more."""
+        self.fail(job, reason)
+        self.cancel(job)
+        job.watch.over = True
+
+    def fail(self, job: Any, reason: str) -> None:
+        """Have the launch fail for this reason."""
+        job._exception = JobError(reason, job.jobid)
+
+    def cancel_many(self, jobs: Any) -> None:
+        """Cancel jobs. What cannot be cancelled now, the session cancels at its end (``leftovers``)."""
+        for job in jobs:
+            job._is_cancelling = True
+            try:
+                slurm_jobs.cancel([job.jobid])
+            except SlurmError as problem:
+                self.log(f"job {job.jobid} is not cancelled: {problem}")
+
+    def finished(self, job: Any) -> bool:
+        """Return whether there is nothing more to wait for."""
+        return job.watch is not None and job.watch.over
+
+
+@contextmanager
+def outside_of_job() -> Iterator[None]:
+    """Hide the job that this process runs in from sbatch, which would hand its counts and limits on."""
+    before = dict(os.environ)
+    inherited = before.keys() - without_allocation(before).keys() if IN_A_JOB in before else set()
+    for name in inherited:
+        if not name.startswith(ASKING):
+            del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+
+
+def never_started(job: Any, why: str) -> str:
+    """Return the reason of a job that did not run; write it beside the job for the session."""
+    reason = f"never started: {why}"
+    write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
+    return reason
+
+
+def timed_out(job: Any) -> str:
+    """Return the reason of a job that timed out; write it beside the job for the session."""
+    reason = "job timed out"
+    write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
+    return reason
+
+
+def write_end_mark() -> None:
+    """Tell whoever comes after this session that it sent jobs to Slurm."""
+    if session := os.environ.get(SESSION):
+        Path(session, slurm_jobs.MARK).touch()
+
+
+def read_outage_limit() -> float:
+    """Read the seconds for which the controller may be away.
+
+    :raises ValueError: if what the user says of it is no such number; one line.
+    """
+    text = os.environ.get(PATIENCE, str(PATIENCE_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{PATIENCE}={text!r}: give a number of seconds, such as 600")
+    return seconds
+
+
+def no_answer(problem: SlurmError, away: float) -> str:
+    """Describe a controller that is away."""
+    return f"Slurm has not answered for {away:.0f} s ({problem})"

@@ -1,0 +1,85 @@
+"""Slurm: what the rest of Plumbline asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from site_configs.mpi.family import Mpi
+from site_configs.schedulers.base import Ask, OwnJob, Scheduler
+from site_configs.schedulers.launcher_choice import Pairing, program
+from site_configs.schedulers.slurm import jobs as slurm_jobs
+from site_configs.schedulers.slurm import query as slurm_query
+
+SCHEDULER = "slurm-blocks"
+SRUN = "srun-blocks"  #: with the kind of MPI that the site has chosen for all (MpiDefault)
+#: MPICH and what comes of it; Intel MPI where I_MPI_PMI_LIBRARY names libpmi2.so
+SRUN_PMI2 = "srun-pmi2"
+SRUN_PMIX = "srun-pmix"  #: Open MPI; its own mpirun was found to be safer
+SRUN_CRAY = "srun-cray_shasta"  #: Cray MPICH
+WITH_ACCOUNTING = "slurm"  #: ReFrame's own backend, which asks sacct
+PMI2_FAMILIES = ("mpich", "mvapich")
+
+
+@dataclass(frozen=True)
+class Slurm(Scheduler):
+    """Slurm, with or without accounting."""
+
+    title: str = "Slurm"
+    backend: str = SCHEDULER
+    backends: tuple[str, ...] = (SCHEDULER, WITH_ACCOUNTING, "squeue")
+    site_names: tuple[tuple[str, str], ...] = (
+        (SCHEDULER, "slurm.SCHEDULER"),
+        (SRUN, "slurm.SRUN"),
+        (SRUN_CRAY, "slurm.SRUN_CRAY"),
+        (SRUN_PMI2, "slurm.SRUN_PMI2"),
+    )
+    command: str = "sinfo"
+    query_commands: str = "sinfo, scontrol"
+    switch_command: str = "scontrol show topology"
+    exclusive: tuple[str, ...] = ("--partition={}", "--exclusive")
+    queue_option: str = r"--partition(?:=|\s+)|-p\s*"
+    exclude_option: str = "--exclude={}"
+    include_option: str = "--nodelist={}"
+    reports_physical_cores: bool = True
+    user_choices: tuple[str, ...] = slurm_jobs.CHOICES
+    #: of slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``
+    limit_words: str = "DUE TO TIME LIMIT"
+    mark: str = slurm_jobs.MARK
+    list_jobs_command: str = "squeue --me"
+
+    def read(self, ask: Ask) -> Slurm:
+        """Return this scheduler with the facts that this machine's commands tell."""
+        return replace(self, **slurm_query.read(ask))
+
+    def choose_launcher(self, mpi: Mpi) -> Pairing:
+        """Choose the launcher with which an MPI's processes find each other inside a job."""
+        if mpi.family == "openmpi":
+            why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
+            return Pairing((program(mpi, "mpirun"),), why)
+        if mpi.family == "cray-mpich":
+            why = "Slurm is what starts processes on a Cray with Slurm"
+            return Pairing(SRUN_CRAY if "cray_shasta" in self.mpi_types else SRUN, why)
+        if mpi.family in PMI2_FAMILIES and "pmi2" in self.mpi_types:
+            why = "srun with Slurm's PMI-2; without it srun starts many worlds of one process"
+            return Pairing(SRUN_PMI2, why)
+        why = "its own Hydra, which asks Slurm for the job's nodes"
+        return Pairing((program(mpi, "mpiexec"),), why)
+
+    def find_backend_fault(self, backend: str) -> str:
+        """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
+        if backend == WITH_ACCOUNTING and not self.accounting:
+            fix = f"write {SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
+            return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
+        return super().find_backend_fault(backend)
+
+    def own_jobs(self) -> Sequence[OwnJob]:
+        """Return every job of this user in the queue, and those that left it a short while ago."""
+        return slurm_jobs.own_jobs()
+
+    def cancel(self, numbers: Iterable[str]) -> None:
+        """Cancel jobs. One that is over already is no error."""
+        slurm_jobs.cancel(numbers)
+
+
+SLURM = Slurm()

@@ -1,0 +1,288 @@
+"""How jobs are asked for and launched: whole nodes, blocks of ranks, and reasons that mean for ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from reframe.core.backends import getlauncher
+from reframe.core.exceptions import JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
+from reframe.core.schedulers.slurm import SlurmJobScheduler
+
+from site_configs.schedulers import job_end
+from site_configs.schedulers.slurm import backend as slurm_backend
+from site_configs.schedulers.slurm import jobs as slurm_jobs
+from site_configs.schedulers.slurm import launchers as slurm_launchers
+from site_configs.schedulers.slurm.backend import (
+    GRACE_SECONDS,
+    PATIENCE,
+    SHORT_WAIT_SECONDS,
+    WAIT_SECONDS,
+    BlockSlurm,
+    Outage,
+    Watch,
+    can_never_run,
+    read_outage_limit,
+    whole_nodes,
+)
+from site_configs.schedulers.slurm.jobs import JobState, NoAnswer, QueuedJob, SlurmError
+from tests.support.factories.launch import entry
+
+HEAD = ['#SBATCH --job-name="rfm"', "#SBATCH --ntasks=9", "#SBATCH --ntasks-per-node=4"]
+
+
+def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
+    lines = whole_nodes(HEAD, "#SBATCH", processes=9, per_node=4)
+    assert "#SBATCH --nodes=3" in lines and "#SBATCH --ntasks=12" in lines
+    assert "#SBATCH --no-requeue" in lines
+    assert not any("--ntasks=9" in line for line in lines)
+    assert HEAD[0] in lines and HEAD[2] in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (slurm_launchers.SRUN, ["srun"]),
+        (slurm_launchers.SRUN_PMI2, ["srun", "--mpi=pmi2"]),
+        (slurm_launchers.SRUN_PMIX, ["srun", "--mpi=pmix"]),
+        (slurm_launchers.SRUN_CRAY, ["srun", "--mpi=cray_shasta"]),
+    ],
+)
+def test_srun_is_told_the_kind_of_mpi_and_the_layout(name: str, words: list[str]):
+    job = SimpleNamespace(num_tasks=9, num_tasks_per_node=4)
+    line = getlauncher(name)().command(job)
+    assert line[: len(words)] == words
+    assert {"--nodes=3", "--ntasks=9", "--distribution=plane=4"} <= set(line)
+
+
+@pytest.mark.parametrize(
+    ("reason", "never"),
+    [
+        ("PartitionConfig", True),
+        ("PartitionNodeLimit", True),
+        ("BadConstraints", True),
+        ("JobHeldUser, more", True),
+        ("QOSMaxNodePerJobLimit", True),
+        ("AssocMaxCpuPerJobLimit", True),
+        ("QOSMaxJobsPerUserLimit", False),
+        ("Resources", False),
+        ("Priority", False),
+        ("PartitionDown", False),
+        ("ReqNodeNotAvail, UnavailableNodes:n2", False),
+        ("", False),
+    ],
+)
+def test_reasons_that_do_not_pass_by_themselves(reason: str, never: bool):
+    assert can_never_run(reason) is never
+
+
+def test_an_outage_lasts_from_the_first_question_to_the_next_answer():
+    outage = Outage()
+    assert [outage.seconds(now) for now in (100.0, 101.0, 130.0)] == [0.0, 1.0, 30.0]
+    outage.end()
+    assert outage.seconds(200.0) == 0.0
+
+
+@pytest.fixture
+def given_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The reasons for which jobs are given up; nothing is asked of Slurm."""
+    reasons: list[str] = []
+    monkeypatch.setattr(BlockSlurm, "give_up", lambda _, job, reason: reasons.append(reason))
+    monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "")
+    return reasons
+
+
+def scheduler() -> BlockSlurm:
+    """The backend without a ReFrame around it."""
+    found = object.__new__(BlockSlurm)
+    found.outage, found.waited_in_vain = Outage(), False
+    return found
+
+
+@pytest.mark.parametrize(
+    ("allowed", "waited", "ends"),
+    [
+        (None, WAIT_SECONDS - 60, False),
+        (None, WAIT_SECONDS + 1, True),
+        (0, 1, True),
+        (100, 99, False),
+        (100, 101, True),
+    ],
+)
+def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
+    allowed: float | None, waited: float, ends: bool, given_up: list[str]
+):
+    job = SimpleNamespace(
+        workdir="/nowhere", max_pending_time=allowed, watch=Watch(time.monotonic() - waited)
+    )
+    scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
+    assert bool(given_up) is ends
+
+
+def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
+    slurm_ = scheduler()
+    slurm_.waited_in_vain = True
+    for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
+        job = SimpleNamespace(
+            workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - waited)
+        )
+        slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))
+    assert len(given_up) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "ran", "ends"),
+    [(None, 1e6, False), (0, GRACE_SECONDS + 1, True), (60, 60, False), (60, 66, True)],
+)
+def test_job_is_ended_after_its_time_limit_and_zero_is_one(
+    limit: float | None, ran: float, ends: bool, given_up: list[str]
+):
+    watch = Watch(submitted=0.0, started=time.monotonic() - ran)
+    scheduler().judge_run(SimpleNamespace(workdir="/nowhere", time_limit=limit, watch=watch))
+    assert given_up == (["job timed out"] if ends else [])
+
+
+@pytest.mark.parametrize("text", ["x", "", "nan", "inf", "-1", "10m"])
+def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(
+    text: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(PATIENCE, text)
+    with pytest.raises(
+        ValueError, match=f"^{PATIENCE}='{text}': give a number of seconds, such as "
+    ):
+        read_outage_limit()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("2.5", 2.5), (None, 600)])
+def test_patience_as_the_user_says(
+    text: str | None, seconds: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv(PATIENCE, raising=False)
+    if text is not None:
+        monkeypatch.setenv(PATIENCE, text)
+    assert read_outage_limit() == seconds
+
+
+def test_mistake_in_the_patience_is_told_with_the_site_file():
+    words = [sys.executable, "-c", "from site_configs import slurm"]
+    done = subprocess.run(
+        words, env={**os.environ, PATIENCE: "x"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert f"{PATIENCE}='x': give a number of seconds" in done.stderr.splitlines()[-1]
+
+
+def away(command: str) -> SpawnedProcessError:
+    """A command that found no controller."""
+    said = "Unable to contact slurm controller (connect failure)"
+    return SpawnedProcessError(command, "", f"{command}: error: {said}", 1)
+
+
+@pytest.mark.parametrize(
+    "failure", [away("sbatch"), SpawnedProcessTimeout("sbatch", "", "", 60)], ids=["away", "slow"]
+)
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETED"])
+def test_job_that_was_taken_without_an_answer_is_not_sent_again(
+    failure: Exception, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    sent, answers = [], [NoAnswer("away"), SlurmError("odd line")]
+
+    def submit(_: object, job: object) -> None:
+        sent.append(job)
+        raise failure
+
+    def own_jobs() -> list[QueuedJob]:
+        if answers:
+            raise answers.pop()
+        return [QueuedJob("1", "RUNNING", Path("/other")), QueuedJob("2", state, tmp_path)]
+
+    monkeypatch.setattr(SlurmJobScheduler, "submit", submit)
+    monkeypatch.setattr(slurm_jobs, "own_jobs", own_jobs)
+    monkeypatch.setattr(slurm_backend.time, "sleep", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    job = SimpleNamespace()
+    scheduler().submit(job)
+    assert job._jobid == "2" and len(sent) == 1
+
+
+def refused(_: object, job: object) -> None:
+    raise SpawnedProcessError("sbatch", "", "sbatch: error: Invalid account", 1)
+
+
+def test_a_job_that_slurm_refuses_never_started_whatever_the_reason_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(SlurmJobScheduler, "submit", refused)
+    with pytest.raises(JobSchedulerError, match=r"never started: .*Invalid account"):
+        scheduler().submit(SimpleNamespace(workdir=tmp_path))
+    said = {"result": "fail", "phase": "run", "reason": "another sentence"}
+    there = entry(directory=str(tmp_path), **said)
+    assert there.never_started.startswith("never started: ") and not there.timed_out
+    assert not entry(directory=str(tmp_path / "other"), **said).never_started
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "RUNNING"])
+def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(BlockSlurm, "cancel", lambda *_: None)
+    watch = Watch(submitted=0.0, started=time.monotonic() - 100)
+    job = SimpleNamespace(workdir=tmp_path, watch=watch, time_limit=60, jobid="7")
+    if state == "RUNNING":
+        scheduler().judge_run(job)
+    else:
+        scheduler().judge_end(job, JobState("7", state, ""))
+    there = entry(result="fail", phase="run", reason="another sentence", directory=str(tmp_path))
+    assert there.timed_out and not there.never_started
+
+
+@pytest.mark.parametrize(("state", "taken"), [("NODE_FAIL", True), ("OUT_OF_MEMORY", False)])
+def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
+    state: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "n2 (down)")
+    job = SimpleNamespace(
+        workdir=tmp_path, watch=Watch(submitted=0.0), jobid="7", is_cancelling=False
+    )
+    scheduler().judge_end(job, JobState("7", state, ""))
+    there = entry(result="fail", phase="run", reason=str(job._exception), directory=str(tmp_path))
+    assert there.taken_away == taken and not there.never_started and not there.timed_out
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
+def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
+    (tmp_path / job_end.ENDED).write_text(text)
+    assert job_end.read_ended(tmp_path) is None
+
+
+def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SLURM_CLUSTERS", "another")
+    seen = []
+    monkeypatch.setattr(
+        SlurmJobScheduler, "submit", lambda *_: seen.append(os.environ.get("SLURM_CLUSTERS"))
+    )
+    scheduler().submit(SimpleNamespace())
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("in_a_job", [True, False])
+def test_a_job_inherits_nothing_of_the_job_that_the_night_runs_in(
+    in_a_job: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Outside of one, what is set of Slurm's variables is the user's own."""
+    own = {"SLURM_CPUS_PER_TASK": "7", "SLURM_MEM_PER_CPU": "1", "HYDRA_BOOTSTRAP": "slurm"}
+    kept = {"SLURM_CONF": "/etc/other.conf", "SBATCH_ACCOUNT": "mine"}
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        monkeypatch.delenv(name)
+    for name, value in (own | kept | ({"SLURM_JOB_ID": "3"} if in_a_job else {})).items():
+        monkeypatch.setenv(name, value)
+    before, seen = dict(os.environ), []
+    monkeypatch.setattr(SlurmJobScheduler, "submit", lambda *_: seen.append(dict(os.environ)))
+    scheduler().submit(SimpleNamespace())
+    assert seen[0].keys() == before.keys() - ({*own, "SLURM_JOB_ID"} if in_a_job else set())
+    assert dict(os.environ) == before

@@ -1,0 +1,245 @@
+"""What Slurm's commands say of jobs, understood: states, reasons, refusals, and what cannot be used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from postprocess.base.progress import Progress
+from postprocess.runner.cleanup import end_jobs
+from postprocess.runner.reframe_pass import cancel_jobs
+from site_configs.schedulers.slurm import jobs as slurm_jobs
+from site_configs.schedulers.slurm.jobs import (
+    MARK,
+    JobState,
+    NoAnswer,
+    QueuedJob,
+    SlurmError,
+    UnknownJob,
+    describe_unhealthy_nodes,
+    parse_account,
+    parse_job,
+    parse_unhealthy_nodes,
+    refusal,
+)
+from site_configs.schedulers.slurm.scheduler import SLURM
+
+RUNNING = (
+    "JobId=7 JobName=rfm_job UserId=me(1) Dependency=(null) JobState=RUNNING Reason=None "
+    "Partition=work AllocNode:Sid=head:1 ReqNodeList=(null) ExcNodeList=(null) NodeList=n[1-2] "
+    "ExitCode=0:0 DerivedExitCode=3:0 NumNodes=2 StdErr=/tmp/JobState=FAILED Power="
+)
+ENDED = ("COMPLETED", "COMPLETING", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
+WAITING = (
+    "JobId=8 JobState=PENDING Reason=ReqNodeNotAvail,_UnavailableNodes:n2 Partition=work "
+    "NodeList=(null) ExitCode=0:0"
+)
+
+
+def test_a_job_that_runs():
+    assert parse_job("7", RUNNING) == JobState("7", "RUNNING", "", "work", "n[1-2]", 0)
+
+
+def test_a_job_that_waits_tells_why():
+    job = parse_job("8", WAITING)
+    assert (job.state, job.nodes) == ("PENDING", "")
+    assert job.reason == "ReqNodeNotAvail, UnavailableNodes:n2"
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "code"),
+    [
+        ("COMPLETED|0:0|n1\n", "COMPLETED", 0),
+        ("CANCELLED by 1000|0:15|n1\n", "CANCELLED", 0),
+        ("FAILED|3:0|n[1-2]\n", "FAILED", 3),
+    ],
+)
+def test_a_job_of_accounting(text: str, state: str, code: int):
+    job = parse_account("9", text)
+    assert (job.state, job.exit_code) == (state, code)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "COMPLETED|0:0\n",
+        " |0:0|n1",
+        "FAILED||n1",
+        f"FAILED|{'9' * 9999}:0|n1",
+        "FAILED|0:0|n1\nFAILED|0:0|n2",
+        "ODD|0:0|",
+    ],
+)
+def test_a_job_that_accounting_does_not_know_is_an_error(text: str):
+    with pytest.raises(SlurmError, match="sacct says what is not understood"):
+        parse_account("9", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "garbage\nfor many lines", "JobId=7 JobState=(null)", "JobId=7 JobState=ODD"]
+)
+def test_an_answer_without_a_state_that_is_known_is_not_taken_for_a_job_that_runs(text: str):
+    with pytest.raises(SlurmError, match="scontrol says what is not understood") as error:
+        parse_job("7", text)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text())
+@example("3|RUNNING|/\0")
+def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
+    for reading in (parse_job, parse_account):
+        with contextlib.suppress(SlurmError):
+            assert reading("7", said).state
+    with contextlib.suppress(SlurmError):
+        list(parse_unhealthy_nodes(said))
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SlurmError):
+        patch.setattr(slurm_jobs, "ask", lambda *_: said)
+        assert all(os.path.realpath(job.directory) for job in slurm_jobs.own_jobs())
+
+
+def test_job_that_neither_controller_nor_accounting_understands_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    no_job = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
+    commands(tmp_path, monkeypatch, scontrol=no_job, sacct="echo ' |0:0|n1'")
+    with pytest.raises(UnknownJob, match="Invalid job id specified"):
+        slurm_jobs.look("1")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("slurm_load_jobs error: Invalid job id specified\n", UnknownJob),
+        ("Unable to contact slurm controller (connect failure)\n", NoAnswer),
+        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv\n", NoAnswer),
+        ("sbatch: error: Batch job submission failed: Zero Bytes were transmitted\n", NoAnswer),
+        ("sbatch: error: invalid partition specified: none\n", SlurmError),
+        ("", SlurmError),
+    ],
+)
+def test_a_controller_that_is_away_is_told_from_one_that_refuses(text: str, kind: type):
+    error = refusal("sbatch", text)
+    assert type(error) is kind
+    assert "\n" not in str(error) and str(error).startswith("sbatch")
+
+
+def test_nodes_that_cannot_be_used():
+    lines = "n1 idle\nn2 down*\nn3 drained \nn4 allocated\nn5 mixed*\n"
+    assert dict(parse_unhealthy_nodes(lines)) == {"n2": "down*", "n3": "drained", "n5": "mixed*"}
+
+
+@pytest.mark.parametrize("said", ["n1 down*\nwarning\n", "n1 down*\na warning of words\n", "\n"])
+def test_nodes_are_not_named_if_the_answer_is_not_understood(
+    said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
+    assert describe_unhealthy_nodes(JobState("1", "PENDING", partition="work")) == ""
+
+
+def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.MonkeyPatch):
+    said = "".join(f"n{number} down*\n" for number in range(1, 8))
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
+    named = describe_unhealthy_nodes(JobState("1", "PENDING", partition="work"))
+    assert named == "n1 (down*), n2 (down*), n3 (down*), n4 (down*) and 3 more"
+
+
+def test_command_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SlurmError, match="squeue: No such file or directory; is Slurm on the"):
+        slurm_jobs.own_jobs()
+
+
+def commands(directory: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """Stand-ins for Slurm's commands: shell scripts."""
+    for name, text in scripts.items():
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
+def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> Path:
+    """A queue with these lines; the file into which cancelled jobs are written."""
+    cancelled = tmp_path / "cancelled"
+    queue = f"cat <<'END'\n{lines}END"
+    commands(tmp_path, monkeypatch, squeue=queue, scancel=f"echo $1 >> {cancelled}")
+    return cancelled
+
+
+def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
+    jobs = [
+        QueuedJob("1", "RUNNING", Path("/a|b c")),
+        QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
+    ]
+    assert slurm_jobs.own_jobs() == jobs
+    fake_queue(tmp_path, monkeypatch, "")
+    assert slurm_jobs.own_jobs() == []
+
+
+@pytest.mark.parametrize(
+    "line", ["warning: old", "b|/a", "3|RUNNING", "|RUNNING|/a", "3||/a", "3|R|a"]
+)
+def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / MARK).touch()
+    cancelled = fake_queue(tmp_path, monkeypatch, f"2|RUNNING|/b\n{line}\n1|RUNNING|{tmp_path}/a\n")
+    progress = Progress()
+    cancel_jobs([tmp_path], "this session", progress)
+    assert "may still be in the queue (squeue says what is not understood: " in progress.notes[0]
+    assert line in progress.notes[0]
+    assert (tmp_path / MARK).exists() and not cancelled.exists()
+    fake_queue(tmp_path, monkeypatch, f"1|RUNNING|{tmp_path}/a\n")
+    cancel_jobs([tmp_path], "an earlier session", progress)
+    assert cancelled.read_text() == "1\n" and not (tmp_path / MARK).exists()
+
+
+def test_mark_that_cannot_be_removed_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / MARK).mkdir()
+    fake_queue(tmp_path, monkeypatch, "")
+    progress = Progress()
+    cancel_jobs([tmp_path], "this session", progress)
+    assert "jobs of this session may still be in the queue" in progress.notes[0]
+
+
+def test_what_the_user_chose_to_see_of_slurm_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chosen = ["SQUEUE_PARTITION", "SQUEUE_STATES", "SINFO_FORMAT", "SACCT_FORMAT", "SCONTROL_ALL"]
+    for name in (*chosen, "SCANCEL_STATE", "SLURM_CLUSTERS", "SLURM_CONF"):
+        monkeypatch.setenv(name, "a")
+    commands(tmp_path, monkeypatch, squeue="env")
+    said = slurm_jobs.ask("squeue").splitlines()
+    left = [line for line in said if line.startswith(("SQ", "SI", "SA", "SC", "SL"))]
+    assert left == ["SLURM_CONF=a"]
+
+
+def test_jobs_of_every_partition_and_state_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commands(tmp_path, monkeypatch, squeue=f'echo "$@" > {tmp_path}/words')
+    assert slurm_jobs.own_jobs() == []
+    words = (tmp_path / "words").read_text().split()
+    assert {"--all", "--states=all", f"--user={os.getuid()}"} <= set(words)
+
+
+def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine, other, quiet = (tmp_path / name for name in ("mine", "mine-not", "quiet"))
+    for session in (mine, other, quiet):
+        (session / "stage").mkdir(parents=True)
+    lines = f"1|PENDING|{mine}/stage\n2|RUNNING|{other}/stage\n3|RUNNING|{quiet}/stage\n"
+    lines += "".join(f"{n}|{state}|{mine}/stage\n" for n, state in enumerate(ENDED, 4))
+    cancelled = fake_queue(tmp_path, monkeypatch, lines)
+    (mine / MARK).touch()
+    assert end_jobs([mine, quiet], SLURM) == ["stage (1, PENDING)"]
+    assert cancelled.read_text() == "1\n"
+    assert end_jobs([mine, quiet], SLURM) == []  # Slurm is not asked again

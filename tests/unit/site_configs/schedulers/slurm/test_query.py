@@ -1,0 +1,192 @@
+"""What Slurm tells, from what its commands print on large machines and on strange ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_configs.schedulers.base import NodeKind, Queue, needed
+from site_configs.schedulers.slurm import scheduler as slurm
+from site_configs.schedulers.slurm.query import (
+    parse_config,
+    parse_mpi_types,
+    parse_sinfo,
+    parse_topology,
+    seconds,
+)
+from tests.support.factories.scheduler import CRAY, CRAY_SINFO, GROWN, NODE, answering
+
+LINE = "work|up|infinite|1-infinite|idle|2|4|1|2000|n[1-4]|(null)"
+
+
+def test_a_large_cray():
+    found = slurm.SLURM.read(answering(CRAY))
+    assert (found.title, found.backend, found.cluster) == (
+        "Slurm",
+        "slurm-blocks",
+        "big-cray",
+    )
+    assert found.accounting
+    standard, highmem, short = found.queues
+    assert [queue.name for queue in found.queues] == ["standard", "highmem", "short"]
+    (nodes,) = standard.kinds
+    assert (len(nodes.hosts), nodes.unusable, nodes.usable) == (5864, 4, 5860)
+    assert (nodes.sockets, nodes.cores, nodes.hardware_threads) == (2, 128, 256)
+    assert nodes.memory_bytes == 227328 * 1024**2
+    assert (standard.default, standard.seconds, standard.most_nodes) == (True, 4 * 86400, 1024)
+    assert (highmem.default, short.seconds) == (False, 1200)
+    assert found.nodes_per_switch(nodes.hosts) == 256
+    assert found.mpi_types == ("none", "cray_shasta", "pmi2", "pmix", "pmix_v3", "pmix_v4")
+    assert found.notes == ()
+
+
+def test_a_partition_of_many_kinds_has_what_selects_each():
+    found = slurm.SLURM.read(answering(GROWN))
+    kinds = found.queue("all").kinds
+    assert [(len(kind.hosts), kind.cores, kind.option) for kind in kinds] == [
+        (40, 48, "--constraint=skylake"),
+        (124, 96, "--constraint=icelake"),
+        (1, 8, ""),
+    ]
+    assert found.queue("new").kinds[0].option == ""
+    assert found.mpi_types == ("none", "pmi2", "openmpi")
+    assert found.nodes_per_switch(kinds[0].hosts) == 0
+
+
+def test_cores_that_are_kept_for_the_system_are_no_cores_of_a_job():
+    found = slurm.SLURM.read(answering(CRAY | {"node": NODE.format(host="nid001000")}))
+    kind = found.queue("standard").kinds[0]
+    assert (kind.cores, kind.reserved_cores) == (120, 8)
+
+
+def names(kept: list[tuple[Queue, NodeKind]]) -> list[tuple[str, int]]:
+    """Queue and cores of a node of each kind."""
+    return [(queue.name, kind.cores) for queue, kind in kept]
+
+
+def test_kinds_that_reach_every_node_once():
+    kept, left_out = needed(slurm.SLURM.read(answering(CRAY)).queues)
+    assert names(kept) == [("standard", 128)]
+    assert left_out == dict.fromkeys(("highmem", "short"), "its nodes are also in standard")
+    kept, left_out = needed(slurm.SLURM.read(answering(GROWN)).queues)
+    assert names(kept) == [("all", 48), ("all", 8), ("new", 96)]
+    assert left_out == {"debug": "its nodes are also in all"}
+
+
+def test_a_mixed_queue_is_left_out_where_others_reach_its_nodes():
+    cpu, gpu = (NodeKind(hosts=(name,), cores=number) for number, name in enumerate("ab", 8))
+    queues = [
+        Queue("all", (cpu, gpu)),
+        Queue("cpu", (cpu,)),
+        Queue("gpu", (gpu,)),
+        Queue("none", ()),
+    ]
+    kept, left_out = needed(queues)
+    assert names(kept) == [("cpu", 8), ("gpu", 9)]
+    assert left_out == {"all": "its nodes are also in cpu, gpu", "none": "has no nodes"}
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"default": True}, {}),
+        ({"seconds": 0}, {"seconds": 60}),
+        ({"seconds": 90}, {"seconds": 60}),
+    ],
+)
+def test_of_queues_with_the_same_nodes_one_is_taken(one: dict, two: dict):
+    kind = NodeKind(hosts=("a", "b"))
+    for queues in ([Queue("x", (kind,), **one), Queue("y", (kind,), **two)],) * 2:
+        assert [queue.name for queue, _ in needed(queues)[0]] == ["x"]
+        assert [queue.name for queue, _ in needed(queues[::-1])[0]] == ["x"]
+
+
+@pytest.mark.parametrize("option", ["accounting_storage/none", "(null)", ""])
+def test_accounting_may_be_off(option: str):
+    config = f"AccountingStorageType   = {option}\n"
+    assert not slurm.SLURM.read(answering(CRAY | {"config": config})).accounting
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("infinite", 0),
+        ("n/a", 0),
+        ("30:00", 1800),
+        ("5", 300),
+        ("1:02:03", 3723),
+        ("2-00:00:00", 172800),
+        ("1-12", 129600),
+    ],
+)
+def test_limits(text: str, number: int):
+    assert seconds(text) == number
+
+
+@pytest.mark.parametrize(
+    "state", ["down", "down*", "drain", "drng", "fail", "unk*", "idle*", "inval", "futr"]
+)
+def test_nodes_that_take_no_job_are_counted(state: str):
+    (row,), notes = parse_sinfo(LINE.replace("idle", state))
+    assert not row.usable and notes == []
+
+
+@pytest.mark.parametrize(
+    "state", ["idle", "alloc", "mix", "comp", "idle~", "mix-", "resv", "maint"]
+)
+def test_nodes_that_will_take_one_are_usable(state: str):
+    (row,), _ = parse_sinfo(LINE.replace("idle", state))
+    assert row.usable
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("|2|4|1|", "|two|4|1|", "'two' is no number"),
+        ("infinite|1-", "soon|1-", "'soon' is no duration"),
+        ("n[1-4]", "n[1-", "cannot read the host list 'n[1-'"),
+        ("|2000", "", "10 fields, not 11"),
+        ("work", "", "11 fields, not 11"),
+    ],
+)
+def test_a_line_that_is_not_understood_is_told_and_the_others_are_read(old, new, said):
+    rows, (note,) = parse_sinfo(f"{LINE.replace(old, new, 1)}\n{LINE}\n")
+    assert [row.partition for row in rows] == ["work"]
+    assert note.startswith(f"not understood in the output of sinfo ({said}): ")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\n", "\x00\x1b[31m|||"]
+)
+def test_sinfo_without_a_partition_is_a_clear_line(text: str):
+    with pytest.raises(ValueError, match="sinfo tells of no partition"):
+        slurm.SLURM.read(answering(CRAY | {"sinfo": text}))
+
+
+def test_topology_that_is_not_told_or_not_understood():
+    without = {key: text for key, text in CRAY.items() if key not in ("topology", "mpi")}
+    found = slurm.SLURM.read(answering(without))
+    assert (found.switches, found.mpi_types, found.notes) == ((), (), ())
+    found = slurm.SLURM.read(answering(CRAY | {"topology": "SwitchName=s0 Level=0 Nodes=n[1-"}))
+    assert found.switches == () and "scontrol show topology" in found.notes[0]
+
+
+def test_blocks_are_leaves_too():
+    text = "BlockName=b1 BlockIndex=0 Nodes=n[1-18] BlockSize=18\nBlockName=b2 Nodes=n[19-36]\n"
+    assert [len(leaf) for leaf in parse_topology(text)] == [18, 18]
+    assert parse_topology("SwitchName=top Level=1 Nodes=n[1-4]\n") == ()
+
+
+@given(st.text(max_size=80))
+def test_no_output_ends_in_a_traceback(text: str):
+    parse_sinfo(text)
+    parse_sinfo(CRAY_SINFO.replace("2|64|2", text))
+    parse_config(text)
+    parse_mpi_types(text)
+    try:
+        slurm.SLURM.read(
+            answering({"sinfo": text, "config": text, "topology": text, "mpi": text, "node": text})
+        )
+    except ValueError as refused:
+        assert str(refused).startswith("sinfo tells of no partition")
