@@ -22,15 +22,17 @@ def build_rows(
 ) -> list[StoreRow]:
     """Build a row for every planned case of every launch, with its trials where there are any."""
     by_case = {result.case: result for result in results}
-    return [
-        replace(build_row(session, started, each, by_case[case]), mode=mode)
-        for each in finished
-        for case in each.launch.cases
-    ]
+    rows = []
+    for each in finished:
+        provenance = json.dumps(each.run)
+        for case in each.launch.cases:
+            row = build_row(session, started, each, by_case[case])
+            rows.append(replace(row, mode=mode, provenance=provenance))
+    return rows
 
 
 def build_row(session: str, started: str, finished: FinishedLaunch, result: CaseResult) -> StoreRow:
-    """Build the row of one case in one launch."""
+    """Build the row of one case in one launch, without its mode and provenance."""
     run = finished.run
     built = finished.built or BuiltBinary(result.case.environment, result.case.program, "", "")
     measured = finished.measurements.get(result.case.variable)
@@ -56,7 +58,6 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         compiler=built.compiler,
         flags=built.flags,
         hosts=join_host_names(run),
-        provenance=json.dumps(run),
     )
     if measured is None:
         return base

@@ -36,6 +36,7 @@ class HeatCell:
     text: str
     tone: str  #: class of its colour
     title: str
+    mark: str = ""  #: a sign where it is proven slower or faster
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,7 @@ def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
 
 def tell_cell(cell: HeatCell | None) -> str:
     """Tell a cell in words: with a sign where it is proven slower or faster."""
-    if cell is None:
-        return ""
-    sign = ("▲" if cell.tone.startswith("slow") else "▼") if "proven" in cell.tone else ""
-    return f"{cell.text}{sign}"
+    return f"{cell.text}{cell.mark}" if cell else ""
 
 
 DASH = "–"
@@ -150,10 +148,11 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     if each.ratio is None:
         return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
     step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
-    proven = each.verdict in (Comparison.SLOWER, Comparison.FASTER)
+    mark = {Comparison.SLOWER: "▲", Comparison.FASTER: "▼"}.get(each.verdict, "")
     sign = "?" if each.verdict == Comparison.UNDECIDED else ""
     tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
-    return HeatCell(f"{each.ratio:.2f}{sign}", f"{tone}{' proven' if proven else ''}", title)
+    tone += " proven" if mark else ""
+    return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, mark)
 
 
 def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:

@@ -91,10 +91,10 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
                 f"{plant.name}: told as one common cause in {plant.common} of "
                 f"{plural(plant.plantings, 'planting')}"
             )
-        if plant.name == "spikes":
+        if INJECTION_KINDS[plant.name].calls < 1:
             yield (
-                "spikes: the filter takes out half of them, and the rest is in the headline; the median trial "
-                f"is slower by {signed(plant.realised_median)}"
+                f"{plant.name}: the filter takes out half of them, and the rest is in the headline; "
+                f"the median trial is slower by {signed(plant.realised_median)}"
             )
         if not INJECTION_KINDS[plant.name].must_show:
             yield f"{plant.name}: most fresh launches are well, so that cleared is right"

@@ -113,7 +113,7 @@ def propose_all(
     reviewed = work.source / "reference_data"
     proposals = build_proposals(collect_samples(known), reviewed)
     for each in proposals:
-        show_proposal(each, each.write(root), root, progress, most)
+        show_proposal(each, each.write(root), None if root == reviewed else root, progress, most)
     for line in proposal_text.describe_excluded(list_excluded(known)):
         progress.say(line)
     if report:
@@ -144,16 +144,16 @@ def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list
 
 
 def show_proposal(
-    proposal: Proposal, written: Path, root: Path, progress: Progress, most: int
+    proposal: Proposal, written: Path, root: Path | None, progress: Progress, most: int
 ) -> None:
-    """Print what a proposal changes, and keep the difference beside it."""
+    """Print what a proposal changes, and keep the difference below ``root``, if there is one."""
     for line in proposal_text.format_proposal(proposal, most):
         progress.say(line)
     difference = proposal.difference(written)
-    file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
-    if root.name == "reference_data" or not difference:
+    if root is None or not difference:
         progress.say(f"  written: {written}")
     else:
+        file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
         files.replace_files({file: difference.encode()})
         progress.say(f"  written: {written}; as a difference: {file}")
     lines = difference.splitlines()

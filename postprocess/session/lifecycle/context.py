@@ -21,7 +21,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.night_spreads import load_night_spreads
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
 from postprocess.session.lifecycle.clock import describe_clock
 from postprocess.session.lifecycle.interrupted import store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
@@ -122,18 +122,14 @@ def measure_in_new_session(
 ) -> tuple[Session, list[PlannedLaunch], PassRecord]:
     """Run a part of what is planned already in a session of its own."""
     session, reframe = context.open_session(mode)
-    with context.progress.phase(phase):
-        planned, done = run_again(reframe, selection, context.progress)
-    context.progress.move(phase, "build", done.build_seconds)
-    return session, planned, done
+    return session, *measure_in_session(context, reframe, phase, selection)
 
 
 def measure_in_session(
     context: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
 ) -> tuple[list[PlannedLaunch], PassRecord]:
-    """Plan and run a selection in the session of this ReFrame."""
+    """Run a part of what is planned already in the session of this ReFrame."""
     with context.progress.phase(phase):
-        planned = make_plan(reframe, selection)
-        done = run_plan(reframe, selection, planned, context.progress)
+        planned, done = run_again(reframe, selection, context.progress)
     context.progress.move(phase, "build", done.build_seconds)
     return planned, done

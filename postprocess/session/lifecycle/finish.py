@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
@@ -212,11 +213,12 @@ def store_trials(
 
     A launch of which no row can be made costs its own cases: they are ``incorrect``, and its raw files stay.
     """
+    build = partial(build_rows, session.name, session.started_utc, mode=session.mode)
     known = {result.case: result for result in results}
-    whole = []
+    whole, rows = [], []
     for each in finished:
         try:
-            build_rows(session.name, session.started_utc, [each], results, session.mode)
+            rows += build([each], results)
             whole.append(each)
         except Exception as error:
             known |= {
@@ -226,9 +228,9 @@ def store_trials(
                 for case in each.launch.cases
             }
     final = [known[each.case] for each in results]
-    stored = work.store / f"{session.name}{store.SUFFIX}"
-    kept = build_rows(session.name, session.started_utc, whole, final, session.mode)
-    store.write_session(stored, kept)
+    if len(whole) < len(finished):  # the other launches of a case say its new verdict
+        rows = build(whole, final)
+    store.write_session(work.store / f"{session.name}{store.SUFFIX}", rows)
     return final
 
 

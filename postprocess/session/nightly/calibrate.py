@@ -37,7 +37,7 @@ from postprocess.results.launch_costs import (
     list_whole_launches,
     measure_cost,
 )
-from postprocess.runner.reframe_pass import preview_plan
+from postprocess.runner.reframe_pass import make_plan, preview_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_session,
@@ -211,6 +211,8 @@ def run_calibration_pass(
     )
     since = start_load_monitor()
     try:
+        if afresh:  # an interrupted session's plan says which launches count no more
+            make_plan(reframe, selection)
         planned, done = measure_in_session(context, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
         for line in recover_interrupted(work.root):

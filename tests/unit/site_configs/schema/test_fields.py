@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reframe.utility import typecheck
 
 from postprocess.cli import option_types
+from postprocess.model.routines import mpicost
 from site_configs.common import environment, partition, site
 from site_configs.schema import fields
 from site_configs.schema.fields import MOST_TRIALS, check_duration
@@ -24,6 +25,10 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=4,
 )
+
+
+def test_a_site_knows_the_caches_and_synchronisers_of_mpicost():
+    assert (fields.CACHES, fields.SYNCS) == (mpicost.CACHES, mpicost.SYNCHRONISERS)
 
 
 def an_environment(**changes: Any) -> dict[str, Any]:

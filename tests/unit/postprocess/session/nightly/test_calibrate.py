@@ -284,11 +284,13 @@ class Bench:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.notes, self.new, self.sessions = root, [], [], 0
+        self.dry_runs = 0
         self.output = root / "references"
         stand_in = SimpleNamespace(finished=[])
         monkeypatch.setattr(
             calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
         )
+        monkeypatch.setattr(calibration_pass, "make_plan", self.plan)
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
         monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_, **__: [])
         monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
@@ -300,6 +302,9 @@ class Bench:
             request=SimpleNamespace(site="local", rerun_options=()),
             prepared=SimpleNamespace(inventory=True),
         )
+
+    def plan(self, *_: Any) -> None:
+        self.dry_runs += 1
 
     def open_session(self, _) -> tuple[Any, None]:
         self.sessions += 1
@@ -327,6 +332,13 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path, monkeypatch)
+
+
+def test_only_a_pass_that_discards_earlier_launches_plans_anew(bench: Bench):
+    bench.calibrate(launch(2.0, 7))
+    assert bench.dry_runs == 0
+    bench.calibrate(launch(2.0, 7), afresh=True)
+    assert bench.dry_runs == 1
 
 
 def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:
