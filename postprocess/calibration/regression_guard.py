@@ -49,7 +49,7 @@ def describe_absorbed(found: Slower) -> str:
     """Describe which old references stay, the worst of them, and how to take the new ones."""
     worst = max(found, key=lambda case: (found[case], case))
     return (
-        f"{plural(len(found), 'case')} would absorb a slowdown, {worst.key} the most, {found[worst] - 1:.1%}: "
-        "the old references stay. Find the cause; ./plumbline calibrate --take takes what was measured, "
-        "--afresh forgets it"
+        f"{plural(len(found), 'case')} would absorb a slowdown (largest: {worst.key}, {found[worst] - 1:.1%}): "
+        "the old references stay; find the cause, or ./plumbline calibrate --take (accept) or --afresh "
+        "(restart)"
     )

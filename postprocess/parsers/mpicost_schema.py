@@ -125,8 +125,8 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
     ratio, warm, cold = (proof.number(key) for key in ("ratio", "warm", "cold"))
     if ratio < LEAST_COLDNESS:
         raise ValueError(
-            f"{COLDNESS}: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as "
-            f"before, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
+            f"{COLDNESS}: {cache} left the caches warm: reading a block took {ratio:.3g} times as long as "
+            f"before; from cold memory it takes at least {LEAST_COLDNESS:g} times as long"
         )
     if ratio * warm > cold * (
         1 + AGREEMENT

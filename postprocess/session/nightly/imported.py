@@ -130,8 +130,8 @@ def import_reports(
         catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         progress.note(
-            f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'report')} of ReFrame's: "
-            "nothing was measured again, so what is slow counts as regressed, and what is missing is not sought"
+            f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'ReFrame report')}: slow "
+            "cases count as regressed (no confirmation), missing cases are not checked"
         )
         for test in left_out:
             progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")

@@ -114,9 +114,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         confirmed = confirm_night(context, finished, results, catalog, began)
         if not confirmed.ended:
             return conclude(confirmed)
-        progress.note(
-            "ended before all that looked slow was measured again: what was not cleared counts as regressed"
-        )
+        progress.note("confirmation ended early: slow cases not cleared count as regressed")
         own = isinstance(confirmed.ended, Exception) and not isinstance(
             confirmed.ended, (UsageError, OSError)
         )
