@@ -33,6 +33,8 @@ def find_absorbed_regressions(
 ) -> dict[Case, float]:
     """Find the cases whose old reference, of enough launches, calls the new center regressed.
 
+    Returns how many times as slow the new center is, by case.
+
     :param old: all references of the file, with what is known of their noise
     """
     found = {case: (old[case], after) for case, after in new.items() if case in old}

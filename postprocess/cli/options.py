@@ -153,8 +153,8 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     what.add_argument(
         "--family",
         choices=sorted([*FAMILIES, TABOADA]),
-        help="measure routines that run on request only: calls composed of other calls, swaps between pairs "
-        "and in a ring, ping-pong by sending mode, or the primitives of Taboada et al. (150 trials)",
+        help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
+        "ring, ping-pong by sending mode, primitives of Taboada et al. (150 trials)",
     )
     what.add_argument(
         "--peers",
@@ -186,8 +186,8 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
     how.add_argument(
         "--sync",
         choices=SYNCHRONISERS,
-        help=f"how mpicost synchronises the processes before a trial (default: {SYNC}); loop: once for many "
-        "calls, whose mean is the trial, with warm caches; OSU and IMB: what they time in a loop",
+        help=f"how mpicost synchronises processes before a trial (default: {SYNC}); loop: once for many calls, "
+        "whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
     )
     add_surroundings(parser)
 

@@ -160,7 +160,7 @@ def is_counted_reference(
 
 
 def case_variant_of(case: Case) -> tuple[str, ...]:
-    """Partition, environment and program of a case, and what the program is told of all calls."""
+    """Return partition, environment and program of a case, and its cache and synchroniser."""
     return case.partition, case.environment, case.program, case.cache, case.sync
 
 

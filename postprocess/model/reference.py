@@ -88,6 +88,6 @@ class Prior:
     degrees: float  #: of freedom that it is worth
 
     def moderate(self, own: Any, degrees: float) -> tuple[Any, float]:
-        """Spread and its degrees of freedom, from a case's own (one or an array) and from its kin."""
+        """Combine a case's own spread (one or an array) with that of its kin; return it and its degrees."""
         worth = degrees + self.degrees
         return ((degrees * own**2 + self.degrees * self.spread**2) / worth) ** 0.5, worth

@@ -369,7 +369,7 @@ def _slowest_mean(
 
 
 def _games(processes: int, number: int) -> set[tuple[int, int]]:
-    """Who meets in a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
+    """Return the pairs of a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
     circle, alone = processes - 1 + processes % 2, number - 1
     last = [(alone, processes - 1)] if processes % 2 == 0 else []
     ranks = (rank for rank in range(circle) if rank != alone)

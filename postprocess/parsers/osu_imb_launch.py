@@ -120,7 +120,7 @@ def split_options(options: Iterable[str]) -> list[str]:
 
 
 def read_build(launch: PlannedLaunch, session: Path) -> dict[str, str]:
-    """Compiler, flags and source of the program of a start: another build is another program.
+    """Read compiler, flags and source of the program of a start: another build is another program.
 
     :raises RecordError: if the session does not tell.
     """

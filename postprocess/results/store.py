@@ -138,7 +138,10 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
 
 
 def list_sessions(directory: Path) -> list[Path]:
-    """List all session files of a folder. What a killed writer left behind has another suffix."""
+    """List all session files of a folder. What a killed writer left behind has another suffix.
+
+    :raises StoreError: if the folder cannot be read.
+    """
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
@@ -217,7 +220,7 @@ def _flat(row: StoreRow) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Text as UTF-8 can hold it: a program's broken name must not cost the night's data."""
+    """Convert text to what UTF-8 can hold: a program's broken name must not cost the night's data."""
     if isinstance(value, str):
         return str(value).encode("utf-8", "backslashreplace").decode()
     return value

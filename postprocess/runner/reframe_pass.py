@@ -54,7 +54,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
     """Make the plan of a selection by a dry run of the checks.
 
     :raises RefusedError: if a check or the site does not load.
-    :raises NoCase: if the selection, or a part of it, matches nothing.
+    :raises NoCaseSelected: if the selection, or a part of it, matches nothing.
     """
     process = reframe.start(selection, "--dry-run")
     output = list(reframe.lines(process))

@@ -1,8 +1,8 @@
 """Empirical-Bayes shrinkage: pool the spread of similar cases where a case has few launches.
 
-Each case's variance between launches is drawn towards that of its kin, the more so the fewer launches it
-has and the more alike the kin are: moderated variance, Smyth, Linear models and empirical Bayes methods,
-SAGMB 3 (2004), sections 3 and 6.2. Kin are the cases of one program in one class of sizes.
+Each case's variance between launches is drawn towards that of its kin, the cases of one program in one class
+of sizes. It moves the more, the fewer launches it has and the more alike the kin are. This is the moderated
+variance of Smyth, Linear models and empirical Bayes methods, SAGMB 3 (2004), sections 3 and 6.2.
 """
 
 from __future__ import annotations

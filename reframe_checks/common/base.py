@@ -88,10 +88,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     What a subclass must define, and by when:
 
-    - Class: ``program``; ``site_variables``, the variables of which a site may say the values on a partition
-      (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init
-      phase; ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of
-      its family names besides.
+    - Class: ``program``.
+    - Class: ``site_variables``, the variables of which a site may say the values on a partition (``defaults``).
+    - Class: ``measures_on(part)``, whether anything is measured on a partition, asked in the init phase.
+    - Class: ``planned_launches()``, the starts of a job, asked in the setup phase.
+    - Class: what ``must_define`` of its family names besides.
     - Run phase, before the job is written: ``executable``, ``executable_opts`` and the lines around them, so
       that each start of ``started()`` leaves its ``records`` and its ``ending``.
 
@@ -339,7 +340,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def check_complete_and_correct(self):
-        """Exit code, the MPI and the world asked for, every case, verified data: of one start at least."""
+        """Check exit code, MPI, world size, every case and verified data; one start at least must have all."""
         self.outcomes = {each.name: assess_launch(each, self.session) for each in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))

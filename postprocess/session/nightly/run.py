@@ -270,7 +270,7 @@ def mark_expected_failures(
 def measure_again(
     context: SessionContext, catalog: ReferenceCatalog, selection: Selection
 ) -> list[FinishedLaunch]:
-    """Fresh launches of some cases, in a session of their own that is kept like any other."""
+    """Launch some cases again, in a session of their own that is kept like any other."""
     request = context.request
     session, _, done = measure_in_new_session(context, "confirm", "confirming", selection)
     results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
