@@ -340,8 +340,8 @@ def _pairs(
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
     games = _games(processes, number)
-    if stranger := next((each for each in pairs if (each.a, each.b) not in games), None):
-        who = f"{stranger.a} and {stranger.b}"
+    if unknown := next((each for each in pairs if (each.a, each.b) not in games), None):
+        who = f"{unknown.a} and {unknown.b}"
         raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
     if len({each.a for each in pairs}) < len(pairs):
         raise ValueError("pairs: one of them is there twice")

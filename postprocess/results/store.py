@@ -101,9 +101,9 @@ def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
     Raises StoreError if the file is there already, cannot be written, or a row is not of the
     session. Earlier files are never touched.
     """
-    strangers = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
-    if strangers or path.suffix != SUFFIX:
-        raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
+    others = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
+    if others or path.suffix != SUFFIX:
+        raise StoreError(f"{path}: is not named after its session {sorted(others)}; rename it")
     frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
     write_frame(path, frame)
 

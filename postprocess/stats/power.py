@@ -45,7 +45,7 @@ def compute_band_scatter(reference: Reference, median_of: int = 1) -> tuple[floa
 class Scatter:
     """Scatter of the launches of a case, as known from its calibration, on the logarithm."""
 
-    spread: float  #: standard deviation between launches, shared with kin
+    spread: float  #: standard deviation between launches, shared with similar cases
     degrees: float  #: of freedom that it is worth
     launches: int  #: behind the center
     median_of: int = 1  #: launches of one value of a night

@@ -169,7 +169,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         wanted = wanted and self.family == read_choice(FAMILY, "")
         if read_choice(AGAIN, None) is not None:
             retest_targets = self.retest_targets()
-            self.valid_prog_environs = sorted({look.environment for look in retest_targets})
+            self.valid_prog_environs = sorted({each.environment for each in retest_targets})
             wanted = wanted and bool(retest_targets)
         beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
         places = self.places_of_number() if beyond else []
@@ -222,7 +222,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         if read_choice(AGAIN, None) is None:
             return True
         here = self.local_retest_targets() or self.retest_targets()
-        return routine in {look.routine for look in here}
+        return routine in {target.routine for target in here}
 
     def wanted_routines(self) -> dict[str, WantedRoutine] | None:
         """Return what rules ask for here, by routine, as far as the place is known; None without rules."""

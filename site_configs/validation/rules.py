@@ -93,7 +93,7 @@ def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
 def check_declared(
     partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
-    """Find environments that a partition names and nobody declares, and the other way round."""
+    """Find environments that a partition names without a declaration, and the other way round."""
     known_names = {each.name for each in environments}
     used = {name for each in partitions for name in each.data["environs"]}
     if not partitions:

@@ -72,7 +72,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
-            excuses = expected_failures.load_expected_failures(reviewed, systems)
+            expected = expected_failures.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             asked = RequestedCases(request.selection, request.families)
             missing = find_unplanned_environments(
@@ -103,7 +103,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             """Mark what is expected, log alarms and keep everything; the exit status."""
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
             with progress.keeping("expected failures"):
-                final = mark_expected_failures(context, final, excuses, whole)
+                final = mark_expected_failures(context, final, expected, whole)
             with progress.keeping("other places"):
                 told = request.selection, finished, confirmed.results, catalog
                 learn_other_places(work, session, *told, progress.note)

@@ -64,7 +64,9 @@ class KnownCase:
     case: Case
     noise: NoiseVariance
     launches: int  #: that tell it
-    prior_degrees: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
+    prior_degrees: float = (
+        0.0  #: degrees of freedom that the spread of similar cases adds to its own
+    )
     unit: str = SECONDS
     session: Prior | None = None  #: between sessions, where they can be told from launches
 
