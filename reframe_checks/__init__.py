@@ -1,4 +1,14 @@
-"""What is measured, one file a family. ReFrame loads this file before any check."""
+"""What is measured, one file a family. ReFrame loads this file before any check.
+
+- ``luecke``: the tests of Luecke et al. (2001, 2003) and the controls, by ``mpicost``; every night.
+- ``osu``, ``imb``: OSU Micro-Benchmarks and Intel MPI Benchmarks; every night.
+- ``compositions``: operations put together from other calls; ``--family compositions``.
+- ``swaps``: messages both ways, and ping-pong by modes of sending; ``--family swaps`` or ``sends``.
+- ``taboada``: the primitives of Taboada et al. at their sizes; ``--family taboada``.
+- ``guidelines``: operations and what they should not be slower than; ``./plumbline guidelines``.
+- ``agreement``: the same cases by ``mpicost``, OSU and IMB; ``./plumbline agree``.
+- ``links``: ping-pong between all pairs of nodes; ``./plumbline links``.
+"""
 
 import runpy
 import sys

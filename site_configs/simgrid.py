@@ -119,7 +119,7 @@ def hosts_of(platform: Path) -> list[str]:
 
 
 def version() -> str:
-    """Version of the SimGrid on the PATH, as in ``3.32``; empty where the site is only looked at.
+    """Return the version of the SimGrid on the PATH, as in ``3.32``; empty where the site is only looked at.
 
     :raises NotInstalledError: if something of it is missing.
     :raises ValueError: if ``smpirun`` is another program.

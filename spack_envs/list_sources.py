@@ -8,7 +8,7 @@ import spack.environment
 
 
 def describe_source(spec):
-    """Package and version, and by what the recipe tells the right source: a checksum or a commit."""
+    """Describe a package: version, and the checksum or commit by which the recipe knows its source."""
     about = spec.package.versions.get(spec.version, {})
     return {
         "package": spec.name,

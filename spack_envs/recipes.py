@@ -98,7 +98,7 @@ def is_virtual(package: Path) -> bool:
 
 
 def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
-    """Sixteen hexadecimal digits that change with any recipe's text or place."""
+    """Compute sixteen hexadecimal digits that change with any recipe's text or place."""
     digest = hashlib.sha256(str(builtin).encode() + build_attribute(ours, "*").encode())
     for path in sorted([*(package / "package.py" for package in named), ours / "repo.yaml"]):
         digest.update(str(path).encode() + b"\0" + files.read_regular(path))

@@ -36,6 +36,7 @@ def run_captured(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program that gets no input, and end what it started and left behind.
 
+    :param seconds: after which it is killed
     :raises OSError: if it cannot be started.
     :raises subprocess.TimeoutExpired: if it does not end in time.
     """
@@ -58,7 +59,7 @@ def run_captured(
 
 
 def find_processes(variable: str, value: str, prefix: bool = False) -> dict[int, str]:
-    """Process numbers and command names of the processes whose environment has this variable.
+    """Find the processes whose environment has this variable: their numbers, with their command names.
 
     :param prefix: whether a value that merely begins with ``value`` counts too.
     """

@@ -76,7 +76,7 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
 
     :param namespace: what the signature must be for
     :param signers: file of allowed signers (ssh-keygen(1)), a line ``NAME KEY`` each
-    :raises UsageError: if nobody of these did
+    :raises UsageError: if none of these did
     """
     signature = folder / SIGNATURE
     for path in (folder / MANIFEST, signature):

@@ -45,7 +45,7 @@ class WorkDirectory:
 
     @property
     def provisional(self) -> Path:
-        """References that were calibrated here and that nobody has reviewed."""
+        """References that were calibrated here and are not reviewed."""
         return self.root / "references"
 
     @property

@@ -56,7 +56,7 @@ class Mark:
 
 
 def find_disturbances(sample: CaseSample) -> list[Mark]:
-    """Single launches far from the others, two groups with nothing between them, and other work beside them."""
+    """Find launches far from all others, two groups with a gap between, and launches beside other work."""
     found = []
     values, middle = sample.values, statistics.median(sample.values)
     pairs = zip(values, sample.launches, strict=True)

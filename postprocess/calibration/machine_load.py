@@ -19,7 +19,7 @@ BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
 
 
 def measure_other_load() -> float:
-    """Share of this machine, from 0 to 1, that is used now, while nothing of ours runs."""
+    """Measure the share of this machine, from 0 to 1, that is in use while nothing of ours runs."""
     before = read_cpu_times()
     time.sleep(LOOK_SECONDS)
     return compute_busy_share(before, read_cpu_times())
@@ -33,7 +33,7 @@ class LoadMonitor:
     own: float  #: CPU time of ours, in seconds
 
     def share(self) -> float | None:
-        """Share of this machine, from 0 to 1, that others have used since; None where nothing tells."""
+        """Measure the share of this machine, from 0 to 1, that others have used since; None if unknown."""
         idle, total = (now - then for now, then in zip(read_cpu_times(), self.ticks, strict=True))
         if total <= 0:
             return None

@@ -67,7 +67,7 @@ def collect_known_noise(
 
 
 def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
-    """Estimate the references of these cases, each with what kin and sessions of the same file tell."""
+    """Estimate the references of these cases, each with what similar cases and sessions of its file tell."""
     found: dict[Case, Reference] = {}
     for place in sorted({ReferencePlace.of(case) for case in samples}):
         own = {case: each for case, each in samples.items() if ReferencePlace.of(case) == place}

@@ -249,7 +249,7 @@ def compute_band_width(reference: Reference) -> float:
 
 
 def compute_fast_width(reference: Reference) -> float:
-    """Distance of the fast limit from the center, on the logarithm."""
+    """Compute the distance of the fast limit from the center, in natural logarithms."""
     fast = compute_band(reference).fast_limit
     return abs(math.log(fast / reference.center)) if fast > 0 else math.inf
 

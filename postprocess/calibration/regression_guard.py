@@ -33,6 +33,8 @@ def find_absorbed_regressions(
 ) -> dict[Case, float]:
     """Find the cases whose old reference, of enough launches, calls the new center regressed.
 
+    Returns how many times as slow the new center is, by case.
+
     :param old: all references of the file, with what is known of their noise
     """
     found = {case: (old[case], after) for case, after in new.items() if case in old}
@@ -49,7 +51,7 @@ def describe_absorbed(found: Slower) -> str:
     """Describe which old references stay, the worst of them, and how to take the new ones."""
     worst = max(found, key=lambda case: (found[case], case))
     return (
-        f"{plural(len(found), 'case')} would absorb a slowdown, {worst.key} the most, {found[worst] - 1:.1%}: "
-        "the old references stay. Find the cause; ./plumbline calibrate --take takes what was measured, "
-        "--afresh forgets it"
+        f"{plural(len(found), 'case')} would absorb a slowdown (largest: {worst.key}, {found[worst] - 1:.1%}): "
+        "the old references stay; find the cause, or ./plumbline calibrate --take (accept) or --afresh "
+        "(restart)"
     )

@@ -27,7 +27,7 @@ class LaunchTarget:
     seconds: int | None = None  #: as many launches as fit into them; then ``launches`` is not given
 
     def wanted(self, launch: PlannedLaunch) -> int:
-        """Behind each case of this launch."""
+        """Return how many launches are wanted for each case of this launch."""
         return self.launches or (1 if launch.exact else LAUNCHES)
 
 

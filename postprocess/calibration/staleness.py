@@ -265,7 +265,7 @@ class CalibrationGroup:
         return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
 
     def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
-        """Something said of all of them."""
+        """Make a finding about all of these cases."""
         keys = tuple(case.key for case in self.cases)
         return StaleFinding(self.place, self.program, what, stale, text, keys)
 

@@ -1,4 +1,4 @@
-"""The types of options: each parses a word, or says in one line what is wrong."""
+"""The types of options: each parses a word, or raises ArgumentTypeError with one line on what is wrong."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ PAPER_COUNTS = {
 
 
 def parse_processes(text: str) -> list[int]:
-    """Numbers of processes, or the name of a paper for those that it names; separated by commas."""
+    """Parse numbers of processes separated by commas; the name of a paper stands for its numbers."""
     found: list[int] = []
     for word in parse_comma_list(text):
         found += PAPER_COUNTS[word] if word in PAPER_COUNTS else [parse_count(word)]
@@ -79,12 +79,12 @@ def parse_processes(text: str) -> list[int]:
 
 
 def parse_counts(text: str) -> list[int]:
-    """Whole numbers of one or more, separated by commas."""
+    """Parse whole numbers of one or more, separated by commas."""
     return [parse_count(word) for word in parse_comma_list(text)]
 
 
 def parse_sizes(text: str) -> list[int]:
-    """Message sizes in bytes, separated by commas; 0 is an empty message."""
+    """Parse message sizes in bytes, separated by commas; 0 is an empty message."""
     return [0 if word == "0" else parse_count(word) for word in parse_comma_list(text)]
 
 

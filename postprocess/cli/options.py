@@ -107,8 +107,8 @@ def add_places(parser: Parser, environments: bool = True) -> None:
     what.add_argument(
         "--boundaries",
         action="store_true",
-        help="at the process counts of Luecke et al. (2003), with those of --processes: k and k+1 at sockets, "
-        "nodes and each switch, and halfway between powers of two",
+        help="measure the process counts of Luecke et al. (2003) too: k and k+1 at socket, node and switch "
+        "boundaries, and halfway between powers of two",
     )
     what.add_argument(
         "--per-node",
@@ -153,9 +153,8 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     what.add_argument(
         "--family",
         choices=sorted([*FAMILIES, TABOADA]),
-        help="routines that only this option or --routine measures: what other calls can be put together to; "
-        "messages both ways between pairs and in a ring; ping-pong by modes of sending; "
-        "the primitives of Taboada et al. at their sizes, 150 times",
+        help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
+        "ring, ping-pong by sending mode, primitives of Taboada et al. (150 trials)",
     )
     what.add_argument(
         "--peers",
@@ -181,15 +180,14 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
     how.add_argument(
         "--cache",
         choices=(*CACHES, ROTATE),
-        help=f"what mpicost does to the caches before each trial: evict its buffers, flush all by a "
-        f"walk through memory as in the papers, leave them warm (default: {cache}); rotate: IMB with changing "
-        "buffers",
+        help="what mpicost does before each trial: evict its buffers, flush all caches as the papers do, or "
+        f"leave them warm (default: {cache}); rotate: IMB with changing buffers",
     )
     how.add_argument(
         "--sync",
         choices=SYNCHRONISERS,
-        help=f"how mpicost synchronises the processes before a trial (default: {SYNC}); loop: once for many "
-        "calls, whose mean is the trial, pipelined, with warm caches; of OSU and IMB what they time so",
+        help=f"how mpicost synchronises processes before a trial (default: {SYNC}); loop: once for many calls, "
+        "whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
     )
     add_surroundings(parser)
 
@@ -259,8 +257,8 @@ def add_night_launches(parser: Parser) -> None:
         "--launches",
         type=parse_launches,
         metavar="N",
-        help="launches of each case, whose median is judged (default: of mpicost as many as it takes to "
-        "see a slowdown of a tenth and --seconds-per-layout pays; else 1)",
+        help="launches of each case, whose median is judged (default: of mpicost as many as detect a slowdown "
+        "of 10%% within --seconds-per-layout; else 1)",
     )
     add_budget(number)
 
@@ -291,8 +289,8 @@ def add_session(parser: Parser) -> None:
         "--confirm-after",
         type=parse_minutes,
         metavar="MINUTES",
-        help="wait so long between the first two fresh launches of what is slow and further ones, so that they "
-        f"see another moment; 0: do not wait (default: 1/{CONFIRM_SHARE} of the night's time so far)",
+        help="wait MINUTES before further launches of what two fresh launches call slow again; 0: do not wait "
+        f"(default: 1/{CONFIRM_SHARE} of the night's time so far)",
     )
     add_references(
         parser, "search DIR for references first; such a nightly run is recorded as a run"

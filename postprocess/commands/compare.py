@@ -49,16 +49,15 @@ def add_arguments(parser: Parser) -> None:
             name,
             nargs="?",
             metavar=name.upper(),
-            help="an environment of the site, or on this machine a released version as in mpich@4.3.2, or a "
-            "prefix as in /opt/mpich; with --stored a session, or a day for its nights, with :ENVIRONMENT to "
-            "choose one",
+            help="environment of the site, or on this machine a released version (mpich@4.3.2) or prefix "
+            "(/opt/mpich); with --stored a session, or a day for its nights, and :ENVIRONMENT",
         )
     what.add_argument(
         "--history",
         type=parse_comma_list,
         metavar="FAMILY",
-        help="all released versions of an MPI in place of two sides, as in mpich, or those that are named, "
-        "as in mpich@4.3.2,mpich@5.0.2; on another site its environments",
+        help="compare released versions in turn: all of a family (mpich) or those named "
+        "(mpich@4.3.2,mpich@5.0.2); on another site its environments",
     )
     what.add_argument(
         "--stored",
@@ -86,8 +85,8 @@ def add_arguments(parser: Parser) -> None:
         type=parse_margins,
         default=(MARGIN / 100,) * 3,
         metavar="PERCENT",
-        help="how much slower still counts as the same; three numbers, as in 8,5,5, are for sizes below "
-        f"1 kB, to 10 kB and from there on (default: {MARGIN:g})",
+        help="slowdown that still counts as the same; three numbers, as in 8,5,5, are for sizes below 1 kB, "
+        f"below 10 kB and from there on (default: {MARGIN:g})",
     )
     how.add_argument(
         "--control",

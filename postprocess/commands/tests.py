@@ -42,8 +42,8 @@ def add_arguments(parser: Parser) -> None:
         "words",
         nargs="*",
         metavar="WORD",
-        help="arguments of pytest (default: the tests that do not take long); "
-        f"or {ALL}: all tests; or {REST}: those that the last run without words has not passed",
+        help=f"pytest arguments (default: short tests); {ALL}: all tests; {REST}: those that the last default "
+        "run did not pass",
     )
 
 

@@ -86,6 +86,6 @@ def describe_controls(cause: CommonCause) -> str:
 
 
 def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
-    """Median of the logarithms of slowdown of a control in its launches, and the error of one of them."""
+    """Compute the median log slowdown of a control over its launches, and the error of one of them."""
     logs, errors = [each.log for each in some], [each.error for each in some]
     return float(np.median(logs)), float(np.median(errors))

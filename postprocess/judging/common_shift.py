@@ -74,12 +74,12 @@ class CommonShift:
     cases: int
 
     def many(self, alpha: float) -> bool:
-        """Return whether too many are slow for each to have a cause of its own."""
+        """Return whether too many are slow for each to have a cause of its own, at the level ``alpha``."""
         share = self.slow > COMMON_SHARE * self.cases
         return self.slow >= COMMON_CASES and share and self.p_many < alpha
 
     def clear(self, alpha: float) -> bool:
-        """Return whether the median case is slower, by more than launches differ and by enough to matter."""
+        """Return whether the median case is slower: by ``FLOOR`` in ln time, and significant at ``alpha``."""
         return self.cases >= COMMON_CASES and self.log >= FLOOR and self.p < alpha
 
 
@@ -118,7 +118,7 @@ def collect_slowdowns(
 def collect_headlines(
     reference_set: ReferenceSet,
 ) -> dict[str, tuple[list[float], list[float | None]]]:
-    """Collect values and times from core to core of all launches behind a set of references, by case."""
+    """Collect values (in their units) and core latencies (s) of all launches behind references, by case."""
     return {
         key: (list(values), provenance.find_core_latencies(calibration, key))
         for told in reference_set.provenance["programs"].values()

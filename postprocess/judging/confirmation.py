@@ -246,9 +246,9 @@ class ConfirmationRun:
                 break
 
     def launched(self, cases: Iterable[Case], values: int) -> Sequence[FinishedLaunch] | None:
-        """Fresh launches for so many values of these, if possible off the hosts that they were slow on.
+        """Launch these cases again for so many values, if possible off the hosts that they were slow on.
 
-        None if there are none.
+        Returns None if nothing was launched.
         """
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
         what = plural(len(places), "case")

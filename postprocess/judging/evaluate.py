@@ -295,10 +295,10 @@ NOT_HELD = "compared with its peers, and with no reference"
 def evaluate_flagged(
     finished: Sequence[FinishedLaunch],
     reason_of: Callable[[Case], str | None],
-    accused: Verdict,
+    failing: Verdict,
     again: str,
 ) -> list[CaseResult]:
-    """Give each flagged case the verdict ``accused`` with its reason, and every other one ``pass``.
+    """Give each flagged case the verdict ``failing`` with its reason, and every other one ``pass``.
 
     :param again: the command that compares all of them again.
     """
@@ -307,7 +307,7 @@ def evaluate_flagged(
         held = result
         if result.verdict == Verdict.NO_REFERENCE:
             reason = reason_of(result.case)
-            verdict = accused if reason else Verdict.PASS
+            verdict = failing if reason else Verdict.PASS
             held = replace(result, verdict=verdict, reason=reason or NOT_HELD)
         results.append(replace(held, rerun=again))
     return results

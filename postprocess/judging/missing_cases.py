@@ -81,9 +81,9 @@ def find_unplanned_environments(
 ) -> list[CaseResult]:
     """Find every case with a reference of a planned system whose environment is not planned, ``incomplete``.
 
-    Of a partition without any planned launch, provisional references that nobody has reviewed say nothing.
+    Of a partition without any planned launch, provisional (unreviewed) references say nothing.
 
-    :param provisional: where references are that nobody has reviewed
+    :param provisional: where unreviewed references are
     :raises postprocess.references.reference_file.ReferenceFileError: for a reference file with a fault.
     """
     fix = "bring it back, or remove the file if it is gone for good"
@@ -126,7 +126,7 @@ def find_unplanned_cases(
 ) -> list[CaseResult]:
     """Find every case with a reference that a planned environment does not plan, ``incomplete``.
 
-    :param provisional: where references are that nobody has reviewed: of these
+    :param provisional: where unreviewed references are: of these
         :func:`is_counted_reference` says which
     """
     there = set(list_planned_cases(planned))
@@ -160,12 +160,12 @@ def is_counted_reference(
 
 
 def case_variant_of(case: Case) -> tuple[str, ...]:
-    """Partition, environment and program of a case, and what the program is told of all calls."""
+    """Return partition, environment and program of a case, and its cache and synchroniser."""
     return case.partition, case.environment, case.program, case.cache, case.sync
 
 
 def build_missing_result(reference: Reference, reason: str) -> CaseResult:
-    """Build a case that nobody measures any more."""
+    """Build the result of a case that is no longer measured."""
     case = reference.case
     return CaseResult(
         case,

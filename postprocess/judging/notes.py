@@ -123,6 +123,6 @@ def describe_fast_cases(
         words += ["--environment", environment, "--program", program, "--afresh"]
         yield (
             f"{partition}, {environment}, {program}: {whole(fast)} of {plural(len(some), 'judged case')} are "
-            "fast: the references seem to be of a disturbed or slower machine, and hide a slowdown; "
-            f"{shlex.join(words)} measures them anew"
+            "fast: the references were likely measured on a disturbed or slower machine and may hide a "
+            f"slowdown; recalibrate: {shlex.join(words)}"
         )

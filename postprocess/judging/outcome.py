@@ -109,7 +109,9 @@ def contents(path: Path) -> bytes | None:
 
 
 def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchOutcome | None:
-    """Return whether every process took itself for the only one, as with a launcher that is not the MPI's.
+    """Return the failure of a launch whose processes each ran alone in a world of one; None if they did not.
+
+    So it is with a launcher that is not the MPI's.
 
     All of them write to one file, which need not be whole then: a single run record in it is enough.
     """
@@ -215,7 +217,7 @@ def determine_outcome(
 
 
 def wrong_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | None:
-    """Transport check: ReFrame must have asserted the very numbers that the records hold, in their units.
+    """Check that ReFrame asserted the very numbers that the records hold, in their units.
 
     Both processes compute a number by the same function from the same file. So this proves nothing of the
     function: it proves that what ReFrame asserted is what this session is about to judge and to store.

@@ -51,7 +51,7 @@ def build_retest_choice(
 ) -> list[dict[str, Any]]:
     """Build the choice that makes checks measure just these cases again.
 
-    :param hosts: that each case ran on in the first look
+    :param hosts: that each case ran on when it looked slow
     :param wanted: hosts that each case must run on
     """
     found = {
@@ -66,17 +66,17 @@ def build_retest_choice(
         )
         for case in cases
     }
-    return [asdict(look) for look in sorted(found)]
+    return [asdict(target) for target in sorted(found)]
 
 
 def select_targets(choice: Sequence[Mapping[str, Any]], **place: str) -> list[RetestTarget]:
     """Select the retest targets of one place, of which some parts may not be known yet."""
     names = [field.name for field in fields(RetestTarget)]
     found = [RetestTarget(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
-    return [look for look in found if all(getattr(look, key) == place[key] for key in place)]
+    return [each for each in found if all(getattr(each, key) == place[key] for key in place)]
 
 
-def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -> list[str]:
+def list_avoided_nodes(targets: Iterable[RetestTarget], nodes: int, needed: int) -> list[str]:
     """List the nodes on which something was slow, as a scheduler knows them: without their domain.
 
     Empty if too few others are left.
@@ -84,13 +84,13 @@ def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -
     :param nodes: of the partition
     :param needed: by the job
     """
-    avoided = {host.split(".")[0] for look in looks for host in look.avoided}
+    avoided = {host.split(".")[0] for target in targets for host in target.avoided}
     return sorted(avoided) if nodes - len(avoided) >= needed else []
 
 
-def list_wanted_nodes(looks: Iterable[RetestTarget]) -> list[str]:
+def list_wanted_nodes(targets: Iterable[RetestTarget]) -> list[str]:
     """List the nodes that a job must run on, as a scheduler knows them: without their domain."""
-    return sorted({host.split(".")[0] for look in looks for host in look.wanted})
+    return sorted({host.split(".")[0] for target in targets for host in target.wanted})
 
 
 def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:

@@ -48,7 +48,7 @@ class Reference:
 
     @property
     def moderated(self) -> tuple[float, float]:
-        """Spread and its degrees of freedom, from its own launches and from its kin."""
+        """Spread and its degrees of freedom, from its own launches and from similar cases."""
         own = max(float(self.launches - self.sessions), 0.0)
         return self.prior.moderate(self.spread, own) if self.prior else (self.spread, own)
 
@@ -88,6 +88,6 @@ class Prior:
     degrees: float  #: of freedom that it is worth
 
     def moderate(self, own: Any, degrees: float) -> tuple[Any, float]:
-        """Spread and its degrees of freedom, from a case's own (one or an array) and from its kin."""
+        """Combine a case's own spread (one or an array) with that of similar cases."""
         worth = degrees + self.degrees
         return ((degrees * own**2 + self.degrees * self.spread**2) / worth) ** 0.5, worth

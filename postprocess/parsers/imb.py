@@ -64,7 +64,7 @@ def parse_imb(text: str) -> ProgramOutput:
 
 
 def _check_data(text: str) -> None:
-    """Before all else: correctness comes first, even in an output that is cut off or mixed."""
+    """Check the counts of defects before all else, even in an output that is cut off or mixed."""
     columns = 0  # of the table, if its last one counts defects
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()

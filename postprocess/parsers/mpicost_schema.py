@@ -125,8 +125,8 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
     ratio, warm, cold = (proof.number(key) for key in ("ratio", "warm", "cold"))
     if ratio < LEAST_COLDNESS:
         raise ValueError(
-            f"{COLDNESS}: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as "
-            f"before, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
+            f"{COLDNESS}: {cache} left the caches warm: reading a block took {ratio:.3g} times as long as "
+            f"before; from cold memory it takes at least {LEAST_COLDNESS:g} times as long"
         )
     if ratio * warm > cold * (
         1 + AGREEMENT
@@ -340,8 +340,8 @@ def _pairs(
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
     games = _games(processes, number)
-    if stranger := next((each for each in pairs if (each.a, each.b) not in games), None):
-        who = f"{stranger.a} and {stranger.b}"
+    if unknown := next((each for each in pairs if (each.a, each.b) not in games), None):
+        who = f"{unknown.a} and {unknown.b}"
         raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
     if len({each.a for each in pairs}) < len(pairs):
         raise ValueError("pairs: one of them is there twice")
@@ -369,7 +369,7 @@ def _slowest_mean(
 
 
 def _games(processes: int, number: int) -> set[tuple[int, int]]:
-    """Who meets in a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
+    """Return the pairs of a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
     circle, alone = processes - 1 + processes % 2, number - 1
     last = [(alone, processes - 1)] if processes % 2 == 0 else []
     ranks = (rank for rank in range(circle) if rank != alone)

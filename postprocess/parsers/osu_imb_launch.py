@@ -120,7 +120,7 @@ def split_options(options: Iterable[str]) -> list[str]:
 
 
 def read_build(launch: PlannedLaunch, session: Path) -> dict[str, str]:
-    """Compiler, flags and source of the program of a start: another build is another program.
+    """Read compiler, flags and source of the program of a start: another build is another program.
 
     :raises RecordError: if the session does not tell.
     """
@@ -184,7 +184,7 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
 def extract_table(
     benchmark: Benchmark, table: OutputTable, launch: PlannedLaunch, cases: dict[int, Case]
 ) -> Iterator[tuple[int, Measurement]]:
-    """Extract each planned size of a table with its measurement. Sizes that nobody asked for are wrong."""
+    """Extract each planned size of a table with its measurement. Unplanned sizes are wrong."""
     for column in filter(None, (benchmark.column, benchmark.median)):
         if column not in table.columns:
             raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")

@@ -230,7 +230,7 @@ def add_noise(
     origin: Mapping[str, Any],
     nights: Mapping[str, NightSpread] = MappingProxyType({}),
 ) -> dict[Case, Reference]:
-    """Return the references of one file with what kin, sessions and nights say of their noise."""
+    """Return the references of one file with what similar cases, sessions and nights say of their noise."""
     measured = (case for case, each in references.items() if not each.exact)
     placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
     known = {
@@ -281,7 +281,7 @@ def _add_noise(
     placed: Mapping[Case, PlacedLaunches],
     nights: Mapping[str, NightSpread],
 ) -> dict[Case, Reference]:
-    """Return references with what their launches, kin, sessions and nights say of their noise."""
+    """Return references with what their launches, similar cases, sessions and nights say of their noise."""
     told = {case: (each.values, each.sessions) for case, each in placed.items()}
     known = add_priors(add_evidence(references, told))
     known = {case: add_night_spread(each, nights.get(case.key)) for case, each in known.items()}

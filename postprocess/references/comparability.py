@@ -4,8 +4,8 @@ A difference that cannot change a time must not break a comparison, or people le
 host names, paths, the kernel (checked by ``references age``), who built an MPI, warnings and debug
 symbols, and which very cores are used. Everything else counts, until the site accepts it: whoever upgrades a
 compiler wants to see that first. Spack's hash of a program is none of the facts, since the paths of the
-checkout and of what the site has installed are in it; what it stands for (sources, compiler, flags, the MPI's
-own word of its build) is compared instead.
+checkout and of what the site has installed are in it. What it stands for is compared instead: sources,
+compiler, flags, and what the MPI says of its build.
 """
 
 from __future__ import annotations

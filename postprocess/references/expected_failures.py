@@ -132,7 +132,7 @@ def check_expected_failures(
     for system, each in ((system, each) for system, some in known.items() for each in some):
         own = [r for r in results if r.case.system == system and each.is_about(r.case)]
         if not each.holds(today):
-            yield f"{each.place}: expired on {each.expires}, and excuses nothing; remove or renew it"
+            yield f"{each.place}: expired on {each.expires}; remove or renew it"
         elif common := sum(bool(r.cause) and each.allows(r) for r in own):
             told = (
                 f"{plural(common, 'case')} that it expects, which one cause slows with many others"

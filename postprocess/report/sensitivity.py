@@ -153,7 +153,7 @@ def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) 
 
 
 def classify_detectable(detectable: float | None) -> int:
-    """Classify which of :data:`CLASSES`; a bound itself is inside."""
+    """Classify a detectable slowdown, a fraction of the time, into :data:`CLASSES`; a bound is inside."""
     if detectable is None:
         return len(CLASSES) - 1
     return int(np.searchsorted(BOUNDS, detectable))
@@ -187,7 +187,7 @@ def build_offers(
 def build_offer(
     plan: Plan, today: int, helped: Sequence[CaseResult], seconds: dict[LaunchPlace, float]
 ) -> PlanOffer:
-    """Build the offer of a plan, with its cost at the places of the cases that it helps."""
+    """Build the offer of a plan, with its cost in seconds at the places of the cases that it helps."""
     launches: dict[LaunchPlace, int] = {}
     nightly: dict[LaunchPlace, int] = {}
     for each in helped:
@@ -229,7 +229,10 @@ def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> str:
-    """Describe, in one line, what would make a case detect the target, and what that costs."""
+    """Describe, in one line, what would make a case detect the target, and its cost.
+
+    :param seconds: of a launch, by place
+    """
     if _is_blind(result):
         return "calibrate it: a single launch does not show how launches differ"
     plan = choose_cheapest_plan(result)

@@ -35,7 +35,9 @@ MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a scr
 MOST_IN_TERMINAL = 25  #: cases that are listed
 MOST_IN_PIPE = 1000
 MOST_REMARKS = 8  #: of one kind
-UNCONFIRMED = "other programs are still to be built, and what is slow is measured again at the end"
+UNCONFIRMED = (
+    "first verdicts: other programs are still to be built; slow cases are measured again at the end"
+)
 #: Verdicts on what looked slow, beside which q stands
 DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
 

@@ -3,9 +3,9 @@
 A session's file is mostly trials and run records, and proving that it is undamaged means reading all of it:
 7 ms a file, 13 s for five years of nights, whatever is asked. So each file is read and proved once, and its
 headlines go to ``<store>/headlines/<month>.parquet``, sorted by case and sealed as the store's files are. Such
-a file tells which sessions it covers, with size and time of change of each; it is believed only if its own
-seal is whole and it covers exactly what is in the store now, and is made anew otherwise. It may be removed at
-any time. Every number that is answered thus comes from bytes whose checksum was right; damage that changes
+a file lists the sessions that it covers, with size and time of change of each. It is believed only if its own
+seal is whole and it covers exactly what is in the store now; otherwise it is made anew. It may be removed at
+any time. So every number that is answered comes from bytes whose checksum was right. Damage that changes
 neither size nor time of a file that was proved before is found by whoever reads its trials.
 """
 

@@ -105,7 +105,7 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
-    """Place and number of a planned launch."""
+    """Return place and number of a planned launch."""
     return LaunchPlace.of_launch(launch), launch.number
 
 
@@ -247,7 +247,7 @@ def estimate_trial_seconds(launch: PlannedLaunch) -> float:
 
 
 def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
-    """Read how long jobs took in earlier sessions, the newest last."""
+    """Read how long jobs took in earlier sessions, in seconds, the newest last."""
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:

@@ -165,7 +165,11 @@ def join_columns(columns: Any) -> sql.Composed:
 
 
 def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> LoadCount:
-    """Load the sessions of these files that are not there yet."""
+    """Load the sessions of these files that are not there yet.
+
+    :raises UsageError: if one was loaded with another content.
+    :raises StoreError: if one cannot be read.
+    """
     known = dict(connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall())
     new = rows = 0
     for number, path in enumerate(paths, 1):
@@ -183,7 +187,10 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 
 def compute_digest(path: Path) -> str:
-    """Compute the sha256 of a file."""
+    """Compute the sha256 of a file.
+
+    :raises StoreError: if it cannot be read.
+    """
     try:
         return hashlib.sha256(files.read_regular(path)).hexdigest()
     except OSError as error:

@@ -101,9 +101,9 @@ def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
     Raises StoreError if the file is there already, cannot be written, or a row is not of the
     session. Earlier files are never touched.
     """
-    strangers = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
-    if strangers or path.suffix != SUFFIX:
-        raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
+    others = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
+    if others or path.suffix != SUFFIX:
+        raise StoreError(f"{path}: is not named after its session {sorted(others)}; rename it")
     frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
     write_frame(path, frame)
 
@@ -138,7 +138,10 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
 
 
 def list_sessions(directory: Path) -> list[Path]:
-    """List all session files of a folder. What a killed writer left behind has another suffix."""
+    """List all session files of a folder. What a killed writer left behind has another suffix.
+
+    :raises StoreError: if the folder cannot be read.
+    """
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
@@ -217,7 +220,7 @@ def _flat(row: StoreRow) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Text as UTF-8 can hold it: a program's broken name must not cost the night's data."""
+    """Convert text to what UTF-8 can hold: a program's broken name must not cost the night's data."""
     if isinstance(value, str):
         return str(value).encode("utf-8", "backslashreplace").decode()
     return value

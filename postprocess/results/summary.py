@@ -194,7 +194,7 @@ def environments(
 
 
 def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
-    """Return each program of each environment as it was built; what nobody knows of it is ``unknown``."""
+    """Return each program of each environment as it was built; what is not known of it is ``unknown``."""
     found: dict[tuple[str, str], BuiltProgram] = {}
     for each in finished:
         place = (each.launch.environment, each.launch.program)

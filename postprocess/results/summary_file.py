@@ -25,7 +25,7 @@ ADDED_LISTS = {"programs": 2, "causes": 4}  #: of the summary itself, empty in a
 #: Facts of the machine that earlier summaries do not tell, whatever their schema.
 LATER_FACTS = {"hardware_threads": 0, "memory_bytes": 0, "firmware": ""}
 #: Keys of a case that must be there; of hosts the log of alarms tells.
-#: What a result tells to its own session only, and its value where nobody tells
+#: What only the session itself knows of a result, and its value elsewhere
 OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
 WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN}
 

@@ -12,7 +12,7 @@ from site_configs.schedulers.base import Scheduler
 def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
     """Cancel the jobs in a scheduler's queue that these sessions sent, and return their directories' names.
 
-    It is only asked if a session has sent jobs to it and nobody has looked after them since.
+    It is only asked if a session has sent jobs to it that were not cleaned up since.
 
     :raises QueueError: if it does not answer or refuses; then they can be looked after again.
     """

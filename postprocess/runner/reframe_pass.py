@@ -54,7 +54,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
     """Make the plan of a selection by a dry run of the checks.
 
     :raises RefusedError: if a check or the site does not load.
-    :raises NoCase: if the selection, or a part of it, matches nothing.
+    :raises NoCaseSelected: if the selection, or a part of it, matches nothing.
     """
     process = reframe.start(selection, "--dry-run")
     output = list(reframe.lines(process))
@@ -65,7 +65,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
         find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None
     ):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
-        raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
+        raise UsageError(f"{stray}: plans no case, so its failure would go unseen; {fix}")
     if unmatched := next(find_unmatched_parts(selection, launches), None):
         raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
     refuse_cold_simulations(launches)

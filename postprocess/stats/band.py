@@ -1,9 +1,9 @@
 """The band around a reference: the interval that a healthy launch leaves with a stated probability.
 
-On y = ln headline, with n launches of mean m and standard deviation s of d degrees of freedom, a new
+On y = ln headline, n launches have the mean m and the standard deviation s with d degrees of freedom. A new
 launch exceeds the one-sided prediction limit m + t(1 - alpha; d) s sqrt(1 + 1/n) with probability alpha,
-averaged over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the
-launches alone, d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.stats.shrinkage`).
+averaged over calibrations (Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the launches alone,
+d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.stats.shrinkage`).
 The limit of a median of several launches is nearer (:func:`postprocess.stats.detection.compute_limit_factor`).
 Sessions differ by more than their launches: where something is known of them, V of
 :func:`postprocess.stats.sessions.predict_nights` stands in the place of s^2 (1 + 1/n).
@@ -60,12 +60,12 @@ class Band:
 
     @property
     def slow_limit(self) -> float:
-        """The limit on the side that is worse."""
+        """The limit on the side that is worse, in the unit of the reference."""
         return self.upper if self.better == "lower" else self.lower
 
     @property
     def fast_limit(self) -> float:
-        """The limit on the other side."""
+        """The limit on the other side, in the unit of the reference."""
         return self.lower if self.better == "lower" else self.upper
 
     def too_slow(self, value: float) -> bool:
@@ -161,7 +161,7 @@ def convert_to_reframe(
 
 
 def _width(reference: Reference, alpha: float, median_of: int) -> float:
-    """Distance of the limit from the center, on the logarithm."""
+    """Compute the distance of the limit from the center, in natural logarithms."""
     n = reference.launches
     if n < 2:
         return 0.0
@@ -183,7 +183,7 @@ def find_narrowest_band(case: Case) -> float:
 
 
 def _floor(reference: Reference, resolution: float) -> float:
-    """Least width of the band, as a fraction of the center."""
+    """Compute the least width of the band, as a fraction of the center."""
     practical = FEW_FLOOR if reference.few_launches else find_narrowest_band(reference.case)
     coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
     return max(practical, FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center)

@@ -2,10 +2,10 @@
 
 A curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be slow, ended as
 soon as the outcome is certain. Most of what looks slow by chance is cleared by the first two, and so launches
-go to the few cases that may be slow indeed. That five must agree costs little power, since a launch of a case
-that is slower by more than its band is slow with a probability near one, and allows a band that is left more
-often: it is the first launch that overlooks a slowdown. ``python -m
-tests.statistical.simulated_nights`` counts both.
+go to the few cases that may be slow indeed. That five must agree costs little power: a launch of a case that is
+slower by more than its band is slow with a probability near one. It allows a band that is left more often,
+which helps, since it is the first launch that overlooks a slowdown.
+``python -m tests.statistical.simulated_nights`` counts both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a value of m launches says: how steady their median is, and how often a case is called regressed by it.
 
-On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. Of n calibration
-launches with mean c, spread s and d degrees of freedom follows where mu and sigma may be: c - mu is normal with
+On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. n calibration
+launches with mean c, spread s and d degrees of freedom say where mu and sigma may be. c - mu is normal with
 sigma / sqrt(n), and d s^2 / sigma^2 is chi-squared of d: the pivots behind the prediction limit
 (:mod:`postprocess.stats.band`). Given both, launches are independent. A case is called regressed if the median
 of its m launches lies beyond the limit, and then enough medians of m fresh ones do

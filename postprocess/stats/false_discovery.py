@@ -1,8 +1,8 @@
 """False discovery rate: the p-value of each result of a session, and its q-value among all of them.
 
-p is the probability that a healthy launch is as slow or slower, by the prediction distribution behind the band;
-q the share of false alarms if all cases as unlikely, or more so, were alarms: Benjamini and Hochberg,
-Controlling the false discovery rate, JRSS B 57 (1995). It informs; no verdict hangs on it.
+p is the probability that a healthy launch is as slow or slower, by the prediction distribution behind the band.
+q is the share of false alarms if all cases as unlikely, or more so, were alarms (Benjamini and Hochberg,
+Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict hangs on it.
 """
 
 from __future__ import annotations

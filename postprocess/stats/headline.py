@@ -1,8 +1,8 @@
 """The statistic of Luecke et al. (2001), and what is recorded beside it. Times in and times out.
 
-The headline is the filtered mean of the paper: the first trial is dropped; of the m values left,
-those above 1.8 times their median are spikes, of which at most a tenth of the data, the largest, is
-removed (Luecke et al. 2003 settle that the tenth is of the data); the rest is averaged.
+The headline is the filtered mean of the paper. The first trial is dropped. Of the m values left, those above
+1.8 times their median are spikes. The largest spikes are removed, at most a tenth of the data (Luecke et al.
+2003 settle that the tenth is of the data). The rest is averaged.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def bound_slowest_mean(
     """Bound the largest of the ranks' means, from the longest and shortest time of each trial.
 
     OSU and IMB average each rank's times over the trials, without a filter, and print the largest of these
-    means. It is at most the mean of the maxima, and at least the mean of all ranks, which is at least
+    means. It is at most the mean of the maxima, and at least the mean of all ranks. That mean is at least
     (max + (p - 1) min) / p: one rank had the longest time, and none had less than the shortest.
 
     ``t_max``, ``t_min``: shape (n,), in the order they were run; ``ranks``: how many took part;

@@ -57,7 +57,7 @@ def estimate_night_spread(
 def assume_nights(reference: Reference, more: int) -> Reference:
     """Return the reference as so many more nights, which differ as estimated, would make it.
 
-    What kin would add is left out.
+    What similar cases would add is left out.
     """
     known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
     nights = known.nights + more

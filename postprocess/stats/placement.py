@@ -61,12 +61,12 @@ def limit_slowdown(measured: CoreLatency | None, reference: float | None) -> flo
 
 
 def is_near(one: float, other: float) -> bool:
-    """Return whether two times from core to core are of one place."""
+    """Return whether two core latencies, in seconds, are of one place."""
     return max(one, other) <= REACH * min(one, other)
 
 
 def is_same_place(one: float | None, other: float | None) -> bool:
-    """Return whether two launches may be compared, as far as their times from core to core tell."""
+    """Return whether two launches may be compared, as far as their core latencies (seconds) are known."""
     return one is None or other is None or is_near(one, other)
 
 

@@ -45,7 +45,7 @@ def compute_band_scatter(reference: Reference, median_of: int = 1) -> tuple[floa
 class Scatter:
     """Scatter of the launches of a case, as known from its calibration, on the logarithm."""
 
-    spread: float  #: standard deviation between launches, shared with kin
+    spread: float  #: standard deviation between launches, shared with similar cases
     degrees: float  #: of freedom that it is worth
     launches: int  #: behind the center
     median_of: int = 1  #: launches of one value of a night
@@ -82,9 +82,9 @@ def compute_detectable_slowdown(
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
-    A reference of few launches fails a launch only where its best trial lies beyond the limit too: the best is
-    taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
-    as the headline does.
+    A reference of few launches fails a launch only where its best trial lies beyond the limit too. The best is
+    assumed to be as far below the headline as in this launch, to become slower by the same factor, and to
+    scatter as the headline does.
     """
     worst = math.inf if find_better_direction(reference.unit) == "lower" else 0.0
     if not is_regressed(limits, None if measured.best is None else worst):

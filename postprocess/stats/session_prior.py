@@ -1,8 +1,8 @@
-"""What is known of the spread between sessions before a machine has told it, and what kindred cases add.
+"""What is known of the spread between sessions before a machine has told it, and what similar cases add.
 
 One burst says nothing of other hours. A table of spreads that were measured elsewhere stands in for it, with
-few degrees of freedom, so that bands have a heavy tail; kin of the same machine outweigh it as its sessions
-come.
+few degrees of freedom, so that bands have a heavy tail. Similar cases of the same machine
+outweigh it as its sessions come.
 
 Usage: ``python -m postprocess.stats.session_prior LAUNCHES.csv [GAP]``: the table from launches, one a line,
 with the columns ``utc``, ``state``, ``environment``, ``routine``, ``bytes`` and ``headline_us``. Launches more
@@ -39,8 +39,8 @@ from postprocess.stats.shrinkage import (
 
 #: Degrees of freedom that a measurement elsewhere is worth: another machine may be twice as restless
 ELSEWHERE = 5.0
-#: And all kin together for each session beyond the first: they share what an hour does to the machine
-KIN_DEGREES = 4.0
+#: And all similar cases together for each session beyond the first: they share what an hour does to the machine
+SIMILAR_DEGREES = 4.0
 COLUMNS = ("cache", "least_bytes", "spread", "degrees", "sessions", "cases")
 Key = tuple[str, int]  #: cache state, and smallest size of the class in bytes
 SIZES = (0, SMALL_BYTES, LARGE_BYTES)
@@ -70,21 +70,21 @@ def find_stored_prior(table: PriorTable, case: Case) -> Prior | None:
 def add_session_priors(
     references: Mapping[Case, Reference], table: PriorTable
 ) -> dict[Case, Reference]:
-    """Return the references with what is known of their sessions, from kin and from the table."""
+    """Return the references with what is known of their sessions, from similar cases and from the table."""
     families: dict[CaseGroup, list[Reference]] = {}
     for each in references.values():
         families.setdefault(group_of(each.case), []).append(replace(each, session_prior=None))
-    kin = {key: estimate_kin_spread(members) for key, members in families.items()}
+    similar = {key: estimate_similar_spread(members) for key, members in families.items()}
     found = {}
     for case, each in references.items():
         stored = None if each.exact else find_stored_prior(table, case)
-        prior = join_priors(stored, kin[group_of(case)]) if stored else None
+        prior = join_priors(stored, similar[group_of(case)]) if stored else None
         found[case] = replace(each, session_prior=prior)
     return found
 
 
-def estimate_kin_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
-    """Estimate the spread between sessions of kindred cases, and what their sessions are worth; None of one."""
+def estimate_similar_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
+    """Estimate the spread between sessions of similar cases, and what their sessions are worth; None of one."""
     known = [(each, *estimate_means_variance(each)) for each in some if not each.exact]
     known = [each for each in known if each[1] > 0]
     if len(known) < LEAST_GROUP_SIZE:
@@ -93,14 +93,14 @@ def estimate_kin_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None
     fit = fit_prior(np.sqrt([means for _, means, _ in known]), degrees)
     within = np.mean([each.moderated[0] ** 2 * each.inverse_launches for each, _, _ in known])
     spread = math.sqrt(max(fit.spread**2 - float(within), 0.0))
-    return Prior(spread, fit.degrees), KIN_DEGREES * float(np.median(degrees))
+    return Prior(spread, fit.degrees), SIMILAR_DEGREES * float(np.median(degrees))
 
 
-def join_priors(stored: Prior, kin: tuple[Prior, float] | None) -> Prior:
-    """Join what was measured elsewhere and what kin say, each by what it is worth."""
-    if kin is None:
+def join_priors(stored: Prior, similar: tuple[Prior, float] | None) -> Prior:
+    """Join what was measured elsewhere and what similar cases say, each by its degrees of freedom."""
+    if similar is None:
         return stored
-    here, worth = kin
+    here, worth = similar
     spread, together = stored.moderate(here.spread, worth)
     return Prior(float(spread), min(here.degrees, together))
 

@@ -2,9 +2,9 @@
 
 ln headline = center + session + launch, with variances tau^2 and sigma^2. Launches of one burst share what the
 machine does at that hour. Of k sessions of n_i launches, the means of the sessions have the variance
-B = tau^2 + sigma^2 mean(1/n_i), which is estimated with k - 1 degrees of freedom (one-way random effects, by
-the method of moments: Searle, Casella and McCulloch, Variance Components, 1992, section 3.6) and moderated
-(:mod:`postprocess.stats.shrinkage`): by kin, by nights, and by what is known of other machines beforehand.
+B = tau^2 + sigma^2 mean(1/n_i). It is estimated with k - 1 degrees of freedom: one-way random effects, by the
+method of moments (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6). Then it is moderated
+(:mod:`postprocess.stats.shrinkage`): by similar cases, by nights, and by what is known of other machines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Empirical-Bayes shrinkage: pool the spread of similar cases where a case has few launches.
 
-Each case's variance between launches is drawn towards that of its kin, the more so the fewer launches it
-has and the more alike the kin are: moderated variance, Smyth, Linear models and empirical Bayes methods,
-SAGMB 3 (2004), sections 3 and 6.2. Kin are the cases of one program in one class of sizes.
+Similar cases are those of one program in one class of sizes. Each case's variance between launches is drawn
+towards theirs, the more so the fewer launches it has and the more alike they are. This is the moderated
+variance of Smyth, Linear models and empirical Bayes methods, SAGMB 3 (2004), sections 3 and 6.2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from postprocess.stats.band import LARGE_BYTES
 SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")
 SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
 LEAST_GROUP_SIZE = 10  #: cases, or nothing is said of how their spreads are distributed
-MOST_DEGREES = 1_000.0  #: kin that are all alike: more would change no band by a thousandth
+MOST_DEGREES = 1_000.0  #: where all cases are alike: more would change no band by a thousandth
 CaseGroup = tuple[str, int]
 
 

@@ -88,10 +88,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     What a subclass must define, and by when:
 
-    - Class: ``program``; ``site_variables``, the variables of which a site may say the values on a partition
-      (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init
-      phase; ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of
-      its family names besides.
+    - Class: ``program``.
+    - Class: ``site_variables``, the variables of which a site may say the values on a partition (``defaults``).
+    - Class: ``measures_on(part)``, whether anything is measured on a partition, asked in the init phase.
+    - Class: ``planned_launches()``, the starts of a job, asked in the setup phase.
+    - Class: what ``must_define`` of its family names besides.
     - Run phase, before the job is written: ``executable``, ``executable_opts`` and the lines around them, so
       that each start of ``started()`` leaves its ``records`` and its ``ending``.
 
@@ -168,7 +169,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         wanted = wanted and self.family == read_choice(FAMILY, "")
         if read_choice(AGAIN, None) is not None:
             retest_targets = self.retest_targets()
-            self.valid_prog_environs = sorted({look.environment for look in retest_targets})
+            self.valid_prog_environs = sorted({each.environment for each in retest_targets})
             wanted = wanted and bool(retest_targets)
         beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
         places = self.places_of_number() if beyond else []
@@ -221,7 +222,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         if read_choice(AGAIN, None) is None:
             return True
         here = self.local_retest_targets() or self.retest_targets()
-        return routine in {look.routine for look in here}
+        return routine in {target.routine for target in here}
 
     def wanted_routines(self) -> dict[str, WantedRoutine] | None:
         """Return what rules ask for here, by routine, as far as the place is known; None without rules."""
@@ -339,7 +340,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def check_complete_and_correct(self):
-        """Exit code, the MPI and the world asked for, every case, verified data: of one start at least."""
+        """Check exit code, MPI, world size, every case and verified data; one start at least must have all."""
         self.outcomes = {each.name: assess_launch(each, self.session) for each in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))

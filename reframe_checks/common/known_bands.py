@@ -91,10 +91,10 @@ def find_bands(
                 continue
             told = conditions, case, launch.accepts, launch.by_hand
             measured = outcome.records.measurements[case.variable]
-            place = locate_case(measured.core_latency)
+            lay = locate_case(measured.core_latency)
             if difference := reference_set.difference(*told):
                 known.differences[case.variable] = difference
-            elif (reference := reference_set.find_placed(case, place)) is None:
+            elif (reference := reference_set.find_placed(case, lay)) is None:
                 known.differences[case.variable] = ELSEWHERE
             else:
                 limits = compute_band(reference, outcome.records.resolution(measured.unit))

@@ -236,7 +236,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         ]
 
     def is_extra(self, benchmark: Benchmark) -> bool:
-        """Return whether a benchmark is one that nobody has asked for by name."""
+        """Return whether a benchmark runs on request only, and was not requested by name."""
         return benchmark.on_request and benchmark.routine not in (self.wanted_routines() or {})
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:

@@ -49,7 +49,7 @@ def resolve(
 ) -> Any:
     """Resolve the value of a variable: the first in this order that is not None.
 
-    :param default: that of the check, if nobody says anything.
+    :param default: that of the check, if all others are None.
     :param outside: that of ``--setvar`` on ReFrame's command line.
     :param user: the choice of ``./plumbline``'s user.
     :param site: that of the partition (``defaults``).

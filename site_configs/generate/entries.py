@@ -191,7 +191,7 @@ def choose_access_options(scheduler: Scheduler, queue: Queue, kind: NodeKind) ->
 
 
 def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Physical cores of a node."""
+    """Count the physical cores of a node, with a comment on where the number is from."""
     if not kind.cores:
         return AnnotatedValue("0", f"physical cores of a node; {LSCPU}", change=True)
     if not scheduler.reports_physical_cores and not kind.sockets:

@@ -70,7 +70,7 @@ def find_on_path(path: str) -> list[Candidate]:
 
 
 def run_module_shell(command: str) -> str:
-    """Output of a command in a login shell, where the ``module`` function lives; empty where it fails."""
+    """Run a command in a login shell, which has ``module``; return its output, empty if it fails."""
     try:
         return run_step(["bash", "-lc", command], os.environ, "modules", MODULE_SECONDS)
     except ProbeError:

@@ -77,7 +77,7 @@ class Unusable:
 
 
 def identify_library(library: str) -> tuple[str, str]:
-    """Family and version in an MPI_Get_library_version string; ``("unknown", "0")`` for a stranger."""
+    """Identify family and version in an MPI_Get_library_version string; ``("unknown", "0")`` if unknown."""
     for family, pattern in FAMILIES:
         if match := pattern.search(library):
             return family, ".".join(filter(None, match.groups()))

@@ -50,7 +50,7 @@ class Inventory:
 
     def imb_of(self, mpi: Mpi) -> Imb:
         """Return the IMB for an MPI, as far as it needs no build."""
-        nothing = Imb(mpi.mpicc, mpi.module, problem="nobody has looked for it")
+        nothing = Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
         return next((each for each in self.imb if is_imb_of(each, mpi)), nothing)
 
 
@@ -181,7 +181,7 @@ def load_inventory(work: Path) -> Inventory:
 
 
 def find_inventory(work: Path) -> Inventory:
-    """Load the inventory, or take that of PATH and modules where nobody has: a plain ReFrame may come first.
+    """Load the inventory, or detect it from PATH and modules if there is none: a plain ReFrame may come first.
 
     :raises LookupError: if they have no MPI that works.
     """

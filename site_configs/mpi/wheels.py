@@ -16,7 +16,7 @@ from site_configs.mpi.probe import Candidate
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
 FAMILIES = tuple(sorted(lock.stem for lock in LOCKS.glob("*.lock")))
 PINNED = re.compile(r"^([\w-]+)==", re.M)  #: package in a line of a lock file
-NEVER = "99999"  #: a version that nobody releases
+NEVER = "99999"  #: a version that is never released
 PLACEHOLDER = "0.0.0"  #: a version that holds the name of a package, and no MPI
 OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: what pip says of a version that is not there
 
@@ -101,7 +101,7 @@ def list_nearest_versions(version: str, said: Sequence[str]) -> list[str]:
 def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
     """List the versions of which there are wheels for this machine, the oldest first, the last build of each.
 
-    pip names them where it is asked for one that nobody has released.
+    pip names them where it is asked for one that does not exist.
 
     :param folder: of wheels, the only place to look; None for the package index
     :raises WheelError: if there are none, or the index cannot be reached

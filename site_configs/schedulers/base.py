@@ -1,8 +1,8 @@
 """What a batch scheduler is, and what it tells of its machine: queues, nodes, limits. Nothing is submitted.
 
 What it does not tell is zero or empty, so that a person is asked for it; nothing is guessed. Each scheduler is
-a subclass of :class:`Scheduler` in a module of its name, entered in ``registry.SCHEDULERS``: everybody asks it,
-and nobody decides by a name.
+a subclass of :class:`Scheduler` in a module of its name, entered in ``registry.SCHEDULERS``. All other code
+asks it, and decides nothing by a name.
 """
 
 from __future__ import annotations

@@ -64,8 +64,9 @@ def list_process_counts(topology: Topology) -> list[int]:
 def list_boundary_counts(topology: Topology) -> list[int]:
     """List the counts at which Luecke et al. look for a step (2003, section 1), more than a night measures.
 
-    Powers of two and, from 48 on, what lies halfway between them; k and k+1 at the first two sockets and
-    nodes, at the first eight switches and from there on at each that doubles them, and before the last switch.
+    These are powers of two and, from 48 on, what lies halfway between them. Further k and k+1 at the first two
+    sockets and nodes, at the first eight switches, at each that doubles them from there on, and before the last
+    switch.
     """
     node, cores = topology.cores_per_node, topology.cores
     switch = node * topology.nodes_per_switch
@@ -86,7 +87,7 @@ def list_powers_of_two(limit: int) -> set[int]:
 
 
 def layouts(topology: Topology) -> list[Layout]:
-    """Full nodes at every count of the ladder; half-full ones and one process per node at fewer.
+    """List the layouts: full nodes at every count of the ladder, half-full and single-process ones at fewer.
 
     Two processes on one node and on two are the pairs inside a node and between nodes; every layout of
     more than one node and more than one process per node mixes both.

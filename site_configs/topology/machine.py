@@ -88,7 +88,7 @@ def read_cache(index: Path) -> Cache:
 
 
 def read_quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Whole CPUs that a control group's quota allows, or None where there is no quota."""
+    """Read how many whole CPUs a control group's quota allows, or None where there is no quota."""
     try:
         quota, period = (group / "cpu.max").read_text().split()
     except OSError:
@@ -97,7 +97,7 @@ def read_quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
-    """Physical cores and sockets among these CPUs; every CPU a core of its own where the kernel is silent."""
+    """Count the physical cores and sockets of these CPUs; where the kernel is silent, each CPU is a core."""
     cores, sockets = set(), set()
     for cpu in cpus:
         where = root / f"cpu{cpu}" / "topology"
@@ -132,7 +132,7 @@ def read_cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def read_firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
-    """Version and date of the BIOS, as far as everybody may read them; empty on machines without DMI."""
+    """Read version and date of the BIOS, as far as every user may; empty on machines without DMI."""
     words = []
     for name in ("bios_version", "bios_date"):
         try:
@@ -143,7 +143,7 @@ def read_firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
 
 
 def read_cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
-    """Idle and all ticks of all CPUs since the start of the machine; zeros where they are not told."""
+    """Read the idle and all clock ticks of all CPUs since the machine started; zeros where they are unknown."""
     try:
         ticks = [int(word) for word in path.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -152,7 +152,7 @@ def read_cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
 
 
 def compute_busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Share of all CPUs' time, from 0 to 1, that was not idle between two readings of ``cpu_times``."""
+    """Compute the busy share of all CPUs, from 0 to 1, between two readings of :func:`read_cpu_times`."""
     idle, total = after[0] - before[0], after[1] - before[1]
     return 1 - idle / total if total > 0 else 0.0
 

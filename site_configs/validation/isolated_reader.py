@@ -73,7 +73,9 @@ def read_usable_site(work: WorkDirectory, path: Path, only_looking: bool = False
 def run_isolated(
     command: list[str], directory: Path, variables: Mapping[str, str], errors: Path
 ) -> tuple[int | None, list[str]]:
-    """Exit code of a process, None if it does not end in time; and what it left running, which is ended too.
+    """Run a command; return its exit code, None if it does not end in time, and what it left running.
+
+    What it left running is ended too.
 
     What it prints goes to no pipe: a process that it leaves behind would hold that open.
     """

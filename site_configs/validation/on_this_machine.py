@@ -130,7 +130,7 @@ def find_default_queue(scheduler: Scheduler) -> Queue | None:
 
 
 def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFault]:
-    """More nodes or cores than there are: such a job waits for ever, or is refused."""
+    """Check that no more nodes or cores are declared than exist: such a job waits for ever, or is refused."""
     nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
     kinds = [
         kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]

@@ -139,7 +139,7 @@ class Call:
         ]
 
     def stand_in(self) -> Any:
-        """Something in the place of what a wrong call does not make."""
+        """Return a placeholder for what a wrong call cannot make."""
         if self.name == "Topology":
             return TOPOLOGY(1)
         named = {"name": str(self.bound.get("name", ""))}

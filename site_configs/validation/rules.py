@@ -84,7 +84,7 @@ def find_site_faults(reading: SiteReading) -> list[SiteFault]:
 
 
 def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
-    """Two of one name: ReFrame would take one of them and say nothing."""
+    """Check that no name is there twice: ReFrame would take one of the two and say nothing."""
     for number, entry in enumerate(found):
         if entry.name in {each.name for each in found[:number]}:
             yield entry.fault("name", "is there twice; give each its own")
@@ -93,7 +93,7 @@ def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
 def check_declared(
     partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
-    """Find environments that a partition names and nobody declares, and the other way round."""
+    """Find environments that a partition names without a declaration, and the other way round."""
     known_names = {each.name for each in environments}
     used = {name for each in partitions for name in each.data["environs"]}
     if not partitions:
@@ -174,7 +174,7 @@ def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
-    """Two MPIs that would pass as each other: the proof of the right one would prove nothing.
+    """Check whether two MPIs would pass as each other: then the proof of the right one proves nothing.
 
     Two environments of one installation (with other variables) are well, and two builds of one whole version
     (by two compilers) cannot be told apart by what they say. An absolute path of a wrapper is proof enough.

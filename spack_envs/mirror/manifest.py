@@ -28,7 +28,7 @@ class MirrorError(UsageError):
 
 
 def describe_python() -> tuple[str, str]:
-    """Version and platform of this Python, as wheels are chosen by them: ``3.11``, ``linux-x86_64``."""
+    """Describe version and platform of this Python, by which wheels are chosen: ``3.11``, ``linux-x86_64``."""
     name = f"{sys.implementation.name} " if sys.implementation.name != "cpython" else ""
     return name + ".".join(platform.python_version_tuple()[:2]), sysconfig.get_platform()
 
@@ -57,7 +57,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def describe_file(folder: Path, path: str) -> MirrorFile:
-    """Size and checksum of a file that is there. Raises OSError."""
+    """Describe a file by its size in bytes and its checksum. Raises OSError if it cannot be read."""
     digest, size = hashlib.sha256(), 0
     with open_regular(folder / path) as file:
         while block := file.read(BLOCK):

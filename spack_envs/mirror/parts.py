@@ -98,7 +98,7 @@ def gather_releases(making: MirrorBuild) -> GatheredPart:
 def gather_sources(making: MirrorBuild) -> GatheredPart:
     """Gather the sources of everything that Spack compiles for an MPI. They are the same for each.
 
-    :raises UsageError: if a source is given that nobody wants, or that cannot be used.
+    :raises UsageError: if a source is given that is not wanted, or cannot be used.
     """
     try:
         collector = SourceCollector(*prepare_solver(making))
@@ -175,7 +175,7 @@ def gather_wanted(
 
 
 def check_given(given: Mapping[str, GivenSource], wanted: Sequence[WantedSource]) -> None:
-    """Refuse what nobody wants, and a repository without the commit that the recipe asks for."""
+    """Refuse what is not wanted, and a repository without the commit that the recipe asks for."""
     by_name = {one.package: one for one in wanted}
     for package, each in given.items():
         if package not in by_name:

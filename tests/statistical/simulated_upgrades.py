@@ -176,7 +176,12 @@ def check_promises(
 
 def print_promises(comparisons: int) -> None:
     """Print a table: per cent of broken promises, by the number of cases and what launches remember."""
-    words = ("an unchanged case accused", "of those accused", "waved through", "missed")
+    words = (
+        "an unchanged case called slower",
+        "false, of those called slower",
+        "waved through",
+        "missed",
+    )
     print(f"| cases | noise | correlation of launches | {' | '.join(words)} |")
     print("|---:|---|---:|---:|---:|---:|---:|")
     for cases in (5, 40):

@@ -64,7 +64,7 @@ class ProgramSample:
 
     @property
     def compared(self) -> float:
-        """The value that all programs define alike."""
+        """The value that all programs define alike, in its own unit."""
         return self.value if self.alike is None else self.alike
 
 

@@ -51,8 +51,8 @@ RULES = (
         ExpectedRange(
             0.6,
             2.0,
-            "OSU and IMB play in a loop; before each round trip of mpicost is a barrier, which one rank "
-            "leaves first, and both ranks' times count (Open MPI, 1 KiB: 1.2)",
+            "OSU and IMB loop; mpicost has a barrier before each round trip, which one rank leaves first, and "
+            "takes the longer of both ranks' times (Open MPI, 1 KiB: 1.2)",
         ),
     ),
     Rule(
@@ -62,9 +62,8 @@ RULES = (
         ExpectedRange(
             0.5,
             2.0,
-            "the root and the others do not wait for each other: what counts is who leaves the barrier "
-            "first, by as much as the operation takes, and the programs come to their clocks at another "
-            "pace (MPICH, bcast of 8 B: 0.66)",
+            "the root and the others do not wait for each other; the result depends on who leaves the barrier "
+            "first (MPICH, bcast of 8 B: 0.66)",
         ),
     ),
     Rule(
@@ -74,8 +73,8 @@ RULES = (
         ExpectedRange(
             0.6,
             1.67,
-            "the same calls with one barrier between; the exit of the barrier and the readings of the "
-            "clocks are a part of times below 1 us (Open MPI, barrier: 1.3; MPICH, allreduce of 1 KiB: 0.74)",
+            "same calls, one barrier between; barrier exit and clock readings matter below 1 us (Open MPI, "
+            "barrier: 1.3; MPICH, allreduce of 1 KiB: 0.74)",
         ),
     ),
     Rule(
@@ -85,8 +84,8 @@ RULES = (
         ExpectedRange(
             0.75,
             1.33,
-            "the same calls with one barrier between; what is left is where the buffers lie, and doubles "
-            "for floats in reductions (measured: 0.93 to 1.03 in eight of ten cases)",
+            "same calls, one barrier between; buffer placement and the data type of reductions (double, "
+            "float) remain (measured: 0.93 to 1.03 in eight of ten cases)",
         ),
     ),
     Rule(
@@ -96,8 +95,8 @@ RULES = (
         ExpectedRange(
             0.6,
             1.67,
-            "the same statistic; IMB times the barrier in a loop and OSU every call (Intel MPI: 1.3), and "
-            "what is slow in the first calls can leave a trace",
+            "same statistic; IMB times the barrier in a loop, OSU every call (Intel MPI: 1.3), and slow first "
+            "calls can leave a trace",
         ),
     ),
     Rule(
@@ -107,7 +106,7 @@ RULES = (
         ExpectedRange(
             0.75,
             1.33,
-            "the same calls and the same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
+            "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
         ),
     ),
 )

@@ -13,12 +13,12 @@ FEWEST_LAUNCHES = 3  #: for an interval
 
 
 def estimate_log_spread(logs: Sequence[float]) -> float:
-    """Sample standard deviation of two or more."""
+    """Estimate the standard deviation of two or more logarithms."""
     return statistics.stdev(logs)
 
 
 def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
-    """Confidence interval of the geometric mean whose logarithms are ``logs``; None for too few.
+    """Compute the confidence interval of the geometric mean of ratios, from their logarithms; None for too few.
 
     Student's interval of the mean, the paired t procedure on ln(a/b): mean -+ t(1 - alpha/2; n - 1)
     s / sqrt(n) (Jain, The Art of Computer Systems Performance Analysis, 13.4.1). ``least``: a smaller
@@ -34,7 +34,7 @@ def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[f
 def compute_outside_probability(
     logs: Sequence[float], low: float, high: float, least: float = 0.0
 ) -> float:
-    """Probability of a mean so far outside of ``low`` to ``high`` if the true ratio is inside; at most 1.
+    """Compute how probable a mean so far outside ``low`` to ``high`` is if the true ratio is inside; at most 1.
 
     Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in
     :func:`compute_ratio_interval`.

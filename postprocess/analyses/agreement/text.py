@@ -27,22 +27,21 @@ MARKS = {
 }
 MOST_NAMED = 6  #: cases that a gap names in a terminal before it only counts them
 WHY = (
-    "Mean of maxima against maximum of means: mpicost takes the slowest rank of every call and averages "
-    "these times; OSU and IMB average each rank's times and take the slowest rank. The first is never the "
-    "smaller one. From the times of its ranks mpicost tells here what it would have said by the other "
-    "definition, and that is compared; its headline over that is the column 'definition'.",
-    "Filtered mean: of mpicost's trials at most a tenth, the largest, are left out if they are above 1.8 "
-    "medians; OSU and IMB average all, and so does what is compared. The column 'definition' holds both.",
+    "Mean of maxima against maximum of means: mpicost averages the slowest rank of each call; OSU and IMB take "
+    "the slowest rank's average. The first is never smaller. Here mpicost's value by their definition is "
+    "compared; the column 'definition' is its headline over that.",
+    "Filtered mean: mpicost leaves out at most a tenth of its trials, the largest, if they are above 1.8 "
+    "medians. OSU and IMB average all, and so does the value compared. The column 'definition' shows both.",
     "Half round trip: all three halve the time of a ping-pong. mpicost reads both ranks' clocks and takes the "
     "longer time, OSU and IMB that of rank 0.",
     "Loop without barrier: OSU and IMB time ping-pong, and IMB MPI_Barrier, in a loop. mpicost's ranks leave a "
     "barrier before each call, and one of them leaves it first.",
     "First calls: some MPIs take new pages of memory in the first hundreds of calls, 20 us and more for each. "
-    "So mpicost and OSU make 500 untimed calls of each size; IMB makes a tenth of its timed calls, so it "
-    "measures half of each size before it, which is not compared.",
-    "Between two trials there is one barrier and nothing else. In a night mpicost verifies what every trial "
-    "brought, by which the receive buffer is back in the rank's own cache, and synchronises twice: times of "
-    "a night can be a third of these, or some times as long.",
+    "So mpicost and OSU make 500 untimed calls per size. IMB makes a tenth of its timed calls; so it measures "
+    "half of each size first, and that is not compared.",
+    "Between two trials there is one barrier and nothing else. In a nightly run mpicost also verifies the "
+    "data, which warms the receive buffer, and synchronises twice: its times can be a third of these, or "
+    "several times as long.",
 )
 
 

@@ -91,7 +91,7 @@ def summarise_night_alarms(
 
 
 def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
-    """Probability that a healthy case is screened, and that it is called regressed; by its actual limit.
+    """Predict how probably a healthy case is screened, and called regressed, by its actual limit.
 
     None where it could not have been: no scatter is known, or its reference fails nothing. Of a
     reference of few launches both are upper limits, for it asks for the best of the launch too.

@@ -58,7 +58,7 @@ class AlarmMonth:
 
     @property
     def unmarked(self) -> int:
-        """Alarms that nobody has marked."""
+        """Alarms without a mark."""
         return self.regressed.counted - self.real - self.false
 
 

@@ -31,7 +31,7 @@ class ReferenceEffects:
 
 
 def format_effects(effects: ReferenceEffects | None, command: str) -> list[str]:
-    """Format what becomes of references, in a few lines; none if nobody has looked.
+    """Format what becomes of references, in a few lines; none if that was not looked up.
 
     :param command: that proposes new ones
     """

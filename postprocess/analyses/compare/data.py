@@ -255,7 +255,7 @@ class StoredComparison:
 
     @property
     def seconds(self) -> float:
-        """What all launches have taken."""
+        """What all launches have taken, in seconds."""
         return sum(each.seconds for each in (*self.passes, *self.fingerprints))
 
 

@@ -41,15 +41,15 @@ FEW = 60  #: cases that a terminal shows each
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_TO_READ = (
-    "Ratio: how many times as slow the new side is (Hodges and Lehmann's estimate over pairs of launches "
-    "taken in turn); the interval holds the true one in 90% of all cases or more.",
+    "Ratio: slowdown of the new side (Hodges-Lehmann over pairs of launches taken in turn). The interval "
+    "covers the true one in at least 90% of cases.",
     "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
     "slower, faster: proven different, by half the margin or more. undecided: none of these is proven. "
     "4x2 is 4 processes, 2 on each node.",
     f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
     f"that happens in {ERROR:.0%} of comparisons at most.",
-    f"Of the cases called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, "
-    "over all cases together (Benjamini and Hochberg).",
+    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and "
+    "Hochberg).",
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
     "the other way round. None of them is ever left out.",
 )
@@ -58,12 +58,12 @@ HOW_TO_READ = (
 HOW_TO_READ_UNPAIRED = (
     "The sides are stored sessions, not taken in turn: what else changed on the machine in between is in every "
     "ratio, too. Nothing here is ever called the same, and no comparison of this kind safe.",
-    "Ratio: how many times as slow the new side is, by the means of its sessions; the interval holds the true "
-    "one in 90% of all cases, if the machine differs between sessions as it did before.",
+    "Ratio: slowdown of the new side, by session means. The interval covers the true one in 90% of cases if "
+    "the machine varies between sessions as before.",
     "slower, faster: beyond what two sessions differ by, by half the margin or more. undecided: all else. "
     "4x2 is 4 processes, 2 on each node.",
-    f"Of the cases called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, "
-    "over all cases together (Benjamini and Hochberg), unless something slowed one side as a whole.",
+    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and "
+    "Hochberg), unless one side was slowed as a whole.",
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
     "the other way round. ./plumbline compare OLD NEW measures in turn, and can prove a case the same.",
 )
@@ -130,12 +130,12 @@ def format_unchanged(judged: JudgedComparison) -> str:
     """Format what the rules say of pairs that are unchanged."""
     control = judged.unchanged
     if not control.cases:
-        return "unchanged pairs: too few for a look"
+        return "one side against itself: too few launches to compare"
     alike = control.verdicts.get(Comparison.SAME, 0) / control.cases
     return (
-        f"unchanged pairs (launches of one side against each other): of {plural(control.cases, 'case')}, "
-        f"the same rules called {control.accused} slower and "
-        f"{control.verdicts.get(Comparison.FASTER, 0)} faster, and proved {format_percent(alike)} the same"
+        f"one side against itself: of {plural(control.cases, 'case')}, the same rules called "
+        f"{control.accused} slower and {control.verdicts.get(Comparison.FASTER, 0)} faster, and proved "
+        f"{format_percent(alike)} the same"
     )
 
 
@@ -203,8 +203,8 @@ def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
         (len_ for pair in judged.fingerprints for len_ in count_launches(pair)), default=0
     )
     note = (
-        f"Ping-pong with warm buffers, median of {plural(launches, 'launch', 'es')} of their own; a switch "
-        "is a step of the time behind a size, as a change of protocol leaves it.",
+        f"Ping-pong with warm buffers: median of {plural(launches, 'separate launch', 'es')}. A switch is a "
+        "step in time over size, as a protocol change makes.",
     )
     return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
 

@@ -35,7 +35,7 @@ class Creep:
 
 
 def estimate_robust_spread(series: Floats) -> float:
-    """Robust standard deviation of the noise of one series (three nights or more), blind to steps and trend.
+    """Estimate the noise (standard deviation) of a series of three nights or more, blind to steps and trend.
 
     From the differences between nights, of which steps are few, by their median absolute deviation; where most
     of them are 0 (a rounded series), by their mean absolute deviation.
@@ -67,10 +67,11 @@ def find_change_points(series: Sequence[Floats], spreads: Sequence[float]) -> li
 def _fitted(series: Sequence[Floats]) -> Iterator[list[int]]:
     """Return the change points of some series in units of their spreads.
 
-    The median of a segment is one of the series' values, so the best level is looked for among these: the cost
+    The median of a segment is one of the series' values, so the best level is looked for among these. The cost
     of an open segment at each level grows by one deviation a night, and a new segment opens wherever that is
-    cheaper (dynamic programme over levels, as for the Potts functional with absolute deviations: Storath,
-    Weinmann and Unser, Jump-penalized least absolute values estimation, SIAM J. Sci. Comput. 39, 2017).
+    cheaper. This is a dynamic programme over levels, as for the Potts functional with absolute deviations
+    (Storath, Weinmann and Unser, Jump-penalized least absolute values estimation, SIAM J. Sci. Comput. 39,
+    2017).
     """
     lengths = [len(each) for each in series]
     nights = max(lengths)

@@ -170,6 +170,8 @@ def find_steps(
 
     A step is measured against the level just before it, or against the last one that was told if that is
     further away: small steps add up.
+
+    :param logs: ln slowdown of each night; ``sigma`` and ``least`` are in its unit
     """
     bounds = [0, *changes, len(logs)]
     levels = [float(np.median(logs[a:b])) for a, b in pairwise(bounds)]
@@ -197,7 +199,10 @@ def find_steps(
 
 
 def find_creep(logs: Floats, total: Creep, sigma: float, least: float) -> DriftFinding | None:
-    """Find the slow rise of a series above its reference, or None."""
+    """Find the slow rise of a series above its reference, or None.
+
+    :param logs: ln slowdown of each night; ``sigma`` and ``least`` are in its unit
+    """
     lasted = len(logs) - total.start
     if total.height <= LIMIT or lasted < LEAST_NIGHTS:
         return None

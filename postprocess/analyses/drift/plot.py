@@ -66,7 +66,7 @@ def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
 
 
 def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> None:
-    """Center and band, from each change of one to the next; the change to today's reference has a line."""
+    """Draw center and band from each change of reference to the next; the change to today's has a line."""
     same = np.flatnonzero(np.diff(nights.references)) + 1
     bounds = sorted({0, *(int(place) for place in same), nights.epoch, len(x)})
     low, high = axes.get_ylim()

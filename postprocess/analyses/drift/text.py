@@ -82,7 +82,7 @@ def percent(log: float) -> str:
 
 
 def format_log_range(logs: Iterable[float]) -> str:
-    """Format the least and the largest change, or the only one."""
+    """Format the least and the largest change, or the only one, from natural logarithms to percent."""
     words = [percent(log) for log in sorted(logs)]
     return words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1]}"
 

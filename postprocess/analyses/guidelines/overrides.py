@@ -105,7 +105,7 @@ class Override:
 
 
 def list_overrides(library: str, routine: str) -> list[Override]:
-    """List the overrides of a routine of mpicost, for the MPI that said so of itself; none for a stranger."""
+    """List the overrides of a routine of mpicost, for the MPI that named itself; none for an unknown one."""
     operation = OPERATIONS.get(routine, "")
     if library.startswith(SIMULATED_LIBRARY):
         return [

@@ -27,12 +27,11 @@ WHY = {
     Rule.SPLITTING: "the same bytes in parts, one after the other, take less time",
 }
 HOW_TO_READ = (
-    "Times are medians of the trials of a launch. Ratio: time of the operation over that of what should not be "
-    "faster, both of the same launch (Hodges and Lehmann's estimate over launches), with its interval of 90%. "
+    "Times are medians of the trials of a launch. Ratio: operation over its alternative, which should not be "
+    "faster, within one launch (Hodges-Lehmann over launches), with its 90% interval. "
     f"Violated: proven, by {MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {MARGIN:.0%}. "
     "Open: neither.",
-    f"Of the guidelines called violated, {ERROR:.0%} are called so wrongly at most, on average, over all "
-    "guidelines of the session together (Benjamini and Hochberg).",
+    f"Of the guidelines called violated, {ERROR:.0%} at most are false on average (Benjamini and Hochberg).",
     "A setting is advised only if launches with it and without it in turn, after it was chosen, prove it "
     "faster. It is for the operation at this size: other sizes may lose by it.",
 )
@@ -117,9 +116,8 @@ def list_caveats(places: Iterable[Place]) -> list[str]:
     for place in places:
         if place.processes == 2:
             lines.append(
-                f"{place}: with 2 processes every tree, ring or pairwise exchange is one message between the "
-                "same two: what is violated tells of overheads and copies, not of algorithms; choose more "
-                "--processes"
+                f"{place}: with 2 processes every algorithm is one message: violations show overheads and "
+                "copies, not algorithms; choose more --processes"
             )
         elif place.processes <= place.per_node:
             lines.append(f"{place}: all processes are on one node: nothing is said of a network")

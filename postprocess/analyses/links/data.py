@@ -158,7 +158,7 @@ def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
 
 
 def iter_played_pairs(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-    """Yield the two ranks of each pair of a case, and their times."""
+    """Yield the two ranks of each pair of a case, and their times (trials,) in seconds."""
     if case.routine == PINGPONG:
         yield 0, case.peer, case.t_max
     for pair in case.pairs:

@@ -6,10 +6,10 @@ them. A *pair* is held against what both of its nodes need with their other part
 slower than the worst pair that an ordinary node has anyway (a partner far away, a crowded switch). Both must be
 so in every launch: a passing disturbance is not.
 
-What is named is slower by a least share, raised where the machine's own nodes or pairs differ by more, and
-its p-value is multiplied by all that was looked at (Bonferroni): a sweep of a healthy machine names anything at
-all with a probability of at most ``ALPHA`` (in simulations; with up to 2% where few healthy nodes differ for
-good by a standard deviation of 5%).
+What is named is slower by a least share. That share is larger where the machine's own nodes or pairs differ by
+more. The p-value is multiplied by all that was looked at (Bonferroni). So a sweep of a healthy machine names
+anything at all with a probability of at most ``ALPHA``. Simulations confirm that; with few healthy nodes that
+differ for good by a standard deviation of 5% the probability is up to 2%.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ def split_by_significance(
 
 
 def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
-    """Find every node that is slow in every launch with nearly all of its partners, significant or not."""
+    """Find every node that is slow in every launch with nearly all of its partners, significant or not.
+
+    :param least: least excess that counts, in ln time
+    """
     excess, beyond = (
         levels.compute_node_excess(measure.log),
         levels.compute_node_excess_beyond(measure.log),
@@ -166,14 +169,20 @@ def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
 
 
 def compute_median_interval(values: Matrix) -> tuple[float, float]:
-    """Compute the 95% interval of the median by the sign test; of fewer than six values, their range."""
+    """Compute the 95% interval of the median by the sign test, in the unit of the values (n,).
+
+    Of fewer than six values it is their range.
+    """
     ordered = np.sort(values)
     skipped = max(int(scipy.stats.binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
     return float(ordered[skipped]), float(ordered[-1 - skipped])
 
 
 def find_slow_pairs(measure: PairTimes, least: float) -> list[SlowItem]:
-    """Find every pair that is slow in every launch, significant or not."""
+    """Find every pair that is slow in every launch, significant or not.
+
+    :param least: least excess that counts, in ln time
+    """
     excess = levels.compute_pair_excess(measure.log)
     limit = levels.compute_pair_limit(excess, least)
     first, second = np.triu_indices(excess.shape[1], 1)
@@ -210,7 +219,11 @@ def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> l
 def compute_detection_limits(
     rest: PairTimes, least: float, found: SweepAnalysis
 ) -> DetectionLimits:
-    """Compute the detection limits. ``rest`` is without the nodes that were named."""
+    """Compute the detection limits, as factors of the time.
+
+    :param rest: times without the nodes that were named
+    :param least: least excess that counts, in ln time
+    """
     nodes, beyond = (
         levels.compute_node_excess(rest.log),
         levels.compute_node_excess_beyond(rest.log),

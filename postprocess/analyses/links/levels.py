@@ -66,7 +66,7 @@ def reduce_to_nodes(excess: Matrix) -> Matrix:
 
 
 def compute_node_limit(excess: Matrix, least: float) -> float:
-    """Compute the excess beyond the slowest ordinary pair above which a node is not ordinary."""
+    """Compute the excess beyond the slowest ordinary pair, in ln time, above which a node is not ordinary."""
     effects = reduce_to_nodes(excess)
     spread = SIGMA * float(compute_median(np.abs(effects - compute_median(effects))))
     return max(least, NODE_SPREADS * spread)
@@ -84,7 +84,7 @@ def compute_pair_excess(log: Matrix) -> Matrix:
 
 
 def compute_pair_limit(excess: Matrix, least: float) -> float:
-    """Compute the excess above which a pair is not an ordinary one.
+    """Compute the excess, in ln time, above which a pair is not an ordinary one.
 
     That is the worst pair of an ordinary node and some room, the more the more pairs differ anyway.
     """

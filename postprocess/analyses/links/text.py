@@ -210,8 +210,8 @@ def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     if not analysis.nodes and not analysis.pairs:
         return ""
     return (
-        "the switches are not known: nodes that differ in their place (alone or few on a switch) look slow "
-        "too; --nodes-per-switch N compares pairs of a switch with such pairs"
+        "switches are unknown, so a node alone or with few others on its switch may look slow; "
+        "--nodes-per-switch N compares pairs within a switch with each other"
     )
 
 

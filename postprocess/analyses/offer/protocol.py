@@ -104,13 +104,11 @@ def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
     own = drawn.missed[nearest(drawn, 0.0)]
     looks = ", ".join(map(str, found.looks))
     return [
-        f"rows are looked at after {looks} launches, until they are decided: a row that is just within "
-        f"the tolerance of {format_percent(tolerance)} is missed with a probability of "
-        f"{format_percent(rules.risk.good_failed)} at most, one just beyond it is met with "
-        f"{format_percent(rules.risk.slow_accepted)} at most",
-        f"where launches differ by {format_percent(found.spread)}, as those of the median row do: a row as "
-        f"committed is missed with a probability of {own:.1%}, one {format_percent(beyond)} slower is met with "
-        f"{slow:.1%}",
+        f"rows are judged after {looks} launches, until they are decided; a row just within the tolerance of "
+        f"{format_percent(tolerance)} is missed with a probability of {format_percent(rules.risk.good_failed)} "
+        f"at most, one just beyond it is met with {format_percent(rules.risk.slow_accepted)} at most",
+        f"at the launch spread of the median row, {format_percent(found.spread)}: a row as committed is missed "
+        f"with a probability of {own:.1%}, one {format_percent(beyond)} slower is met with {slow:.1%}",
     ]
 
 

@@ -36,10 +36,7 @@ from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
-NO_SPREAD = (
-    "No spread, and nothing that the filter removes: no case has two trials that count, as where simulated "
-    "time repeats, or they are not in the store."
-)
+NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
 FORMATS = ("text", "markdown", "csv", "html")
 Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
 #: By session and by system, partition and environment: resolution and overhead of the clock in seconds

@@ -34,7 +34,7 @@ def build_dossier_tables(scores: DossierScores) -> list[TextTable]:
 def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
     """Build the table of what was caught of each plant."""
     columns = ("dossiers", "void", "intended", "realised", "targets", "promised", "caught")
-    columns += ("undecided", "missed", "beyond margin", "waved through", "beside", "accused")
+    columns += ("undecided", "missed", "beyond margin", "waved through", "beside", "falsely called")
     rows = tuple(
         (
             each.name,
@@ -60,7 +60,7 @@ def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
         "are left out. Realised: ratio of the median target. Promised: how many the scatter of their pairs "
         "lets the last look catch. Caught: called slower. Missed: proven not slower.",
         f"Waved through: proven not worse, of those that are slower by more than their margin; {ERROR:.0%} of "
-        "them may be. Accused: called slower, of the cases beside the plant.",
+        "them may be. Falsely called: called slower, of the cases beside the plant.",
     )
     return TextTable("Planted", ("plant", "what"), columns, rows, notes)
 

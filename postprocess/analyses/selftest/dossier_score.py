@@ -1,9 +1,10 @@
 """The score of a self-test of ``compare``: what dossiers caught, missed and wrongly called.
 
-Beside it stands what is promised (``postprocess.stats.comparison.paired_verdicts``): of the cases called slower
-5% wrongly at most, on average, so that 5% of the dossiers without a plant call anything; of the cases that are
-slower by more than the margin 5% proven not worse at most. How many are caught follows from how pairs scatter:
-the power of the paired t test at the last look, at the level that Benjamini and Hochberg leave to that many.
+Beside it stands what is promised (``postprocess.stats.comparison.paired_verdicts``). Of the cases called
+slower 5% at most are false on average, so 5% of the dossiers without a plant call anything. Of the cases
+that are slower by more than the margin 5% at most are proven not worse. How many are caught follows from how
+pairs scatter: it is the power of the paired t test at the last look, at the level that Benjamini and Hochberg
+leave to that many.
 """
 
 from __future__ import annotations

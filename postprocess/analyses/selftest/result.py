@@ -97,7 +97,7 @@ class FalseAlarmScore:
     flat: tuple[FlatBandResult, ...]
 
     def per_thousand(self, number: float) -> float:
-        """So many per 1000 cases and night."""
+        """Convert a number to one per 1000 cases and night."""
         return 1000 * number / self.cases if self.cases else 0.0
 
 

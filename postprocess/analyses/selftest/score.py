@@ -89,7 +89,10 @@ def list_accused_cases(nights: Sequence[FinishedNight]) -> Iterator[AccusedCase]
 
 
 def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[float, float]]:
-    """Compute each case's median headline of unchanged nights, and the median of their median trials."""
+    """Compute by case the median headline of unchanged nights, and the median of their median trials.
+
+    Both are in the unit of the case.
+    """
     found: dict[str, list[CaseNight]] = {}
     for row in select_judged_rows(row for night in nights if night.unchanged for row in night.rows):
         found.setdefault(row.key, []).append(row)
@@ -105,7 +108,10 @@ def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[
 def score_injection(
     name: str, nights: Sequence[FinishedNight], usual: dict[str, tuple[float, float]]
 ) -> InjectionScore:
-    """Score one injection."""
+    """Score one injection.
+
+    :param usual: as :func:`compute_baseline_values` returns it
+    """
     plant = INJECTION_KINDS[name]
     here = [(night.number, row) for night in nights for row in night.rows if row.plant == name]
     rows = select_judged_rows(row for _, row in here)

@@ -40,9 +40,8 @@ def add_arguments(parser: Parser) -> None:
     read.add_argument(
         "--against",
         metavar="[SESSION:]PARTITION[:ENVIRONMENT]",
-        help="divide the times of the other partitions by those of PARTITION, with the same MPI, or all by "
-        "those of ENVIRONMENT (default: the T3E, else the first); with --paper also a MACHINE in print, as in "
-        "'NT Cluster', T3E-512, Myrinet:MPICH-GM",
+        help="divide times by those of PARTITION (same MPI) or ENVIRONMENT (default: the T3E, else the first); "
+        "with --paper also a MACHINE in print, such as T3E-512, 'NT Cluster' or Myrinet:MPICH-GM",
     )
     read.add_argument(
         "--session",

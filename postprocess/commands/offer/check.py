@@ -165,7 +165,7 @@ def describe_signer(seal: SealedFolder) -> str:
     if seal.signer:
         return f"signed by {seal.signer}"
     if any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
-        return "signed by nobody known"
+        return "signed by an unknown key"
     return "sealed; --signers FILE checks by whom"
 
 

@@ -33,7 +33,7 @@ def list_unbuilt(
 def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
     """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
 
-    That takes minutes, and nobody shall wait for it to see how the MPIs are.
+    That takes minutes, and the first verdicts on the MPIs need not wait for it.
     """
     programs = sorted({launch.program for launch in planned}, key=program_sort_key)
     others = [name for name in programs if name != OWN_PROGRAM]

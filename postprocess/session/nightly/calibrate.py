@@ -80,7 +80,7 @@ def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch
 
 
 def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]) -> float:
-    """Share of this machine, from 0 to 1, that others use; 0 if that does not matter.
+    """Measure the share of this machine, from 0 to 1, that others use; 0 if that does not matter.
 
     It does where launches run on this machine, and not in simulated time.
     """

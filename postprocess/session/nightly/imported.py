@@ -96,7 +96,7 @@ def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | 
 
     None for a test that was left out before it planned anything, as after a failed build.
 
-    :raises UsageError: if there is none, so that nobody can tell what the test was to measure.
+    :raises UsageError: if there is none: then what the test was to measure is unknown.
     """
     for key in ("stagedir", "outputdir"):
         if case[key] and Path(case[key], "plan").is_dir():
@@ -110,9 +110,9 @@ def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | 
 def import_reports(
     work: WorkDirectory, request: Request, paths: Sequence[Path], progress: Progress
 ) -> int:
-    """Judge what is in reports of ReFrame's, in a new session; its exit status.
+    """Judge what is in reports of ReFrame, in a new session. Returns its exit status.
 
-    A test that was left out fails the session: nobody knows which cases it would have had.
+    A test that was left out fails the session: which cases it would have had is unknown.
 
     :raises UsageError: for the first report that cannot be read as a whole, or was imported before.
     """
@@ -130,8 +130,8 @@ def import_reports(
         catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         progress.note(
-            f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'report')} of ReFrame's: "
-            "nothing was measured again, so what is slow counts as regressed, and what is missing is not sought"
+            f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'ReFrame report')}: slow "
+            "cases count as regressed (no confirmation), missing cases are not checked"
         )
         for test in left_out:
             progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")

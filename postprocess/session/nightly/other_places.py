@@ -32,7 +32,7 @@ def learn_other_places(
 ) -> None:
     """Keep what was measured where no reference tells of, in the ledger and in provisional references.
 
-    As in a first night, what nobody knows yet becomes the reference. The rows stay as they are, and so do
+    As in a first night, what is not known yet becomes the reference. The rows stay as they are, and so do
     reviewed references.
 
     :param session: the night
@@ -64,6 +64,6 @@ def learn_other_places(
 
 
 def is_provisional(case: Case, catalog: ReferenceCatalog, work: WorkDirectory) -> bool:
-    """Return whether the references of a case are the work directory's own, which nobody has reviewed."""
+    """Return whether the references of a case are the work directory's own, which are not reviewed."""
     known = catalog.find_set(case)
     return known is not None and work.provisional in known.path.parents

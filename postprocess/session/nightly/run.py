@@ -72,7 +72,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
-            excuses = expected_failures.load_expected_failures(reviewed, systems)
+            expected = expected_failures.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             asked = RequestedCases(request.selection, request.families)
             missing = find_unplanned_environments(
@@ -103,7 +103,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             """Mark what is expected, log alarms and keep everything; the exit status."""
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
             with progress.keeping("expected failures"):
-                final = mark_expected_failures(context, final, excuses, whole)
+                final = mark_expected_failures(context, final, expected, whole)
             with progress.keeping("other places"):
                 told = request.selection, finished, confirmed.results, catalog
                 learn_other_places(work, session, *told, progress.note)
@@ -114,9 +114,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         confirmed = confirm_night(context, finished, results, catalog, began)
         if not confirmed.ended:
             return conclude(confirmed)
-        progress.note(
-            "ended before all that looked slow was measured again: what was not cleared counts as regressed"
-        )
+        progress.note("confirmation ended early: slow cases not cleared count as regressed")
         own = isinstance(confirmed.ended, Exception) and not isinstance(
             confirmed.ended, (UsageError, OSError)
         )
@@ -272,7 +270,7 @@ def mark_expected_failures(
 def measure_again(
     context: SessionContext, catalog: ReferenceCatalog, selection: Selection
 ) -> list[FinishedLaunch]:
-    """Fresh launches of some cases, in a session of their own that is kept like any other."""
+    """Launch some cases again, in a session of their own that is kept like any other."""
     request = context.request
     session, _, done = measure_in_new_session(context, "confirm", "confirming", selection)
     results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)

@@ -186,8 +186,8 @@ def describe_dossier(dossier: FinishedDossier) -> str:
     if targets:
         caught = sum(each.verdict == "slower" for each in targets)
         words.append(f"{caught} of {len(targets)} caught")
-    accused = sum(each.verdict == "slower" for each in others)
-    words.append(f"{accused} of {len(others)} accused" if accused else "none accused")
+    falsely = sum(each.verdict == "slower" for each in others)
+    words.append(f"{falsely or 'none'} of {len(others)} falsely called")
     return ", ".join(words)
 
 

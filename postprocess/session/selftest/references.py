@@ -129,7 +129,7 @@ def calibrate_bench(
 
 
 def share_evenly(number: int, parts: int) -> list[int]:
-    """Share a number over some parts, the larger ones first."""
+    """Divide a number evenly into parts, the larger ones first."""
     return [number // parts + (part < number % parts) for part in range(parts)]
 
 

@@ -155,7 +155,7 @@ def resume_or_begin(
 def list_nights(begun: SelftestHeader) -> list[InjectionNight]:
     """List all nights of a self-test, done or not.
 
-    :raises UsageError: for a plant that nobody knows, and one that slows none of its cases.
+    :raises UsageError: for an unknown plant, and one that slows none of its cases.
     """
     if strange := list_unknown_injections(begun.plants):
         raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(INJECTION_KINDS)}")

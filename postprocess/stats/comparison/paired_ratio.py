@@ -1,7 +1,7 @@
 """Paired ratios: how many times as slow one side is as the other, from launches taken in turn.
 
 Each pair of launches gives d = ln(new / old), its sign such that more is worse. The estimate is that of Hodges
-and Lehmann, the median of the Walsh averages (d_i + d_j) / 2, i <= j; its interval is that of Wilcoxon's signed
+and Lehmann, the median of the Walsh averages (d_i + d_j) / 2, i <= j. The interval is that of Wilcoxon's signed
 ranks (Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 2014, sections 3.2 and 3.3). What both
 launches of a pair share, such as the state of the machine at that hour, cancels.
 """

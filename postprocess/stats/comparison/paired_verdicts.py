@@ -7,7 +7,7 @@ about 11% in three looks. Two questions have two error rates.
   pass, so no correction is needed: a comparison with a case that is worse calls itself safe in 5% of all times
   at most (intersection-union test: Berger, Technometrics 24, 1982). ``same`` is both one-sided tests
   (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
-* *What is slower?* Of all cases called ``slower``, 5% are accused wrongly, on average, at most (Benjamini and
+* *What is slower?* Of all cases called ``slower``, 5% at most are false, on average (Benjamini and
   Hochberg, JRSS B 57, 1995). Its p is that of a paired t with moderated variance (Smyth, SAGMB 3, 2004), with
   room for launches that remember the one before; the interval of the signed ranks, which assumes nothing of
   tails, must agree.
@@ -192,8 +192,8 @@ def moderate_spreads(
     }
     moderated, total = spreads.copy(), degrees.astype(np.float64)
     for places in members.values():
-        kin = places if np.sum(spreads[places] > 0) >= LEAST_GROUP_SIZE else range(len(spreads))
-        known = np.array([n for n in kin if spreads[n] > 0], dtype=int)
+        similar = places if np.sum(spreads[places] > 0) >= LEAST_GROUP_SIZE else range(len(spreads))
+        known = np.array([n for n in similar if spreads[n] > 0], dtype=int)
         if len(known) < LEAST_GROUP_SIZE:
             continue
         prior = fit_prior(spreads[known], degrees[known].astype(np.float64))

@@ -3,8 +3,8 @@
 What the machine did in between does not cancel, as it does in pairs (:mod:`.paired_verdicts`), so a
 difference counts only beyond what two sessions differ by anyway (:mod:`postprocess.stats.sessions`). No
 number of launches proves two sides the same, or one not slower, when all of one side's are of one hour: of
-these verdicts there are only ``slower``, ``faster`` and ``undecided``. Of all cases called ``slower``, 5% are
-accused wrongly at most, on average (Benjamini and Hochberg, JRSS B 57, 1995).
+these verdicts there are only ``slower``, ``faster`` and ``undecided``. Of all cases called ``slower``, 5% at
+most are false, on average (Benjamini and Hochberg, JRSS B 57, 1995).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Switches: steps of a time from one size to the next, as a change of protocol or algorithm leaves them.
 
-Where segments part (:mod:`postprocess.stats.curves.segments`), the line of the sizes before and that of the
-sizes behind either meet, as where a cache overflows and each further byte is dearer, or they do not: then the
-library did something else from that size on.
+Two segments (:mod:`postprocess.stats.curves.segments`) have a line each, for the sizes before and those behind.
+The lines may meet, as where a cache overflows and each further byte costs more. If they do not, the library did
+something else from that size on.
 """
 
 from __future__ import annotations

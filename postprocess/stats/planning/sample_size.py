@@ -32,7 +32,7 @@ class Plan:
         return max(self.calibration - launches, 0)
 
     def nightly(self, launches: int) -> int:
-        """Further launches of every night."""
+        """Count the further launches of every night."""
         return max(self.median_of - launches, 0)
 
 

@@ -2,8 +2,8 @@
 
 The variance of ln headline has two parts: B between launches, and V / n within a launch of n trials that count.
 A launch costs its start, and a cost for each trial. The mean over launches is known best for its cost with
-n = sqrt(cost of the start / cost of a trial x V / B) trials a launch: Kalibera and Jones, Rigorous
-benchmarking in reasonable time, ISMM 2013, section 6; the trials that are dropped belong to the start.
+n = sqrt(cost of the start / cost of a trial x V / B) trials a launch (Kalibera and Jones, Rigorous
+benchmarking in reasonable time, ISMM 2013, section 6). The trials that are dropped belong to the start.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class KnownCase:
     case: Case
     noise: NoiseVariance
     launches: int  #: that tell it
-    prior_degrees: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
+    prior_degrees: float = (
+        0.0  #: degrees of freedom that the spread of similar cases adds to its own
+    )
     unit: str = SECONDS
     session: Prior | None = None  #: between sessions, where they can be told from launches
 

@@ -2,8 +2,8 @@
 
 d = ln(how slow a launch was / how slow it may be), where the limit is the commitment times its tolerance.
 After fixed numbers of launches, the looks, one looks at the one-sided confidence limits of the mean of d by
-Student's t: below 0 with the upper one, the row is met; above 0 with the lower one, missed; else undecided, and
-launches go on. Each of K looks spends a K-th of both risks (Bonferroni), so that in all a machine that is just
+Student's t. The row is met if the upper limit is below 0, missed if the lower one is above 0. Otherwise it is
+undecided, and launches go on. Each of K looks spends a K-th of both risks (Bonferroni). So a machine just
 within the limit is missed, and one beyond it is met, with the stated probability at most, if ln values are
 normal. The rule ``worst`` has no probability: each launch must be within.
 """

@@ -1,11 +1,11 @@
 """Tolerance limits: what a share of all future launches keeps, with a stated confidence, from n launches.
 
-On y = ln slowdown, normal: the limit is m + k s, where k sqrt(n) is the confidence quantile of the noncentral
-t with n - 1 degrees of freedom and noncentrality z(coverage) sqrt(n) (Hahn and Meeker, Statistical Intervals,
-1991, section 4.6.3 and table A.12d; Krishnamoorthy and Mathew, Statistical Tolerance Regions, 2009, section
-2.2). Without a distribution: the k-th largest of n values, where P(Binomial(n, coverage) <= n - k) >=
-confidence (Hahn and Meeker, section 5.3.2; Wilks, Annals of Mathematical Statistics 12, 1941); for 95% and 99%
-from 299 launches on.
+On y = ln slowdown, normal, the limit is m + k s. There k sqrt(n) is the confidence quantile of the noncentral t
+with n - 1 degrees of freedom and noncentrality z(coverage) sqrt(n). Sources: Hahn and Meeker, Statistical
+Intervals, 1991, section 4.6.3 and table A.12d; Krishnamoorthy and Mathew, Statistical Tolerance Regions, 2009,
+section 2.2. Without a distribution the limit is the k-th largest of n values, where
+P(Binomial(n, coverage) <= n - k) >= confidence (Hahn and Meeker, section 5.3.2; Wilks, Annals of Mathematical
+Statistics 12, 1941); for 95% and 99% from 299 launches on.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def look(number: str) -> JobState:
     """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
 
     :raises NoAnswer: if the controller does not answer.
-    :raises UnknownJob: if the job is over and nobody knows how it ended.
+    :raises UnknownJob: if the job is over and how it ended is unknown.
     :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
     try:
@@ -182,7 +182,7 @@ def parse_account(number: str, text: str) -> JobState:
 def known_state(command: str, state: str, text: str) -> str:
     """Return the state of a job from a command's text.
 
-    :raises SlurmError: if there is no such state: then nobody can tell whether the job runs.
+    :raises SlurmError: if there is no such state: then whether the job runs is unknown.
     """
     if state not in WAITING | RUNNING | OVER:
         raise unexpected_answer(command, f"JobState={state}" if state else text)

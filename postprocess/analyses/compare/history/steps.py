@@ -1,8 +1,8 @@
 """The history of an MPI: each case over the versions, measured in rounds of drawn order, and where it steps.
 
 Each round launches every version once. Two versions that follow each other are judged as the two sides of a
-comparison are: by the differences within each round, with one look at the end; of all steps called slower (or
-faster) 5% are called so wrongly at most, on average, over all cases and versions together.
+comparison are: by the differences within each round, with one look at the end. Of all steps called slower (or
+faster) 5% at most are false on average, over all cases and versions.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ SIGNS = {PairedVerdict.SLOWER: "▲", PairedVerdict.FASTER: "▼"}
 FAILED = "✗"
 HOW_TO_READ = (
     "Each round launches every version once, in a drawn order. A value is the median of its launches.",
-    "▲ slower than the version before, ▼ faster: proven, by half the margin or more, from the differences "
-    "within the rounds (Hodges and Lehmann's estimate, Wilcoxon's interval). No sign: the same, or not proven.",
-    f"Of all steps called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, over all "
-    "cases and versions together (Benjamini and Hochberg).",
+    "▲ slower, ▼ faster than the version before: proven by at least half the margin from paired differences "
+    "(Hodges-Lehmann, Wilcoxon). No sign: the same, or not proven.",
+    f"Of all steps called slower (or faster), {ERROR:.0%} at most are false on average, over all cases and "
+    "versions (Benjamini and Hochberg).",
     "✗: fails with this version. -: this version does not measure it. A step after a gap is from the last "
     "version that has a value.",
     "If a control, in which no MPI has a part, steps too, the machine changed and nothing here counts.",

@@ -29,7 +29,7 @@ class SpeedLimit:
     what: str
 
     def is_broken(self, value: float, unit: str) -> bool:
-        """Return whether a value is faster."""
+        """Return whether a value in this unit (seconds or a rate) is faster."""
         return value < self.value if unit == SECONDS else value > self.value
 
 

@@ -96,7 +96,7 @@ def show(value: float | None, unit: str) -> float | None:
 
 
 def round_to_worse(value: float | None, unit: str) -> float | None:
-    """Return a value that is no better after it was shown with its digits."""
+    """Return a value, in its unit, that is no better after it was shown with its digits."""
     step = 5 * 10.0**-DIGITS
     return None if value is None else value * (1 + step if unit == SECONDS else 1 - step)
 
@@ -113,22 +113,22 @@ def logs_of(values: Sequence[float], unit: str) -> list[float]:
 
 
 def from_log(log: float, unit: str) -> float:
-    """Return the value of how slow something is."""
+    """Return the value, in its unit, whose ln slowness is ``log``."""
     return math.exp(log if unit == SECONDS else -log)
 
 
 def is_worse(one: float, two: float, unit: str) -> bool:
-    """Return whether one value is worse than another."""
+    """Return whether one value is worse than another of its unit: a longer time or a lower rate."""
     return one > two if unit == SECONDS else one < two
 
 
 def find_slowest(values: Sequence[float], unit: str) -> float:
-    """Find the worst of values."""
+    """Find the worst of values of one unit: the longest time or the lowest rate."""
     return max(values) if unit == SECONDS else min(values)
 
 
 def summarise_values(rule: RuleCase, values: Sequence[float], unit: str) -> float:
-    """Return the value of a row by the statistic of the rules."""
+    """Return the value of a row, in its unit, by the statistic of the rules."""
     if rule.statistic == "worst":
         return find_slowest(values, unit)
     return statistics.median(values)

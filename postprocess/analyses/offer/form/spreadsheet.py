@@ -120,7 +120,10 @@ def read_form(path: Path) -> list[TypedRow]:
 
 
 def read_csv(path: Path, data: bytes) -> list[TypedRow]:
-    """Read the form from CSV: ours, or the spreadsheet saved as such, with its lines above the heads."""
+    """Read the form from CSV: ours, or the spreadsheet saved as such, with its lines above the heads.
+
+    :raises UsageError: if it is no CSV, or has other heads.
+    """
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -137,7 +140,10 @@ def read_csv(path: Path, data: bytes) -> list[TypedRow]:
 
 
 def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
-    """Read the form from a spreadsheet, row by row: no merged cell and no link of it is spread out."""
+    """Read the form from a spreadsheet, row by row: no merged cell and no link of it is spread out.
+
+    :raises UsageError: if it is no such spreadsheet.
+    """
     from openpyxl import load_workbook
 
     try:

@@ -69,7 +69,7 @@ class PaperMeasurements:
 
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
-        """The time of each planned cell; None where it has no usable value."""
+        """The time of each planned cell in seconds; None where it has no usable value."""
         return {cell: _time(results) for cell, results in self.results.items()}
 
     @cached_property
@@ -129,7 +129,7 @@ class PaperMeasurements:
     def time(
         self, machine: str, environment: str, operation: Operation, processes: int
     ) -> float | None:
-        """Return the time, or None where it was not measured or not planned at all."""
+        """Return the time in seconds, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
 

@@ -1,9 +1,9 @@
 """The three-parameter model of a message-passing operation, its metrics, and what composition is faster.
 
-Of Taboada et al.: T(n, p) = t0 + tb n + ti tb n / (t0 + tb n), where t0 is the time of an empty
-message, and tb and ti are slope and intercept of the regression of T - t0 on n, for long messages. ``n`` is
-what their tables take: the vector for bcast, reductions and scan; the sum over all processes for scatter,
-gather and allgather; the whole send buffer of one process for alltoall. Seconds and bytes.
+Of Taboada et al.: T(n, p) = t0 + tb n + ti tb n / (t0 + tb n) seconds for n bytes. t0 is the time of an empty
+message; tb and ti are slope and intercept of the regression of T - t0 on n, for long messages. ``n`` is what
+their tables take. For bcast, reductions and scan it is the vector; for scatter, gather and allgather the sum
+over all processes; for alltoall the whole send buffer of one process.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Growth:
 class TimeModel(Protocol):
     """What tells a time in seconds of a size in bytes at a count of processes."""
 
-    def time(self, size: float, processes: int) -> float: ...
+    def time(self, size: float, processes: int) -> float:
+        """Compute the time of ``size`` bytes in seconds."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def find_crossovers(
     Each is a size in bytes and the side, ``above`` or ``below``, on which the composition is faster.
     """
 
-    def gain(size: float) -> float:
+    def gain(size: float) -> float:  # seconds that the composition saves
         steps = (models[step].time(size, processes) for step in COMPOSITIONS[routine])
         return models[routine].time(size, processes) - sum(steps)
 

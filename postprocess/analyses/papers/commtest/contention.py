@@ -53,12 +53,12 @@ def compute_bandwidth(size: int, time: float) -> float:
 
 
 def compute_factors(alone: Times, together: Times) -> dict[int, float]:
-    """Compute the bandwidth beside others over that alone, by size, where both were measured."""
+    """Compute the bandwidth beside others over that alone, from times in seconds by size in bytes."""
     return {size: alone[size] / together[size] for size in sorted(together) if size in alone}
 
 
 def find_onset(factors: Mapping[int, float]) -> int | None:
-    """Find the least size from which on all lose ``LOST`` of their bandwidth, or None."""
+    """Find the least size in bytes from which on all lose ``LOST`` of their bandwidth, or None."""
     onset = None
     for size in sorted(factors, reverse=True):
         if factors[size] > 1 - LOST:

@@ -16,9 +16,8 @@ from postprocess.base.formats import ratio, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 NEEDED = (
-    "--against {against}: the paper prints ratios only, and no session has a machine that stands "
-    "for one of its "
-    "own at {count} processes; ./plumbline nightly --site simulated --partition torus"
+    "--against {against}: the paper has only ratios, and no session stands for one of its machines "
+    "at {count} processes; run ./plumbline nightly --site simulated --partition torus"
 )
 
 

@@ -177,7 +177,7 @@ def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> Pap
 
 
 def _machines(measured: PaperMeasurements, history: History, basis: ratios.RatioBasis) -> PaperView:
-    """Ratio tables against one machine, and how near they come to the printed ones."""
+    """Build the ratio tables against one machine, and describe how near they come to the printed ones."""
     tables = ratios.build_paper_tables(measured, history, basis)
     machines, agreeing = build_agreement_plots(tables)
     nearness = ratio_tables.describe_nearness(measured, history, tables)

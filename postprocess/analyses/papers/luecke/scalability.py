@@ -32,7 +32,7 @@ MOST_ON_PAGE = 120
 
 
 def compute_divisor(routine: str, processes: int) -> float:
-    """Compute the paper's divisor of the time of a routine: log2(p) or p-1. 96 is taken as it is.
+    """Compute the paper's divisor of the time of a routine, without unit: log2(p) or p-1. 96 is taken as it is.
 
     Raises ValueError if the paper has no model for the routine, or there are fewer than two processes.
     """
@@ -79,7 +79,7 @@ def _modelled(measured: PaperMeasurements) -> list[Operation]:
 
 
 def _counts(measured: PaperMeasurements, machine: str, operation: Operation) -> list[int]:
-    """Process counts of two and more at which some MPI has a time, if there are several."""
+    """List the process counts of two and more at which some MPI has a time, if there are several."""
     counts = [count for count in measured.known(machine, operation) if count > 1]
     return counts if len(counts) > 1 else []
 

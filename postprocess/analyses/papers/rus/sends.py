@@ -1,8 +1,7 @@
 """RUS Stuttgart's comparisons with point-to-point messages: its send model, and operations made of sends.
 
-The report gives the time of a send by two formulas, one for small and one for large messages, and holds a
-broadcast against as many sends as a tree has levels, an alltoall against p - 1 sends, gather and scatter
-against a loop.
+The report gives the time of a send by two formulas, one for small and one for large messages. It compares a
+broadcast with as many sends as a tree has levels, an alltoall with p - 1 sends, gather and scatter with a loop.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class FittedModel:
 
 
 def fit_model(times: Mapping[int, float]) -> FittedModel | None:
-    """Fit the model to times by size; None for too few sizes that are 0 or powers of two."""
+    """Fit the model to times in seconds by size in bytes; None for too few sizes of 0 or powers of two."""
     fitted = {size: times[size] for size in sorted(times) if size & (size - 1) == 0}
     sizes = [size for size in fitted if size]
     if 0 in fitted and sizes and fitted[0] < SKIPPED * fitted[sizes[0]]:

@@ -129,7 +129,7 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(
 
 
 @plants("builds", "a check that would run and plans nothing", "reframe_checks", "", 2,
-        " would run and plans no case, ")  # fmt: skip
+        ": plans no case, so its failure would go unseen; ")  # fmt: skip
 def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver, declared: Declared):
     """It could fail, and no verdict would tell."""
     write_launch(reframe.session, planned())
@@ -138,7 +138,7 @@ def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver, declared: 
     assert planned() in make_plan(reframe, SITE)
     for name in ("empty", "stranger"):
         play(reframe, report=[BUILD, RUN, RUN | {"unique_name": name}])
-        with declared.raises(UsageError, match=f"^{name} would run and plans no case, "):
+        with declared.raises(UsageError, match=f"^{name}: plans no case, so its failure "):
             make_plan(reframe, SITE)
 
 

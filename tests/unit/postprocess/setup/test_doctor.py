@@ -41,7 +41,7 @@ def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
         "work directory  /home/me/.plumbline",
         "mpich-5_0_2 (wheel) /p/cc",
         "    says MPICH 5.0.2",
-        "    IMB without Spack: none: nobody has looked for it",
+        "    IMB without Spack: none: not looked for yet",
         "not usable (path) /usr/bin/mpicc",
         "    compiling failed",
     ):

@@ -102,7 +102,7 @@ def test_without_spack_the_reason_is_noted(machine, work, progress):
     assert prepare_machine(work, "local", None, progress).spack is None
     assert progress.notes == [
         "no Spack (this is a test): the suite is built with CMake against each mpicc",
-        "no IMB for mpich-1: nobody has looked for it",
+        "no IMB for mpich-1: not looked for yet",
     ]
 
 

@@ -352,7 +352,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     assert bench.center() == 1.0
     assert set(done.held) == set(CASES)
     (note,) = bench.notes
-    assert note.startswith(f"4 cases would absorb a slowdown, {max(CASES).key} the most, ")
+    assert note.startswith(f"4 cases would absorb a slowdown (largest: {max(CASES).key}, ")
     assert "14.0%: the old references stay" in note and "calibrate --take" in note
     assert len(ledger.read_ledger(bench.root)) == 20
     assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}

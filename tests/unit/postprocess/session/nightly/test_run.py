@@ -120,7 +120,7 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
     with pytest.raises(SystemExit):
         night.begin()
     assert night.kept == [("nightly", [SLOW])]
-    assert PROGRESS.notes[-1].startswith("ended before all that looked slow was measured again")
+    assert PROGRESS.notes[-1].startswith("confirmation ended early")
     (line,) = night.logged
     assert SLOW.case.key in line
     with pytest.raises(SystemExit):
