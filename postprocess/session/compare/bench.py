@@ -159,7 +159,7 @@ class ComparisonBench:
     ) -> None:
         """Write down what a pass says."""
         done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
-        data.append_pass(self.path, done)
+        data.append_record(self.path, done)
 
     def require_common_cases(self) -> None:
         """Require that both sides measure something alike.
@@ -191,11 +191,11 @@ class ComparisonBench:
             with progress.phase("facts"):
                 try:
                     facts = take_facts(self.context, self.selection, self.side(name), case)
-                    told = ToldFacts(facts)
+                    told = ToldFacts(name, facts)
                 except UsageError as error:
-                    told = ToldFacts(None, str(error))
+                    told = ToldFacts(name, None, str(error))
                     progress.note(f"facts of the {name} side: {error}")
-            data.append_facts(self.path, name, told)
+            data.append_record(self.path, told)
         for line in format_facts_told(self.stored):
             progress.say(f"  {line}")
 
@@ -225,7 +225,7 @@ class ComparisonBench:
             f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
             f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
         )
-        data.append_plan(self.path, looks)
+        data.append_record(self.path, data.PlannedLooks(looks))
 
     def run_blocks(self) -> None:
         """Measure blocks until every case is decided, the last look is taken, or the time is up.

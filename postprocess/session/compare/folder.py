@@ -35,7 +35,7 @@ def find_or_begin(
         path = name_new_folder(work, asked) / data.FILE
         found = find_unfinished(work.root / FOLDER, asked)
     if found is None:
-        data.write_header(path, asked)
+        data.append_record(path, asked)
         return path, data.read_comparison(path)
     truncate_unfinished_line(found)
     stored = data.read_comparison(found)

@@ -79,7 +79,7 @@ class HistoryBench(ComparisonBench):
             raise UsageError(f"--seconds {seconds}: {about}; {fix}")
         progress = self.context.progress
         progress.say(f"{about}: {plural(rounds, 'round')} in about {duration(once * rounds)}")
-        data.append_plan(self.path, (rounds,))
+        data.append_record(self.path, data.PlannedLooks((rounds,)))
         return rounds
 
     def run_rounds(self, rounds: int) -> None:
