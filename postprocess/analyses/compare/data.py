@@ -19,6 +19,7 @@ from postprocess.analyses.compare.facts import SideFacts
 from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import size
 from postprocess.base.json_log import append_entry
 from postprocess.base.records import Amount, Count, FileName, Measured, Positive, parse_record
 from postprocess.base.strict_json import parse_json
@@ -174,6 +175,16 @@ class SharedCase(NamedTuple):
     def key(self) -> str:
         """Unique in a comparison: ``cpu/mpicost/bcast/evict-dissemination/2x2/8``."""
         return "/".join(map(str, self))
+
+    @property
+    def words(self) -> str:
+        """Routine and size, for people."""
+        return f"{self.label} {size(self.bytes)}" if self.bytes else self.label
+
+    @property
+    def where(self) -> str:
+        """How it is measured, in short."""
+        return f"{self.layout} {self.program} {self.variant}"
 
     @property
     def routine(self) -> str:

@@ -22,9 +22,10 @@ from postprocess.analyses.compare.data import (
     StoredComparison,
     ToldFacts,
 )
-from postprocess.analyses.compare.judge import judge_comparison
+from postprocess.analyses.compare.facts import summarise_facts
+from postprocess.analyses.compare.judge import judge_comparison, list_fact_differences
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
-from postprocess.analyses.compare.text import format_counts, format_facts_told
+from postprocess.analyses.compare.text import format_counts
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
 from postprocess.base.progress import Progress
@@ -196,7 +197,7 @@ class ComparisonBench:
                     told = ToldFacts(name, None, str(error))
                     progress.note(f"facts of the {name} side: {error}")
             data.append_record(self.path, told)
-        for line in format_facts_told(self.stored):
+        for line in summarise_facts(list_fact_differences(self.stored)):
             progress.say(f"  {line}")
 
     def plan_looks(self) -> None:

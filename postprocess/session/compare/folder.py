@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 from postprocess.analyses.compare import data, history_page, page
@@ -11,6 +10,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.json_log import truncate_unfinished_line
 from postprocess.base.progress import Progress
+from postprocess.base.records import find_other_field
 from postprocess.base.workdir import WorkDirectory
 
 FOLDER = "compare"  #: of the work directory
@@ -39,7 +39,7 @@ def find_or_begin(
         return path, data.read_comparison(path)
     truncate_unfinished_line(found)
     stored = data.read_comparison(found)
-    if other := find_other_demand(stored.header, asked):
+    if other := find_other_field(stored.header, asked, SAME_AGAIN):
         raise UsageError(f"{found}: was begun with other {other}; choose another --output")
     progress.say(f"going on with {found}: {plural(len(stored.passes), 'pass', 'es')} done")
     return found, stored
@@ -58,7 +58,7 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
                 header = data.read_comparison(path).header
             except UsageError:  # damaged: a new one is begun beside it
                 continue
-            if not find_other_demand(header, asked):
+            if not find_other_field(header, asked, SAME_AGAIN):
                 return path
     return None
 
@@ -66,12 +66,6 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds the result of a comparison or history."""
     return any((folder / each).exists() for each in (page.JSON, history_page.JSON))
-
-
-def find_other_demand(begun: ComparisonHeader, asked: ComparisonHeader) -> str:
-    """Find what two calls have asked for differently; empty if nothing."""
-    one, two = asdict(begun), asdict(asked)
-    return next((name for name in SAME_AGAIN if one[name] != two[name]), "")
 
 
 def discard_unplanned(path: Path) -> None:
