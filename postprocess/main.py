@@ -87,11 +87,6 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
     return build_parser().parse_args(words)
 
 
-def rename_command(words: Sequence[str]) -> list[str]:
-    """Return the words of a command with its own name in the place of another one."""
-    return [*ALIASES.get(tuple(words[:2]), words[:2]), *words[2:]]
-
-
 def exit_on_signal(number: int, _: object) -> None:
     """Come to an end in good order because of a signal."""
     text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
@@ -106,7 +101,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     try:
         check_texts([*words, work, source])
         check_folders([work, source])
-        arguments = parse_words(rename_command(words))
+        arguments = parse_words([*ALIASES.get(tuple(words[:2]), words[:2]), *words[2:]])
         place = WorkDirectory(Path(work), Path(source))
         check_outputs(place, arguments)
         return arguments.run(place, arguments)

@@ -36,7 +36,7 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
     counts = Counter(change.kind for change in proposal.changes)
     found = [f"{name}: {plural(len(proposal.changes), 'case')} against {against}"]
     found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
-    told = [each for each in proposal.changes if is_listed(each)]
+    told = [each for each in proposal.changes if (each.kind not in (SAME, UNMEASURED))]
     if counts[NEW] > most:
         found += [f"  {line}" for line in summarise_new([e for e in told if e.kind == NEW])]
         told = [each for each in told if each.kind != NEW]
@@ -72,11 +72,6 @@ def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
             )
         )
     return [*align_rows(rows, texts=len(NEW_HEAD)), "--rows lists each case"]
-
-
-def is_listed(change: ReferenceChange) -> bool:
-    """Return whether a case has a line of its own: not if it did not change."""
-    return change.kind not in (SAME, UNMEASURED)
 
 
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:

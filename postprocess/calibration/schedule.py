@@ -114,7 +114,7 @@ def calibrate_all(
     while todo := [
         tally.limit_after_failure(part)
         for part in plan_rounds(
-            select_active(planned, tally),
+            [each for each in planned if tally.futile.get(family_of(each), 0) < MOST_FUTILE_PASSES],
             count_known_launches(read, demand, tally),
             demand,
             tally.taken,
@@ -137,13 +137,6 @@ def calibrate_all(
     lacking = report_missing(planned, count_launches(read()), demand, progress)
     failed = tally.unhealthy or tally.incorrect or tally.held
     return int(bool(failed or (lacking and not demand.at_most)))
-
-
-def select_active(
-    planned: Iterable[PlannedLaunch], tally: CalibrationProgress
-) -> list[PlannedLaunch]:
-    """Select the part of the plan whose last passes brought something."""
-    return [each for each in planned if tally.futile.get(family_of(each), 0) < MOST_FUTILE_PASSES]
 
 
 def count_known_launches(

@@ -55,17 +55,16 @@ def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, s
     """List the options under which a case ran, each with its default. A site may have defaults of its own."""
     return {
         option.flag: (
-            str(option.value_of(case) if option.part else find_repetitions(launch)),
+            str(
+                option.value_of(case)
+                if option.part
+                else launch.method.get(ITERATION_COUNT.variable, launch.trials)
+            ),
             str(option.usual[case.program]),
         )
         for option in OPTIONS
         if case.program in option.usual
     }
-
-
-def find_repetitions(launch: PlannedLaunch) -> int:
-    """Find the trials or iterations that were asked for: of a bandwidth test a fifth of them is measured."""
-    return launch.method.get(ITERATION_COUNT.variable, launch.trials)
 
 
 def evaluate_launches(

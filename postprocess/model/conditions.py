@@ -77,7 +77,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mpi_library": library_identity(run.get("mpi_library")),
         "caches": caches_of(run.get("caches")),
-        "binding": {layout_of(run): binding_of(run)},
+        "binding": {f"{run.get('processes')}x{run.get('per_node')}": binding_of(run)},
         **({"source_hash": run.get("source_hash")} if own else {}),
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
@@ -89,11 +89,6 @@ def has_unidentified_processor(run: Mapping[str, Any]) -> bool:
     """Return whether a launch tells nothing of its processor: neither a name nor sizes of caches."""
     names = (run.get("cpu_model") or UNKNOWN).split(PROCESSORS)
     return not run.get("caches") and any(name.startswith(UNKNOWN) for name in names)
-
-
-def layout_of(run: Mapping[str, Any]) -> str:
-    """Return processes and processes per node, as in ``4x2``."""
-    return f"{run.get('processes')}x{run.get('per_node')}"
 
 
 def library_identity(said: str | None) -> str | None:

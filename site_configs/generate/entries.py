@@ -37,11 +37,6 @@ class EnvironmentView:
     env_vars: str
 
 
-def build_environment_views(facts: MachineSurvey, work: Path) -> list[EnvironmentView]:
-    """Build the entries of the MPIs that were found."""
-    return [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
-
-
 def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
     """Build the entry of one MPI in a site file."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)

@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import entries, python_source, survey
-from site_configs.generate.entries import build_partition_views
+from site_configs.generate.entries import build_environment_view, build_partition_views
 from site_configs.generate.survey import MachineSurvey
 from site_configs.schedulers.registry import list_site_names
 from site_configs.schema.fields import NAME
@@ -75,7 +75,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
     """Render the text of the site file."""
     scheduler = facts.scheduler
     kind = f"a cluster with {scheduler.title}" if scheduler else "a machine without a scheduler"
-    environments = entries.build_environment_views(facts, work)
+    environments = [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
     partitions = build_partition_views(facts)
     names = [each.launcher for each in environments]
     names += [each.scheduler.value for each in partitions]

@@ -51,14 +51,9 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
     origin = extras.get("program_origin", {}).get(program, "")
     if origin == SITE:
         return SITE
-    if has_spack_environment(extras, spack):
+    if bool(spack) and Path(extras.get("spack_environment", ""), "spack.yaml").is_file():
         return SPACK
     return CMAKE if program == "mpicost" else origin
-
-
-def has_spack_environment(extras: Mapping[str, Any], spack: str) -> bool:
-    """Return whether Spack is there and an environment was written for it."""
-    return bool(spack) and Path(extras.get("spack_environment", ""), "spack.yaml").is_file()
 
 
 def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str) -> str:

@@ -192,13 +192,15 @@ def comparison(folder: Path) -> Path:
     value = compare_data.CaseValue(1e-6, "s", rerun="./plumbline run")
     measured = compare_data.LaunchValues("l", {"nodes": "n1"}, {KEY: value})
     path = folder / compare_data.FILE
-    compare_data.write_header(path, header)
-    compare_data.append_plan(path, [6, 10])
-    compare_data.append_pass(path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,)))
+    compare_data.append_record(path, header)
+    compare_data.append_record(path, compare_data.PlannedLooks([6, 10]))
+    compare_data.append_record(
+        path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,))
+    )
     noise = {"old": compare_data.SideNoise(0.1, 3.0, "table")}
-    compare_data.append_noise(path, {KEY: noise})
-    told = compare_data.ToldFacts(parse_record(FACTS, SideFacts))
-    compare_data.append_facts(path, "old", told)
+    compare_data.append_record(path, compare_data.KnownNoise({KEY: noise}))
+    told = compare_data.ToldFacts("old", parse_record(FACTS, SideFacts))
+    compare_data.append_record(path, told)
     return path
 
 

@@ -29,6 +29,7 @@ from postprocess.base.documents.records import (
 )
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import size
 from postprocess.base.units import Unit
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import CONTROLS
@@ -133,9 +134,24 @@ CaseNoise = Mapping[Side, SideNoise]  #: by side; without a side of which nothin
 
 
 @dataclass(frozen=True)
+class KnownNoise:
+    """How far each case of stored sessions may lie off, by its key."""
+
+    cases: Mapping[str, CaseNoise]
+
+
+@dataclass(frozen=True)
+class PlannedLooks:
+    """After how many pairs, or rounds, one will look."""
+
+    looks: tuple[Annotated[int, msgspec.Meta(ge=2, le=10**6)], ...]
+
+
+@dataclass(frozen=True)
 class ToldFacts:
     """What the MPI of a side tells of itself."""
 
+    side: str
     facts: SideFacts | None
     problem: str = ""  #: why it tells nothing
 
@@ -168,6 +184,16 @@ class SharedCase(NamedTuple):
         return "/".join(map(str, self))
 
     @property
+    def words(self) -> str:
+        """Routine and size, for people."""
+        return f"{self.label} {size(self.bytes)}" if self.bytes else self.label
+
+    @property
+    def where(self) -> str:
+        """How it is measured, in short."""
+        return f"{self.layout} {self.program} {self.variant}"
+
+    @property
     def routine(self) -> str:
         """The routine without its peer."""
         return self.label.partition("@")[0]
@@ -176,69 +202,6 @@ class SharedCase(NamedTuple):
     def is_control(self) -> bool:
         """Return whether it times no MPI call."""
         return self.program == "mpicost" and self.routine in CONTROLS
-
-
-def write_header(path: Path, header: ComparisonHeader) -> None:
-    """Write the first line.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "begun", **asdict(header)})
-
-
-def append_pass(path: Path, done: ComparisonPass) -> None:
-    """Add a pass, whole.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "pass", **asdict(done)})
-
-
-def append_plan(path: Path, looks: Sequence[int]) -> None:
-    """Write down after how many pairs one will look.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "looks", "looks": list(looks)})
-
-
-def append_noise(path: Path, noise: Mapping[str, CaseNoise]) -> None:
-    """Write down how far each case of stored sessions may lie off, by its key.
-
-    :raises UsageError: if it cannot be written.
-    """
-    told = {
-        key: {side: asdict(each) for side, each in sides.items()} for key, sides in noise.items()
-    }
-    _append(path, {"record": "noise", "cases": told})
-
-
-def append_effects(path: Path, effects: ReferenceEffects) -> None:
-    """Write down what becomes of references.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "references", **asdict(effects)})
-
-
-def append_fingerprint(path: Path, launch: FingerprintLaunch) -> None:
-    """Write down what a launch says for the fingerprint of its side.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "fingerprint", **asdict(launch)})
-
-
-def append_facts(path: Path, side: str, told: ToldFacts) -> None:
-    """Write down what the MPI of a side tells of itself, or why it tells nothing.
-
-    :raises UsageError: if it cannot be written.
-    """
-    _append(path, {"record": "facts", "side": side, **asdict(told)})
-
-
-def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    append_entry(path, entry, "choose another --output")
 
 
 @dataclass(frozen=True)
@@ -259,30 +222,25 @@ class StoredComparison:
         return sum(each.seconds for each in (*self.passes, *self.fingerprints))
 
 
-@dataclass(frozen=True)
-class _Looks:
-    looks: tuple[Annotated[int, msgspec.Meta(ge=2, le=10**6)], ...]
-
-
-@dataclass(frozen=True)
-class _Noise:
-    cases: Mapping[str, CaseNoise]
-
-
-@dataclass(frozen=True)
-class _SideTold(ToldFacts):
-    side: str = OLD
-
-
-Name = Literal["looks", "pass", "noise", "references", "fingerprint", "facts"]
-ENTRIES: Mapping[Name, Any] = {
-    "looks": _Looks,
+RECORDS: Mapping[str, type] = {
+    "begun": ComparisonHeader,
+    "looks": PlannedLooks,
     "pass": ComparisonPass,
-    "noise": _Noise,
+    "noise": KnownNoise,
     "references": ReferenceEffects,
     "fingerprint": FingerprintLaunch,
-    "facts": _SideTold,
+    "facts": ToldFacts,
 }
+NAMES = {kind: name for name, kind in RECORDS.items()}
+
+
+def append_record(path: Path, record: Any) -> None:
+    """Write down one of :data:`RECORDS`, whole; the header comes first.
+
+    :raises UsageError: if it cannot be written.
+    """
+    entry = {"record": NAMES[type(record)], **asdict(record)}
+    append_entry(path, entry, "choose another --output")
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -297,10 +255,10 @@ def read_comparison(path: Path) -> StoredComparison:
         if first.pop("record") != "begun":
             raise ValueError("has no header in its first line")
         header = parse_record(first, ComparisonHeader, exact=True)
-        found: dict[str, list[Any]] = {name: [] for name in ENTRIES}
+        found: dict[str, list[Any]] = {name: [] for name in RECORDS if name != "begun"}
         for each in entries:
-            name = parse_record(each.pop("record"), Name)
-            found[name].append(parse_record(each, ENTRIES[name]))
+            name = parse_record(each.pop("record"), str)
+            found[name].append(parse_record(each, RECORDS[name]))
         sides = [each.environment for each in header.versions] or SIDES
         check_values(found["pass"], sides)
         check_fingerprints(found["fingerprint"], sides)
@@ -312,7 +270,7 @@ def read_comparison(path: Path) -> StoredComparison:
         header,
         found["looks"][-1].looks if found["looks"] else (),
         tuple(found["pass"]),
-        {each.side: ToldFacts(each.facts, each.problem) for each in found["facts"]},
+        {each.side: each for each in found["facts"]},
         found["noise"][-1].cases if found["noise"] else {},
         tuple(found["fingerprint"]),
         found["references"][-1] if found["references"] else None,

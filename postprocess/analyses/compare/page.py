@@ -90,7 +90,6 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
         "cases": ordered,
-        "name": text.format_name,
         "bad": BAD,
         "how_to_read": text.select_how_to_read(judged),
     }
@@ -144,7 +143,7 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     """Build the cell of a case; None where there is no case."""
     if each is None:
         return None
-    title = f"{text.format_name(each)}: {each.verdict}, {text.format_interval(each)}"
+    title = f"{each.case.words}: {each.verdict}, {text.format_interval(each)}"
     if each.ratio is None:
         return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
     step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,11 @@ class CasePairs:
     launches: Counter[str] = field(default_factory=Counter)  #: by side, that had it in their plan
     measured: Counter[str] = field(default_factory=Counter)  #: by side, those with a value
     rerun: dict[str, str] = field(default_factory=dict)  #: by side
+
+    @property
+    def scatter(self) -> float | None:
+        """Standard deviation of the differences of pairs; None of fewer than two."""
+        return statistics.stdev(self.differences) if len(self.differences) > 1 else None
 
     def failed(self, side: str) -> list[tuple[str, str]]:
         """Return the failures of a side that are no skips."""

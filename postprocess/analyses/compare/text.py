@@ -6,20 +6,17 @@ from collections.abc import Sequence
 
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
-from postprocess.analyses.compare.data import StoredComparison
 from postprocess.analyses.compare.differences.facts import (
     KINDS,
     MPI,
     SHOWN_WHOLE,
     FactDifference,
-    summarise_facts,
 )
-from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, tell_fingerprint
+from postprocess.analyses.compare.differences.fingerprint import tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
     Decision,
     JudgedComparison,
-    list_fact_differences,
     select_moved,
 )
 from postprocess.base.formats import (
@@ -30,7 +27,6 @@ from postprocess.base.formats import (
     plural,
     quantity,
     signed,
-    size,
 )
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
@@ -40,6 +36,14 @@ WORST = 10
 FEW = 60  #: cases that a terminal shows each
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 LIBRARY = "MPI library"  #: among what a site declares
+HOW_CALLED = (
+    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average "
+    "(Benjamini and Hochberg)"
+)
+HOW_MISSING = (
+    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
+    "the other way round."
+)
 HOW_TO_READ = (
     "Ratio: slowdown of the new side (Hodges-Lehmann over pairs of launches taken in turn). The interval "
     "covers the true one in at least 90% of cases.",
@@ -48,10 +52,8 @@ HOW_TO_READ = (
     "4x2 is 4 processes, 2 on each node.",
     f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
     f"that happens in {ERROR:.0%} of comparisons at most.",
-    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and "
-    "Hochberg).",
-    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
-    "the other way round. None of them is ever left out.",
+    f"{HOW_CALLED}.",
+    f"{HOW_MISSING} None of them is ever left out.",
 )
 
 
@@ -62,10 +64,8 @@ HOW_TO_READ_UNPAIRED = (
     "the machine varies between sessions as before.",
     "slower, faster: beyond what two sessions differ by, by half the margin or more. undecided: all else. "
     "4x2 is 4 processes, 2 on each node.",
-    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and "
-    "Hochberg), unless one side was slowed as a whole.",
-    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
-    "the other way round. ./plumbline compare OLD NEW measures in turn, and can prove a case the same.",
+    f"{HOW_CALLED}, unless something slowed one side as a whole.",
+    f"{HOW_MISSING} ./plumbline compare OLD NEW measures in turn, and can prove a case the same.",
 )
 
 
@@ -74,43 +74,27 @@ def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
     return HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ
 
 
-def format_unpaired_decision(judged: JudgedComparison) -> str:
-    """Format the decision on stored sessions in one sentence."""
-    old, new, counts = judged.header.old.label, judged.header.new.label, judged.counts
-    of = f"of {plural(len(judged.cases), 'case')} from {old} to {new}"
-    if judged.decision == Decision.VOID:
-        moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
-        return f"Unpaired and void: {moved} changed, and no MPI has a part in it"
-    if judged.decision == Decision.NOT_SAFE:
-        bad = ", ".join(
-            f"{counts[verdict]} {verdict}" for verdict in map(str, BAD) if verdict in counts
-        )
-        return f"Unpaired, not safe: {of}, {bad}"
-    return f"Unpaired, so never proven safe: {of}, none is shown to be slower"
-
-
 def format_decision(judged: JudgedComparison) -> str:
     """Format the decision in one sentence."""
-    if judged.header.unpaired:
-        return format_unpaired_decision(judged)
+    unpaired, counts = judged.header.unpaired, judged.counts
     old, new = judged.header.old.label, judged.header.new.label
-    counts = judged.counts
-    total = sum(counts.values())
-    if judged.decision == Decision.SAFE:
-        return (
-            f"Safe: going from {old} to {new} makes none of {plural(total, 'case')} slower by more than "
-            f"{format_margins(judged.header.margins)}"
-        )
+    cases = plural(len(judged.cases), "case")
+    of = f"of {cases} from {old} to {new}"
     if judged.decision == Decision.VOID:
         moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
-        return f"Void: {moved} changed, and no MPI has a part in it: the machine differed between the sides"
+        void = f"{moved} changed, and no MPI has a part in it"
+        if unpaired:
+            return f"Unpaired and void: {void}"
+        return f"Void: {void}: the machine differed between the sides"
     if judged.decision == Decision.NOT_SAFE:
-        bad = ", ".join(
-            f"{counts[verdict]} {verdict}" for verdict in map(str, BAD) if verdict in counts
-        )
-        return f"Not safe: of {plural(total, 'case')} from {old} to {new}, {bad}"
-    left = counts.get(Comparison.UNDECIDED, 0)
-    return f"Undecided: {left} of {plural(total, 'case')} from {old} to {new} need more pairs"
+        bad = ", ".join(f"{counts[each]} {each}" for each in map(str, BAD) if each in counts)
+        return f"{'Unpaired, not' if unpaired else 'Not'} safe: {of}, {bad}"
+    if unpaired:
+        return f"Unpaired, so never proven safe: {of}, none is shown to be slower"
+    if judged.decision == Decision.SAFE:
+        margin = format_margins(judged.header.margins)
+        return f"Safe: going from {old} to {new} makes none of {cases} slower by more than {margin}"
+    return f"Undecided: {counts.get(Comparison.UNDECIDED, 0)} {of} need more pairs"
 
 
 def format_margins(margins: Sequence[float]) -> str:
@@ -142,16 +126,22 @@ def format_unchanged(judged: JudgedComparison) -> str:
 def format_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
+    margin = f"margin {format_margins(header.margins)}"
+    controls = format_controls(len(judged.controls), len(select_moved(judged.controls)))
     if header.unpaired:
-        return format_unpaired_facts(judged)
+        how = (
+            "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
+            f"sessions differ by anyway; {margin}"
+        )
+        return [format_counts(judged), how, controls]
     looks = ", ".join(map(str, judged.looks)) or "none yet"
     return [
         format_counts(judged),
         f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
-        f"{header.seed}; looks after {looks}; margin {format_margins(header.margins)}",
+        f"{header.seed}; looks after {looks}; {margin}",
         *([judged.explanation] if judged.explanation else []),
         format_unchanged(judged),
-        format_controls(len(judged.controls), len(select_moved(judged.controls))),
+        controls,
     ]
 
 
@@ -162,24 +152,9 @@ def format_controls(controls: int, moved: int) -> str:
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
-def format_unpaired_facts(judged: JudgedComparison) -> list[str]:
-    """Format what stands below the decision on stored sessions."""
-    return [
-        format_counts(judged),
-        "unpaired: the sides were not measured in turn; a difference counts only beyond what two sessions "
-        f"differ by anyway; margin {format_margins(judged.header.margins)}",
-        format_controls(len(judged.controls), len(select_moved(judged.controls))),
-    ]
-
-
 def format_afterwards(judged: JudgedComparison) -> list[str]:
     """Format what is to be done once the new side is taken into use."""
     return format_effects(judged.effects, "./plumbline references propose --compare DIR")
-
-
-def format_facts_told(stored: StoredComparison) -> list[str]:
-    """Format what the MPIs tell of themselves that differs, in a few lines."""
-    return summarise_facts(list_fact_differences(stored))
 
 
 def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
@@ -188,7 +163,10 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
     for kind in KINDS:
         own = [each for each in facts if each.kind == kind and kind not in SHOWN_WHOLE]
         for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
-            some = sorted((each for each in own if each.verbosity == verbosity), key=rank_fact)
+            some = sorted(
+                (each for each in own if each.verbosity == verbosity),
+                key=lambda e: (e.old is None, e.new is None, e.name),
+            )
             rows = tuple((each.name, *each.texts) for each in some)
             what = f"{kind}, {verbosity}" if verbosity else kind
             title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
@@ -200,18 +178,13 @@ def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
     """Tabulate the fingerprints of both sides."""
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
     launches = min(
-        (len_ for pair in judged.fingerprints for len_ in count_launches(pair)), default=0
+        (each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0
     )
     note = (
         f"Ping-pong with warm buffers: median of {plural(launches, 'separate launch', 'es')}. A switch is a "
         "step in time over size, as a protocol change makes.",
     )
     return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
-
-
-def count_launches(pair: FingerprintPair) -> tuple[int, int]:
-    """Count the launches behind a fingerprint, by side."""
-    return pair.old.launches, pair.new.launches
 
 
 def rank_verbosity(verbosity: str) -> tuple[int, int]:
@@ -222,11 +195,6 @@ def rank_verbosity(verbosity: str) -> tuple[int, int]:
         words.index(word) if word in words else len(words)
         for word, words in zip((whom, how), ranks, strict=True)
     )
-
-
-def rank_fact(each: FactDifference) -> tuple[bool, bool, str]:
-    """Rank a difference: what has another value first, then what is gone, then what is new."""
-    return each.old is None, each.new is None, each.name
 
 
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
@@ -261,27 +229,16 @@ def format_interval(each: ComparedCase) -> str:
     return f"{factor(each.limits[0])} to {factor(each.limits[1])}" if each.limits else DASH
 
 
-def format_change(each: ComparedCase) -> str:
-    """Format how much slower the new side is, as per cent."""
-    return DASH if each.ratio is None else signed(each.ratio - 1)
-
-
-def format_name(each: ComparedCase) -> str:
-    """Format the name of a case for people."""
-    case = each.case
-    return f"{case.label} {size(case.bytes)}" if case.bytes else case.label
-
-
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
     """Tabulate cases, one row each, as benchstat does."""
     rows = [
         (
-            format_name(each),
-            f"{each.case.layout} {each.case.program} {each.case.variant}",
+            each.case.words,
+            each.case.where,
             str(each.verdict),
             format_value(each, new=False),
             format_value(each, new=True),
-            format_change(each),
+            DASH if each.ratio is None else signed(each.ratio - 1),
             format_interval(each),
             f"n={each.pairs}"
             if each.unpaired is None
@@ -310,7 +267,7 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
         text += "".join(f"\n{render_text(each)}" for each in maps)
     reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
     for reason, each in list(reasons.items())[::-1][:WORST]:
-        lines = [f"{format_name(each)}: {reason}"]
+        lines = [f"{each.case.words}: {reason}"]
         lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
         text += "".join(f"{sanitize_line(line)}\n" for line in lines)
     text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))

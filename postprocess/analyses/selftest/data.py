@@ -5,20 +5,21 @@ A night ends with a line of its own; what stands behind the last of those was in
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.documents.json_log import append_entries, append_entry
 from postprocess.base.documents.records import Amount, Count, Measured, parse_record
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 
 FILE = "nights.jsonl"
+ELSEWHERE = "choose another --output"
 
 
 @dataclass(frozen=True)
@@ -100,26 +101,14 @@ class SelftestHeader:
 
 def write_selftest_header(path: Path, begun: SelftestHeader) -> None:
     """Write the first line. :raises UsageError: if it cannot be written."""
-    _append(path, [{"record": "begun", **asdict(begun)}])
+    append_entry(path, {"record": "begun", **asdict(begun)}, ELSEWHERE)
 
 
 def append_selftest_night(path: Path, night: FinishedNight) -> None:
     """Add a night, whole. :raises UsageError: if it cannot be written."""
     end = {name: getattr(night, name) for name in ("number", "session", "seconds", "notes")}
     cases = [{"record": "case", "night": night.number, **asdict(row)} for row in night.rows]
-    _append(path, [*cases, {"record": "night", **end}])
-
-
-def _append(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    text = "".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+    append_entries(path, [*cases, {"record": "night", **end}], ELSEWHERE)
 
 
 def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
@@ -140,7 +129,7 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
     except (ValueError, KeyError) as error:
-        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
+        raise UsageError(f"{path}: {error}: is damaged; {ELSEWHERE}") from None
 
 
 def _nights(entries: Sequence[dict[str, Any]]) -> Iterator[FinishedNight]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from postprocess.analyses.selftest.dossier_score import DossierScores, PlantedScore, UnchangedScore
 from postprocess.analyses.selftest.dossiers import DossiersHeader, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.analyses.selftest.page import JSON, MARKDOWN
+from postprocess.analyses.selftest.page import SelftestPage
 from postprocess.base.formats import DASH, format_percent, plural, signed
-from postprocess.base.text_table import TextTable, render_markdown_table, render_text
-from postprocess.report import templating
+from postprocess.base.text_table import TextTable
 from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
 
@@ -39,19 +36,12 @@ def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
         (
             each.name,
             INJECTION_KINDS[each.name].words,
-            str(each.dossiers),
-            str(each.void),
-            signed(each.intended),
-            signed(each.realised),
+            *map(str, (each.dossiers, each.void)),
+            *map(signed, (each.intended, each.realised)),
             str(each.targets),
             DASH if each.promised is None else f"{each.promised:.1f}",
-            str(each.caught),
-            str(each.undecided),
-            str(each.missed),
-            str(each.beyond),
-            str(each.waved),
-            str(each.others),
-            str(each.accused),
+            *map(str, (each.caught, each.undecided, each.missed, each.beyond)),
+            *map(str, (each.waved, each.others, each.accused)),
         )
         for each in plants
     )
@@ -90,52 +80,20 @@ def build_unchanged_table(scores: Sequence[UnchangedScore]) -> TextTable:
     return TextTable("Not slowed", ("cases",), columns, rows, (note,))
 
 
-def format_dossier_scores(scores: DossierScores) -> str:
-    """Format the result for a terminal."""
-    lines = [f"FAULT: {fault}" for fault in scores.faults]
-    lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
-    lines = lines or ["all that is promised was kept"]
-    return "\n".join([*map(render_text, build_dossier_tables(scores)), *lines]) + "\n"
-
-
-def write_dossier_result(
-    directory: Path,
-    begun: DossiersHeader,
-    dossiers: Sequence[FinishedDossier],
-    scores: DossierScores,
-) -> Path:
-    """Write ``selftest.md`` and ``selftest.json`` beside the dossiers; the path of the first.
-
-    :raises UsageError: if they cannot be written
-    """
-    path = directory / MARKDOWN
-    data = {
-        **asdict(begun),
-        "dossiers": len(dossiers),
-        "spent": sum(each.seconds for each in dossiers),
-        "scores": asdict(scores),
-    }
-    told = render_dossier_markdown(begun, dossiers, scores)
-    templating.write_pages({path: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
-    return path
-
-
-def render_dossier_markdown(
+def build_dossier_page(
     begun: DossiersHeader, dossiers: Sequence[FinishedDossier], scores: DossierScores
-) -> str:
-    """Render the result in Markdown."""
-    word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
-    budget = f" of {begun.seconds} s at most" if begun.seconds else ""
-    lines = [f"# Self-test of compare: {word}", ""]
-    lines += [
-        f"Site {begun.site}, {plural(len(dossiers), 'dossier')}{budget}, {scores.void} void; seed {begun.seed}."
-    ]
-    lines += [
-        "",
-        "Each holds an MPI against itself; the library of delays is loaded on both sides.",
-    ]
-    lines += [""]
-    lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
-    for table in build_dossier_tables(scores):
-        lines += ["", f"## {table.title}", "", render_markdown_table(table)]
-    return "\n".join(lines) + "\n"
+) -> SelftestPage:
+    """Build what is shown of a self-test of ``compare``."""
+    done, budget = len(dossiers), f" of {begun.seconds} s at most" if begun.seconds else ""
+    return SelftestPage(
+        "Self-test of compare",
+        scores,
+        "all that is promised was kept",
+        (
+            f"Site {begun.site}, {plural(done, 'dossier')}{budget}, {scores.void} void; seed {begun.seed}.",
+            "",
+            "Each holds an MPI against itself; the library of delays is loaded on both sides.",
+        ),
+        build_dossier_tables(scores),
+        {**asdict(begun), "dossiers": done, "spent": sum(each.seconds for each in dossiers)},
+    )

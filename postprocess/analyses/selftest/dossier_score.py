@@ -19,7 +19,7 @@ import scipy
 
 from postprocess.analyses.selftest.dossiers import DossierCase, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.analyses.selftest.result import CHANCE, WORKED
+from postprocess.analyses.selftest.result import CHANCE, Outcome, PlantScore
 from postprocess.base.formats import plural, signed
 from postprocess.stats.comparison.paired_ratio import EFFICIENCY
 from postprocess.stats.comparison.paired_verdicts import (
@@ -34,14 +34,11 @@ DECIDED = {str(each) for each in PairedVerdict}
 
 
 @dataclass(frozen=True)
-class PlantedScore:
+class PlantedScore(PlantScore):
     """What dossiers with one plant came to. Counts are of cases in dossiers; void dossiers are left out."""
 
-    name: str
     dossiers: int
     void: int  #: of the dossiers
-    intended: float  #: slowdown of the targets, as a fraction
-    realised: float | None  #: ratio of the median target, less 1
     targets: int
     promised: float | None  #: expected number that are caught; None of what spares launches
     caught: int  #: called slower
@@ -56,11 +53,6 @@ class PlantedScore:
     def must_show(self) -> bool:
         """Whether every launch of the new side is delayed."""
         return INJECTION_KINDS[self.name].must_show
-
-    @property
-    def worked(self) -> bool:
-        """Whether the targets were slower by something like what was intended."""
-        return self.realised is not None and self.realised >= WORKED * self.intended
 
 
 @dataclass(frozen=True)
@@ -84,20 +76,13 @@ class UnchangedScore:
 
 
 @dataclass(frozen=True)
-class DossierScores:
-    """The scores of a self-test of ``compare``, and its faults; none if it passed."""
+class DossierScores(Outcome):
+    """The scores of a self-test of ``compare``."""
 
     plants: tuple[PlantedScore, ...]
     unchanged: tuple[UnchangedScore, ...]  #: nothing planted; beside a plant; launches of one side
     accused: tuple[tuple[int, str, float], ...]  #: dossier, key and ratio of what was called slower
     void: int
-    faults: tuple[str, ...]
-    unfinished: str = ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether it came to its end and nothing is wrong."""
-        return not self.faults and not self.unfinished
 
 
 def score_dossiers(dossiers: Sequence[FinishedDossier], planned: int) -> DossierScores:
@@ -127,7 +112,8 @@ def score_dossiers(dossiers: Sequence[FinishedDossier], planned: int) -> Dossier
     done = len(dossiers)
     unfinished = f"only {done} of {plural(planned, 'dossier')} are done" if done < planned else ""
     faults = tuple(find_dossier_faults(sound, plants, unchanged[0]))
-    return DossierScores(plants, unchanged, accused, done - len(sound), faults, unfinished)
+    void = done - len(sound)
+    return DossierScores(plants, unchanged, accused, void, faults=faults, unfinished=unfinished)
 
 
 def score_planted(name: str, dossiers: Sequence[FinishedDossier]) -> PlantedScore:

@@ -20,12 +20,14 @@ from postprocess.analyses.selftest.injections import (
     InjectionKind,
     list_injectable_routines,
 )
-from postprocess.base.documents.records import Count, read_record
+from postprocess.base.documents.records import Count, find_other_field, read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.model.case import Case
 
 FILE = "dossiers.json"
+#: What must be asked for again to continue a self-test.
+SAME_AGAIN = ("site", "times", "unchanged", "plants", "seconds", "keys")
 #: Planted unless others are asked for: small ones, a range of sizes, one rank, one launch in four.
 USUAL_PLANTS = ("slower-5", "slower-10", "slower-20", "large", "one-rank", "some-launches")
 
@@ -153,9 +155,8 @@ def resume_or_begin_dossiers(directory: Path, asked: DossiersHeader) -> Dossiers
         write_summary(path, json.loads(json.dumps(asdict(asked))))
         return asked
     begun = read_dossiers_header(directory)
-    for name in ("site", "times", "unchanged", "plants", "seconds", "keys"):
-        if getattr(begun, name) != getattr(asked, name):
-            raise UsageError(f"{path}: was begun with other {name}; choose another --output")
+    if other := find_other_field(begun, asked, SAME_AGAIN):
+        raise UsageError(f"{path}: was begun with other {other}; choose another --output")
     return begun
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
@@ -13,13 +12,17 @@ from postprocess.analyses.selftest.result import (
     AccusedCase,
     FalseAlarmScore,
     InjectionScore,
+    Outcome,
     SelftestScores,
 )
 from postprocess.analyses.selftest.score import FLAT
 from postprocess.base.formats import plural, signed
-from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
-from postprocess.base.text_table import render_markdown_table as as_markdown
-from postprocess.report import templating
+from postprocess.base.text_table import (
+    NOT_PRINTED,
+    TextTable,
+    render_markdown_table,
+    render_text,
+)
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
 
@@ -32,18 +35,14 @@ def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     """Build the table of what Plumbline, and flat bands, caught of each injection."""
-    columns = (
-        "planted",
-        "intended",
-        "realised",
-        "beside",
-        "targets",
-        "promised",
-        "caught",
+    columns = ("planted", "intended", "realised", "beside", "targets", "promised", "caught")
+    columns += (
         "suspect",
         "cleared",
+        "missed",
+        "false alarms",
+        *(f"flat {band:.0%}" for band in FLAT),
     )
-    columns += ("missed", "false alarms", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
@@ -64,15 +63,10 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
     """Format the numbers of one injection."""
     return (
         str(plant.plantings),
-        signed(plant.intended),
-        signed(plant.realised),
-        signed(plant.drifted),
+        *map(signed, (plant.intended, plant.realised, plant.drifted)),
         str(plant.targets),
         f"{plant.promised:.1f}",
-        str(plant.caught),
-        str(plant.suspect),
-        str(plant.cleared),
-        str(plant.missed),
+        *map(str, (plant.caught, plant.suspect, plant.cleared, plant.missed)),
         f"{plant.accused} of {plant.others}",
         *(f"{each.caught}, false {each.false}" for each in plant.flat),
     )
@@ -103,8 +97,7 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
 def build_false_alarm_table(scores: SelftestScores) -> TextTable:
     """Build the table of false alarms."""
     columns = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
-    columns += ("predicted",)
-    columns += ("common cause", *(f"flat {band:.0%}" for band in FLAT))
+    columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
         rows.append((name, "in all", *format_false_alarm_counts(quiet)))
@@ -115,13 +108,9 @@ def build_false_alarm_table(scores: SelftestScores) -> TextTable:
 def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """Format counts and predictions."""
     return (
-        str(quiet.nights),
-        str(quiet.cases),
-        str(quiet.screened),
+        *map(str, (quiet.nights, quiet.cases, quiet.screened)),
         f"{quiet.screened_predicted:.3g}",
-        str(quiet.cleared),
-        str(quiet.suspect),
-        str(quiet.regressed),
+        *map(str, (quiet.cleared, quiet.suspect, quiet.regressed)),
         f"{quiet.regressed_predicted:.2g}",
         str(quiet.common),
         *(str(each.false) for each in quiet.flat),
@@ -160,53 +149,60 @@ def build_accused_table(accused: Sequence[AccusedCase]) -> TextTable:
     return TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
 
 
-def selftest_as_text(scores: SelftestScores) -> str:
-    """Return the result as text for a terminal."""
-    lines = [f"FAULT: {fault}" for fault in scores.faults]
-    lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
-    lines = lines or ["every plant that must be caught was"]
-    return "\n".join([*map(render_text, build_selftest_tables(scores)), *lines]) + "\n"
+@dataclass(frozen=True)
+class SelftestPage:
+    """All that is shown and written of a self-test's result."""
+
+    title: str
+    scores: Outcome
+    well: str  #: what is said if nothing is wrong
+    told: Sequence[str]  #: lines of Markdown that say what was measured
+    tables: Sequence[TextTable]
+    facts: Mapping[str, Any]  #: beside the scores, for programs
+    places: Sequence[str] = ()
+
+    @property
+    def text(self) -> str:
+        """The result for a terminal."""
+        lines = [f"FAULT: {fault}" for fault in self.scores.faults]
+        lines += [f"UNFINISHED: {self.scores.unfinished}"] if self.scores.unfinished else []
+        return "\n".join([*map(render_text, self.tables), *(lines or [self.well])]) + "\n"
+
+    @property
+    def markdown(self) -> str:
+        """The result in Markdown."""
+        lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
+        lines += [f"- {each}" for each in (*self.scores.faults, self.scores.unfinished) if each]
+        for table in self.tables:
+            lines += ["", f"## {table.title}", "", render_markdown_table(table)]
+        lines += ["## Where", "", *self.places] if self.places else []
+        return "\n".join(lines) + "\n"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {**self.facts, "scores": asdict(self.scores)}
 
 
-def write_selftest_result(
-    directory: Path, begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
-) -> Path:
-    """Write ``selftest.md`` and ``selftest.json`` beside the rows; the path of the first.
-
-    :raises UsageError: if they cannot be written.
-    """
-    page = directory / MARKDOWN
-    data = {
-        **asdict(begun),
-        "nights": len(nights),
-        "seconds": sum(night.seconds for night in nights),
-        "scores": asdict(scores),
-    }
-    told = render_selftest_markdown(begun, nights, scores)
-    templating.write_pages({page: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
-    return page
-
-
-def render_selftest_markdown(
+def build_selftest_page(
     begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
-) -> str:
-    """Render the result in Markdown."""
-    done = len(nights)
-    word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
-    lines = [f"# Self-test: {word}", ""]
+) -> SelftestPage:
+    """Build what is shown of a self-test of nights."""
     over = f" spread over {begun.spread:g} min" if begun.spread else ""
-    lines += [f"Site {begun.site}, {done} nights{over}, {begun.references}; seed {begun.seed}."]
-    lines += [
-        "",
-        "The library of delays is loaded into every launch, idle where nothing is planted.",
-    ]
-    lines += [""]
-    lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
-    for table in build_selftest_tables(scores):
-        lines += ["", f"## {table.title}", "", as_markdown(table)]
-    lines += ["## Where", ""]
-    lines += [
-        f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
-        for plant in scores.plants
-    ]
-    return "\n".join(lines) + "\n"
+    seconds = sum(night.seconds for night in nights)
+    return SelftestPage(
+        "Self-test",
+        scores,
+        "every plant that must be caught was",
+        (
+            f"Site {begun.site}, {len(nights)} nights{over}, {begun.references}; seed {begun.seed}.",
+            "",
+            "The library of delays is loaded into every launch, idle where nothing is planted.",
+        ),
+        build_selftest_tables(scores),
+        {**asdict(begun), "nights": len(nights), "seconds": seconds},
+        [
+            f"- {each.name}: {plural(each.plantings, 'planting')} on {', '.join(each.environments)}"
+            for each in scores.plants
+        ],
+    )

@@ -16,6 +16,38 @@ CHANCE = 0.001  #: significance level
 WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a self-test came out: its faults; none if it passed."""
+
+    faults: tuple[str, ...]
+    unfinished: str = ""  #: what is still to come; then nothing is passed or failed
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came to its end and nothing is wrong."""
+        return not self.faults and not self.unfinished
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word."""
+        return "passed" if self.passed else "FAILED" if self.faults else "unfinished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantScore:
+    """What every score of a plant has."""
+
+    name: str
+    intended: float  #: slowdown of the targets, as a fraction
+    realised: float | None  #: that of the median target; None if there is nothing to hold against
+
+    @property
+    def worked(self) -> bool:
+        """Whether the targets were slower by something like what was intended."""
+        return self.realised is not None and self.realised >= WORKED * self.intended
+
+
 @dataclass(frozen=True)
 class FlatBandResult:
     """What one launch and a flat band would have caught."""
@@ -26,17 +58,13 @@ class FlatBandResult:
 
 
 @dataclass(frozen=True)
-class InjectionScore:
-    """The score of one plant. Counts are of cases in nights."""
+class InjectionScore(PlantScore):
+    """The score of one plant in nights, against unchanged ones. Counts are of cases in nights."""
 
-    name: str
     plantings: int  #: nights and environments
     environments: tuple[str, ...]
     delayed: int  #: targets in launches that were delayed
-    intended: float  #: slowdown of the targets' headlines, as a fraction
-    #: The median one, against unchanged nights; None if there is nothing to hold against
-    realised: float | None
-    realised_median: float | None  #: the same of the median trial
+    realised_median: float | None  #: of the median trial
     #: The same of the cases that were not slowed: what the machine did meanwhile
     drifted: float | None
     targets: int
@@ -52,11 +80,6 @@ class InjectionScore:
     others: int  #: cases in the same places that are not slowed
     accused: int  #: of those called regressed
     flat: tuple[FlatBandResult, ...]
-
-    @property
-    def worked(self) -> bool:
-        """Whether the targets were slower by something like what was intended."""
-        return self.realised is not None and self.realised >= WORKED * self.intended
 
     @property
     def may_escape_by_chance(self) -> bool:
@@ -102,20 +125,13 @@ class FalseAlarmScore:
 
 
 @dataclass(frozen=True)
-class SelftestScores:
-    """The scores of a self-test, and its faults; none if it passed."""
+class SelftestScores(Outcome):
+    """The scores of a self-test of nights."""
 
     plants: tuple[InjectionScore, ...]
     unchanged: FalseAlarmScore
     beside: FalseAlarmScore  #: cases that were not slowed, in nights in which others were
     accused: tuple[AccusedCase, ...]  #: in all nights
-    faults: tuple[str, ...]
-    unfinished: str = ""  #: which nights are still to come; then nothing is passed or failed
-
-    @property
-    def passed(self) -> bool:
-        """Whether it came to its end and nothing is wrong."""
-        return not self.faults and not self.unfinished
 
 
 SURE = 0.99  #: probability from which on a case is one that must be caught

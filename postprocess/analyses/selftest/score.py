@@ -60,7 +60,9 @@ def score_nights(
             f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
         )
     accused = tuple(list_accused_cases(nights))
-    return SelftestScores(plants, unchanged, beside, accused, tuple(found), unfinished)
+    return SelftestScores(
+        plants, unchanged, beside, accused, faults=tuple(found), unfinished=unfinished
+    )
 
 
 def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,12 @@ from postprocess.base.errors import UsageError
 
 
 def append_entry(path: Path, entry: Mapping[str, Any], fix: str) -> None:
-    """Add a line, and see it on the disk.
+    """Add a line, as :func:`append_entries` does."""
+    append_entries(path, [entry], fix)
+
+
+def append_entries(path: Path, entries: Iterable[Mapping[str, Any]], fix: str) -> None:
+    """Add lines that belong together, and see them on the disk.
 
     :param fix: what helps where it cannot be written
     :raises UsageError: if it cannot be written
@@ -21,7 +26,7 @@ def append_entry(path: Path, entry: Mapping[str, Any], fix: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
-            file.write(f"{json.dumps(entry, allow_nan=False)}\n")
+            file.write("".join(f"{json.dumps(each, allow_nan=False)}\n" for each in entries))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -6,7 +6,7 @@ msgspec checks. It knows nothing of keys that stand twice, so the text is parsed
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
@@ -95,6 +95,11 @@ def _is_faulty(value: Any, kind: Any) -> bool:
     except msgspec.ValidationError:
         return True
     return False
+
+
+def find_other_field(one: object, two: object, names: Iterable[str]) -> str:
+    """Find the first of some fields in which two records differ; empty if there is none."""
+    return next((name for name in names if getattr(one, name) != getattr(two, name)), "")
 
 
 def is_measurable(value: float) -> bool:

@@ -22,9 +22,10 @@ from postprocess.analyses.compare.data import (
     StoredComparison,
     ToldFacts,
 )
-from postprocess.analyses.compare.judge import judge_comparison
+from postprocess.analyses.compare.differences.facts import summarise_facts
+from postprocess.analyses.compare.judge import judge_comparison, list_fact_differences
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
-from postprocess.analyses.compare.text import format_counts, format_facts_told
+from postprocess.analyses.compare.text import format_counts
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
 from postprocess.base.progress import Progress
@@ -159,7 +160,7 @@ class ComparisonBench:
     ) -> None:
         """Write down what a pass says."""
         done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
-        data.append_pass(self.path, done)
+        data.append_record(self.path, done)
 
     def require_common_cases(self) -> None:
         """Require that both sides measure something alike.
@@ -191,12 +192,12 @@ class ComparisonBench:
             with progress.phase("facts"):
                 try:
                     facts = take_facts(self.context, self.selection, self.side(name), case)
-                    told = ToldFacts(facts)
+                    told = ToldFacts(name, facts)
                 except UsageError as error:
-                    told = ToldFacts(None, str(error))
+                    told = ToldFacts(name, None, str(error))
                     progress.note(f"facts of the {name} side: {error}")
-            data.append_facts(self.path, name, told)
-        for line in format_facts_told(self.stored):
+            data.append_record(self.path, told)
+        for line in summarise_facts(list_fact_differences(self.stored)):
             progress.say(f"  {line}")
 
     def plan_looks(self) -> None:
@@ -225,7 +226,7 @@ class ComparisonBench:
             f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
             f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
         )
-        data.append_plan(self.path, looks)
+        data.append_record(self.path, data.PlannedLooks(looks))
 
     def run_blocks(self) -> None:
         """Measure blocks until every case is decided, the last look is taken, or the time is up.

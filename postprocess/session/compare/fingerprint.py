@@ -95,7 +95,7 @@ def take_fingerprint(bench: ComparisonBench, number: int, name: str) -> None:
     seconds = round(time.monotonic() - begin, 2)
     launches = bench.collect(side, session, record.finished)
     for each in read_fingerprint_launches(name, number, session.name, seconds, launches):
-        data.append_fingerprint(bench.path, each)
+        data.append_record(bench.path, each)
 
 
 def has_time_beside_pairs(bench: ComparisonBench) -> bool:

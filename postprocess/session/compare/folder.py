@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 from postprocess.analyses.compare import data, page
 from postprocess.analyses.compare.data import ComparisonHeader, StoredComparison
 from postprocess.analyses.compare.history import page as history_page
 from postprocess.base.documents.json_log import truncate_unfinished_line
+from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
@@ -36,11 +36,11 @@ def find_or_begin(
         path = name_new_folder(work, asked) / data.FILE
         found = find_unfinished(work.root / FOLDER, asked)
     if found is None:
-        data.write_header(path, asked)
+        data.append_record(path, asked)
         return path, data.read_comparison(path)
     truncate_unfinished_line(found)
     stored = data.read_comparison(found)
-    if other := find_other_demand(stored.header, asked):
+    if other := find_other_field(stored.header, asked, SAME_AGAIN):
         raise UsageError(f"{found}: was begun with other {other}; choose another --output")
     progress.say(f"going on with {found}: {plural(len(stored.passes), 'pass', 'es')} done")
     return found, stored
@@ -59,7 +59,7 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
                 header = data.read_comparison(path).header
             except UsageError:  # damaged: a new one is begun beside it
                 continue
-            if not find_other_demand(header, asked):
+            if not find_other_field(header, asked, SAME_AGAIN):
                 return path
     return None
 
@@ -67,12 +67,6 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds the result of a comparison or history."""
     return any((folder / each).exists() for each in (page.JSON, history_page.JSON))
-
-
-def find_other_demand(begun: ComparisonHeader, asked: ComparisonHeader) -> str:
-    """Find what two calls have asked for differently; empty if nothing."""
-    one, two = asdict(begun), asdict(asked)
-    return next((name for name in SAME_AGAIN if one[name] != two[name]), "")
 
 
 def discard_unplanned(path: Path) -> None:

@@ -26,11 +26,15 @@ from postprocess.model.session import Request
 from postprocess.session.compare.bench import ComparisonBench, is_exact
 from postprocess.session.compare.folder import discard_unplanned, find_or_begin
 from postprocess.session.compare.run import choose_with_controls
-from postprocess.session.compare.sides import find_environment, read_environments
+from postprocess.session.compare.sides import (
+    find_environment,
+    index_environments,
+)
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from site_configs.mpi import wheels
 from site_configs.mpi.family import split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
+from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
 USUAL_ROUNDS = 10
@@ -80,7 +84,7 @@ class HistoryBench(ComparisonBench):
             raise UsageError(f"--seconds {seconds}: {about}; {fix}")
         progress = self.context.progress
         progress.say(f"{about}: {plural(rounds, 'round')} in about {duration(once * rounds)}")
-        data.append_plan(self.path, (rounds,))
+        data.append_record(self.path, data.PlannedLooks((rounds,)))
         return rounds
 
     def run_rounds(self, rounds: int) -> None:
@@ -192,7 +196,7 @@ def describe_demand(
 
     :raises UsageError: if a version is not there, or there are fewer than two
     """
-    declared = read_environments(context)
+    declared = index_environments(read_usable_site(context.work, context.request.selection.site))
     if context.request.site != "local" and len(labels) == 1:
         own = [each for each in declared if each.startswith(f"{labels[0]}-")]
         labels = sorted(own, key=wheels.split_version) or labels

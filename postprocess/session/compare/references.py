@@ -52,7 +52,7 @@ def note_effects(
             else:
                 holding += 1
     effects = ReferenceEffects(old.environment, outdated, holding, without)
-    data.append_effects(path, effects)
+    data.append_record(path, effects)
     return effects
 
 

@@ -64,11 +64,6 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
     return DeclaredSides(*sides, differences, bool(real))
 
 
-def read_environments(context: SessionContext) -> dict[str, Mapping[str, Any]]:
-    """Read the environments that the site declares, by name."""
-    return index_environments(read_usable_site(context.work, context.request.selection.site))
-
-
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
     """Index the sound environments of a site by name."""
     return {each.name: each.data for each in select_entries(reading, "environment")}

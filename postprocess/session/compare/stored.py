@@ -63,13 +63,13 @@ def compare_stored(work: WorkDirectory, demand: StoredDemand, progress: Progress
     path = folder / data.FILE
     if path.exists() or is_finished(folder):
         raise UsageError(f"{folder}: holds a comparison; choose another --output")
-    data.write_header(path, header)
+    data.append_record(path, header)
     for name, side in sides.items():
         for number, session in enumerate(side.sessions):
             launches = collect_launches([r for r in side.rows if r.session == session], mixed)
-            data.append_pass(path, ComparisonPass(NO_PAIR, number, name, session, 0.0, launches))
+            data.append_record(path, ComparisonPass(NO_PAIR, number, name, session, 0.0, launches))
     measured = {name: group_measured(side, mixed) for name, side in sides.items()}
-    data.append_noise(path, find_case_noise(work, measured))
+    data.append_record(path, data.KnownNoise(find_case_noise(work, measured)))
     return conclude_comparison(folder, progress, demand.json_file)
 
 

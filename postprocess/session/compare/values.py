@@ -40,7 +40,7 @@ def collect_values(
     return [
         LaunchValues(
             each.launch.name,
-            describe_place(each),
+            describe_run_place(each.run, each.hosts),
             {
                 SharedCase.of(case).key: read_value(by_case[case], each)
                 for case in each.launch.all_cases
@@ -66,11 +66,6 @@ def read_value(result: CaseResult, launch: FinishedLaunch) -> CaseValue:
         exact=launch.launch.exact,
         core_latency=(cores.before, cores.after) if cores else None,
     )
-
-
-def describe_place(launch: FinishedLaunch) -> dict[str, str]:
-    """Describe what both launches of a pair must share, from the records of the launch."""
-    return describe_run_place(launch.run, launch.hosts)
 
 
 def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, str]:

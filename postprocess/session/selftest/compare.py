@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from postprocess.analyses.compare import data, page
-from postprocess.analyses.compare.data import ComparedSide, SharedCase, StoredComparison
+from postprocess.analyses.compare.data import ComparedSide, StoredComparison
 from postprocess.analyses.compare.judge import Decision, JudgedComparison, judge_comparison
 from postprocess.analyses.compare.pairs import collect_pairs
-from postprocess.analyses.selftest import dossier_page
+from postprocess.analyses.selftest.dossier_page import build_dossier_page
 from postprocess.analyses.selftest.dossier_score import score_dossiers
 from postprocess.analyses.selftest.dossiers import (
     DossierCase,
@@ -28,9 +27,7 @@ from postprocess.analyses.selftest.dossiers import (
     resume_or_begin_dossiers,
 )
 from postprocess.analyses.selftest.injections import IDLE
-from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -43,7 +40,7 @@ from postprocess.session.compare.run import (
 )
 from postprocess.session.compare.values import find_own_case
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from postprocess.session.selftest.run import preview_smallest_layout
+from postprocess.session.selftest.run import preview_smallest_layout, publish_page
 
 MARGINS = (0.05, 0.05, 0.05)  #: of every dossier, by class of sizes
 
@@ -158,24 +155,14 @@ def describe_cases(
         DossierCase(
             key=each.case.key,
             routine=each.case.routine,
-            target=is_target(each.case, planned),
+            target=planned.slows(find_own_case(each.case, planned.environment)),
             verdict=str(each.verdict),
             ratio=each.ratio,
-            scatter=compute_scatter(pairs[each.case.key].differences),
+            scatter=pairs[each.case.key].scatter,
             margin=each.margin,
         )
         for each in judged.cases
     ]
-
-
-def is_target(case: SharedCase, planned: PlannedDossier) -> bool:
-    """Return whether the plant of a dossier slows a case."""
-    return planned.slows(find_own_case(case, planned.environment))
-
-
-def compute_scatter(differences: Sequence[float]) -> float | None:
-    """Compute the standard deviation of the differences of pairs; None of fewer than two."""
-    return statistics.stdev(differences) if len(differences) > 1 else None
 
 
 def describe_dossier(dossier: FinishedDossier) -> str:
@@ -202,9 +189,7 @@ def conclude_compare_selftest(
     every = list_dossiers(begun)
     done = [read_dossier(directory, each) for each in every if is_done(directory, each)]
     scores = score_dossiers(done, len(every))
-    print(dossier_page.format_dossier_scores(scores), end="", flush=True)
-    path = dossier_page.write_dossier_result(directory, begun, done, scores)
-    if json_file:
-        write_summary(json_file, strict_json.read_json(directory / dossier_page.JSON))
-    progress.say(f"{path}; every value: the {data.FILE} of each dossier beside it")
-    return 0 if scores.passed else 1
+    values = f"the {data.FILE} of each dossier beside it"
+    return publish_page(
+        directory, build_dossier_page(begun, done, scores), values, progress, json_file
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Sequence
@@ -11,12 +12,12 @@ from pathlib import Path
 from rich.console import Console
 
 from postprocess.analyses.selftest import data as rows_file
-from postprocess.analyses.selftest import page as selftest_page
 from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
+from postprocess.analyses.selftest.page import JSON, MARKDOWN, SelftestPage, build_selftest_page
 from postprocess.analyses.selftest.schedule import InjectionNight, schedule_nights
 from postprocess.analyses.selftest.score import score_nights
-from postprocess.base.documents import strict_json
+from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -29,6 +30,7 @@ from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.routines.mpicost import ROUTINES
 from postprocess.model.session import Request, Selection
+from postprocess.report.templating import write_pages
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
@@ -39,6 +41,8 @@ from spack_envs.programs import find_mpicost_prefix
 #: Routines that are measured unless others are asked for.
 QUICK = tuple(each.name for each in ROUTINES if each.quick)
 FEWEST_PROCESSES = 2
+#: What must be asked for again to continue a self-test.
+SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
 
 
 def run_selftest(
@@ -146,9 +150,8 @@ def resume_or_begin(
         return asked, []
     rows_file.truncate_incomplete_night(path)
     begun, done = rows_file.read_selftest(path)
-    for name in ("site", "times", "unchanged", "plants", "keys", "references"):
-        if getattr(begun, name) != getattr(asked, name):
-            raise UsageError(f"{path}: was begun with other {name}; choose another --output")
+    if other := find_other_field(begun, asked, SAME_AGAIN):
+        raise UsageError(f"{path}: was begun with other {other}; choose another --output")
     return begun, done
 
 
@@ -214,9 +217,22 @@ def conclude_selftest(directory: Path, progress: Progress, json_file: Path | Non
     """
     begun, nights = rows_file.read_selftest(directory / rows_file.FILE)
     result = score_nights(nights, begun.plants, len(list_nights(begun)))
-    print(selftest_page.selftest_as_text(result), end="", flush=True)
-    page = selftest_page.write_selftest_result(directory, begun, nights, result)
+    page = build_selftest_page(begun, nights, result)
+    return publish_page(directory, page, str(directory / rows_file.FILE), progress, json_file)
+
+
+def publish_page(
+    directory: Path, page: SelftestPage, values: str, progress: Progress, json_file: Path | None
+) -> int:
+    """Show a result, and write ``selftest.md`` and ``selftest.json`` beside its values; the exit status.
+
+    :param values: where every value is, in words
+    :raises UsageError: if they cannot be written.
+    """
+    print(page.text, end="", flush=True)
+    path, data = directory / MARKDOWN, json.dumps(page.data, indent=1) + "\n"
+    write_pages({path: page.markdown, directory / JSON: data})
     if json_file:
-        write_summary(json_file, strict_json.read_json(directory / selftest_page.JSON))
-    progress.say(f"{page}; every value: {directory / rows_file.FILE}")
-    return 0 if result.passed else 1
+        write_summary(json_file, page.data)
+    progress.say(f"{path}; every value: {values}")
+    return 0 if page.scores.passed else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,11 +82,6 @@ class QueuedJob:
         return self.state not in OVER and self.state != "COMPLETING"
 
 
-def without_choices(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the user's choices of what Slurm's commands show."""
-    return {name: value for name, value in environment.items() if not name.startswith(CHOICES)}
-
-
 def ask(*words: str) -> str:
     """Run one of Slurm's commands, and return its standard output.
 
@@ -94,7 +89,7 @@ def ask(*words: str) -> str:
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
     """
-    kept = without_choices(os.environ)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
     try:
         done = subprocess.run(
             words,

@@ -56,7 +56,6 @@ def build_context(judged: JudgedHistory) -> dict[str, Any]:
         "pictures": [
             {
                 "case": each,
-                "name": text.name_case(each),
                 "place": text.describe_place(each),
                 "lines": text.describe_steps(each, judged),
             }
@@ -67,7 +66,7 @@ def build_context(judged: JudgedHistory) -> dict[str, Any]:
         "controls": text.tabulate_history("Controls without MPI", judged, judged.controls),
         "rerun": [
             (
-                text.name_case(each),
+                each.case.words,
                 text.describe_place(each),
                 list(dict.fromkeys(each.rerun.values())),
             )
@@ -82,7 +81,7 @@ def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
     """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
     labels = [each.label.rpartition("@")[2] for each in judged.header.versions]
     figure, axes = small.draw_panel(
-        f"{text.name_case(case)}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT
+        f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT
     )
     scale = SHOWN[case.unit][0]
     known = [

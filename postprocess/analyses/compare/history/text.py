@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postprocess.analyses.compare.groups import describe_layout
-from postprocess.analyses.compare.history.steps import CaseHistory, JudgedHistory, VersionStep
+from postprocess.analyses.compare.history.steps import CaseHistory, JudgedHistory
 from postprocess.analyses.compare.text import format_controls
-from postprocess.base.formats import DASH, factor, first_of, number, plural, quantity, signed, size
+from postprocess.base.formats import DASH, factor, first_of, number, plural, quantity, signed
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
@@ -64,24 +64,15 @@ def format_steps(judged: JudgedHistory) -> list[str]:
     return lines
 
 
-def find_step(case: CaseHistory, version: int) -> VersionStep | None:
-    """Find the proven step to a version."""
-    return next((each for each in case.found if each.after == version), None)
-
-
 def format_cell(case: CaseHistory, version: int) -> str:
     """Format the value of a version, with a sign if it is a step."""
-    each, step = case.versions[version], find_step(case, version)
+    each = case.versions[version]
+    step = next((each for each in case.found if each.after == version), None)
     if each.failed:
         return FAILED
     if each.value is None:
         return DASH
     return f"{number(each.value, case.unit)}{SIGNS[step.verdict] if step else ''}"
-
-
-def name_case(case: CaseHistory) -> str:
-    """Name a case for people."""
-    return f"{case.case.label} {size(case.case.bytes)}" if case.case.bytes else case.case.label
 
 
 def describe_place(case: CaseHistory) -> str:
@@ -106,8 +97,8 @@ def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHist
     versions = [each.label.rpartition("@")[2] for each in judged.header.versions]
     rows = tuple(
         (
-            name_case(each),
-            f"{each.case.layout} {each.case.program} {each.case.variant}",
+            each.case.words,
+            each.case.where,
             "us" if each.unit == "s" else each.unit,
             *(format_cell(each, n) for n in range(len(versions))),
         )

@@ -52,15 +52,15 @@ def dossier(tmp_path: Path) -> Path:
     """Six pairs: bcast is a third slower, barrier the same."""
     folder = tmp_path / "dossier"
     path = folder / data.FILE
-    data.write_header(path, HEADER)
-    data.append_plan(path, (6,))
+    data.append_record(path, HEADER)
+    data.append_record(path, data.PlannedLooks((6,)))
     for block in range(1, 4):
         for position, side in enumerate(draw_block(7, block)):
             off = 1 + 0.001 * ((3 * block + 2 * position) % 5)
             slow = 1.33 if side == NEW else 1.0
             cases = {BCAST: CaseValue(1e-6 * off * slow, "s"), BARRIER: CaseValue(1e-6 * off, "s")}
             launch = LaunchValues("l", {"nodes": "n1"}, cases)
-            data.append_pass(path, ComparisonPass(block, position, side, "s", 1.0, (launch,)))
+            data.append_record(path, ComparisonPass(block, position, side, "s", 1.0, (launch,)))
     return folder
 
 

@@ -173,10 +173,10 @@ def test_blocks_are_of_either_kind_and_come_again() -> None:
 def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> None:
     path = tmp_path / data.FILE
     stored = compared({BCAST: value(1e-6)}, {BCAST: value(1.3e-6)})
-    data.write_header(path, HEADER)
-    data.append_plan(path, stored.looks)
+    data.append_record(path, HEADER)
+    data.append_record(path, data.PlannedLooks(stored.looks))
     for each in stored.passes:
-        data.append_pass(path, each)
+        data.append_record(path, each)
     with path.open("a") as file:
         file.write('{"record": "pass", "blo')
     assert data.read_comparison(path) == stored

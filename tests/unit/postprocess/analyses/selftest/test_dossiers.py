@@ -105,7 +105,9 @@ def test_what_is_caught_is_held_against_what_the_scatter_promises() -> None:
     assert (plant.caught, plant.missed, plant.targets, plant.beyond) == (6, 0, 6, 6)
     assert plant.promised == pytest.approx(6, abs=0.1) and plant.realised == pytest.approx(0.1)
     assert found.passed and found.unchanged[2].cases == 30
-    assert "all that is promised was kept" in dossier_page.format_dossier_scores(found)
+    assert (
+        "all that is promised was kept" in dossier_page.build_dossier_page(HEADER, (), found).text
+    )
 
 
 @pytest.mark.parametrize(

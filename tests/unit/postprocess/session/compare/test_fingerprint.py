@@ -33,19 +33,19 @@ def bench(tmp_path: Path, progress) -> ComparisonBench:
     """A trial run took 10 s a pair; six pairs are planned."""
     path = tmp_path / data.FILE
     header = replace(HEADER, seconds=100)
-    data.write_header(path, header)
+    data.append_record(path, header)
     for position, side in enumerate((OLD, NEW)):
         launch = LaunchValues(
             "l", {}, {"cpu/mpicost/bcast/warm-barrier/2x2/8": CaseValue(1e-6, "s")}
         )
-        data.append_pass(path, ComparisonPass(0, position, side, "s", 5.0, (launch,)))
-    data.append_plan(path, (6,))
+        data.append_record(path, ComparisonPass(0, position, side, "s", 5.0, (launch,)))
+    data.append_record(path, data.PlannedLooks((6,)))
     return ComparisonBench(SimpleNamespace(progress=progress), header, path)  # type: ignore[arg-type]
 
 
 def append(bench: ComparisonBench, number: int, side: str, seconds: float) -> None:
     told = FingerprintLaunch(side, number, "cpu", "2x2", "s", seconds, SIZES, (1e-6,) * len(SIZES))
-    data.append_fingerprint(bench.path, told)
+    data.append_record(bench.path, told)
 
 
 def test_pingpong_of_two_processes_is_measured_whatever_else_is_chosen() -> None:
@@ -82,7 +82,7 @@ def test_launches_go_on_while_the_sides_lie_on_other_cores(bench, monkeypatch) -
         taken.append(number)
         cores = 2.5e-7 if name == NEW and number < 4 else 5e-8
         told = FingerprintLaunch(name, number, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
-        data.append_fingerprint(bench.path, replace(told, core_latency=cores))
+        data.append_record(bench.path, replace(told, core_latency=cores))
 
     monkeypatch.setattr(fingerprint, "take_fingerprint", take)
     take_fingerprints(bench)
@@ -97,7 +97,7 @@ def test_launches_end_where_the_sides_never_lie_alike(bench, monkeypatch) -> Non
         taken.append(number)
         told = FingerprintLaunch(name, number, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
         cores = 2.5e-7 if name == NEW else 5e-8
-        data.append_fingerprint(bench.path, replace(told, seconds=0.0, core_latency=cores))
+        data.append_record(bench.path, replace(told, seconds=0.0, core_latency=cores))
 
     monkeypatch.setattr(fingerprint, "take_fingerprint", take)
     said: list[str] = []
@@ -139,9 +139,9 @@ def test_the_cores_of_a_launch_are_those_of_nearly_all_its_cases() -> None:
 )
 def test_a_stored_launch_that_cannot_be_is_refused(bench: ComparisonBench, wrong: dict) -> None:
     told = FingerprintLaunch(OLD, 0, "cpu", "2x2", "s", 1.0, (0, 8), (1e-6, 2e-6))
-    data.append_fingerprint(bench.path, told)
+    data.append_record(bench.path, told)
     assert bench.stored.fingerprints == (told,)
-    data.append_fingerprint(bench.path, replace(told, **wrong))
+    data.append_record(bench.path, replace(told, **wrong))
     with pytest.raises(UsageError, match="is damaged; choose another --output"):
         data.read_comparison(bench.path)
 

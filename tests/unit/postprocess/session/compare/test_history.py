@@ -29,9 +29,9 @@ def bench(tmp_path: Path, progress) -> HistoryBench:
     """Four versions whose trial runs took 8 s together."""
     header = replace(HEADER, versions=VERSIONS, seconds=None)
     path = tmp_path / data.FILE
-    data.write_header(path, header)
+    data.append_record(path, header)
     for name in NAMES:
-        data.append_pass(path, make_pass(0, name))
+        data.append_record(path, make_pass(0, name))
     return HistoryBench(SimpleNamespace(progress=progress), header, path)  # type: ignore[arg-type]
 
 
@@ -61,10 +61,10 @@ def test_every_version_is_launched_once_a_round_and_none_again(bench, monkeypatc
     def launch(self: HistoryBench, number: int, position: int, name: str, wanted: list) -> None:
         assert [each.key for each in wanted] == [STEADY]
         launched.append((number, name))
-        data.append_pass(self.path, make_pass(number, name))
+        data.append_record(self.path, make_pass(number, name))
 
     monkeypatch.setattr(HistoryBench, "run_pass", launch)
-    data.append_pass(bench.path, make_pass(1, NAMES[2]))
+    data.append_record(bench.path, make_pass(1, NAMES[2]))
     bench.run_rounds(2)
     assert sorted(launched) == sorted(
         (number, name) for number in (1, 2) for name in NAMES if (number, name) != (1, NAMES[2])
@@ -75,7 +75,7 @@ def test_the_time_is_kept(bench: HistoryBench, monkeypatch) -> None:
     monkeypatch.setattr(
         HistoryBench,
         "run_pass",
-        lambda self, number, _, name, __: data.append_pass(self.path, make_pass(number, name)),
+        lambda self, number, _, name, __: data.append_record(self.path, make_pass(number, name)),
     )
     bench.header = replace(bench.header, seconds=26)  # the trial and two rounds of 8 s
     bench.run_rounds(6)

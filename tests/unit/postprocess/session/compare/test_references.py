@@ -31,7 +31,7 @@ NEW_SIDE = ComparedSide("new", PLACE.environment)
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     found = tmp_path / "dossier" / data.FILE
-    data.write_header(found, HEADER)
+    data.append_record(found, HEADER)
     return found
 
 

@@ -66,22 +66,22 @@ def bench(work: WorkDirectory, progress: Progress) -> ComparisonBench:
 def test_sides_without_a_common_case_are_refused(
     bench: ComparisonBench, new: ComparisonPass, declared: Declared
 ) -> None:
-    data.append_pass(bench.path, trial(OLD, BCAST, CONTROL))
-    data.append_pass(bench.path, new)
+    data.append_record(bench.path, trial(OLD, BCAST, CONTROL))
+    data.append_record(bench.path, new)
     with declared.raises(UsageError, match="a and b have no case in common; choose"):
         bench.require_common_cases()
 
 
 def test_what_was_skipped_on_both_sides_is_told(bench: ComparisonBench) -> None:
     for side in (OLD, NEW):
-        data.append_pass(bench.path, trial(side, BCAST, verdict="skipped", reason="no Spack"))
+        data.append_record(bench.path, trial(side, BCAST, verdict="skipped", reason="no Spack"))
     with pytest.raises(UsageError, match=r"have no case in common \(no Spack\); choose"):
         bench.require_common_cases()
 
 
 def test_a_case_that_fails_on_one_side_is_common(bench: ComparisonBench) -> None:
-    data.append_pass(bench.path, trial(OLD, BCAST))
-    data.append_pass(bench.path, trial(NEW, BCAST, verdict="crashed"))
+    data.append_record(bench.path, trial(OLD, BCAST))
+    data.append_record(bench.path, trial(NEW, BCAST, verdict="crashed"))
     bench.require_common_cases()
 
 
@@ -90,8 +90,8 @@ def test_a_case_that_fails_on_one_side_is_common(bench: ComparisonBench) -> None
 def test_what_is_refused_for_its_time_leaves_no_folder(
     bench: ComparisonBench, declared: Declared
 ) -> None:
-    data.append_pass(bench.path, trial(OLD, BCAST))
-    data.append_pass(bench.path, trial(NEW, BCAST))
+    data.append_record(bench.path, trial(OLD, BCAST))
+    data.append_record(bench.path, trial(NEW, BCAST))
     with declared.raises(UsageError, match=r"--seconds 10: .* give 1 min 10 s or more"):
         bench.plan_looks()
     discard_unplanned(bench.path)
@@ -107,7 +107,7 @@ def test_the_rest_of_a_block_needs_only_the_time_of_the_rest(
     done += [replace(trial(OLD, BCAST, seconds=1.0), block=1) for _ in range(4)]
     done += [replace(trial(OLD, BCAST, seconds=1.0), block=2) for _ in range(measured)]
     for each in done:
-        data.append_pass(bench.path, each)
+        data.append_record(bench.path, each)
     assert bench.has_time(bench.stored, 2 if measured < 4 else 3) is is_time
 
 
@@ -121,14 +121,14 @@ def test_pairs_that_do_not_count_are_made_up_for(
         latency = (5e-8, 2.5e-7) if block in moved else (5e-8, 5e-8)
         value = CaseValue(1e-6 * (1 + position / 2 + block), "s", core_latency=latency)
         launch = LaunchValues("l", {}, {BCAST: value})
-        data.append_pass(self.path, ComparisonPass(block, position, name, "s", 1.0, (launch,)))
+        data.append_record(self.path, ComparisonPass(block, position, name, "s", 1.0, (launch,)))
 
     monkeypatch.setattr(ComparisonBench, "run_pass", run_pass)
     bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
     bench.header = replace(bench.header, seconds=None)
     for side in (OLD, NEW):
-        data.append_pass(bench.path, trial(side, BCAST, seconds=1.0))
-    data.append_plan(bench.path, (6,))
+        data.append_record(bench.path, trial(side, BCAST, seconds=1.0))
+    data.append_record(bench.path, data.PlannedLooks((6,)))
     bench.run_blocks()
     assert max(each.block for each in bench.stored.passes) == blocks
 
@@ -136,7 +136,7 @@ def test_pairs_that_do_not_count_are_made_up_for(
 def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work, progress) -> None:
     path, _ = find_or_begin(work, tmp_path / "own", HEADER, progress)
     (path.parent / "notes").write_text("mine")
-    data.append_plan(path, (6,))
+    data.append_record(path, data.PlannedLooks((6,)))
     discard_unplanned(path)
     assert path.exists()
     other, _ = find_or_begin(work, tmp_path / "other", HEADER, progress)
@@ -151,7 +151,7 @@ def test_the_same_command_goes_on_and_another_does_not(
     work: WorkDirectory, progress, declared: Declared
 ) -> None:
     path, _ = find_or_begin(work, None, HEADER, progress)
-    data.append_pass(path, trial(OLD, BCAST))
+    data.append_record(path, trial(OLD, BCAST))
     again, stored = find_or_begin(work, None, replace(HEADER, seed=9), progress)
     assert (again, len(stored.passes), stored.header.seed) == (path, 1, 7)
     with declared.raises(UsageError, match="begun with other seconds"):

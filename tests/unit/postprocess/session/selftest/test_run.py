@@ -57,7 +57,13 @@ from postprocess.session.selftest.references import (
     has_enough_references,
     take_references,
 )
-from postprocess.session.selftest.run import QUICK, conclude_selftest, list_nights, resume_or_begin
+from postprocess.session.selftest.run import (
+    QUICK,
+    conclude_selftest,
+    list_nights,
+    publish_page,
+    resume_or_begin,
+)
 from postprocess.stats.band import CALL_ALPHA, LARGE_BYTES, SLOW_ALPHA, compute_band
 from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
@@ -602,7 +608,10 @@ def test_a_plant_that_did_not_work_promises_nothing_and_is_a_fault():
     assert not plant.worked
     assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
     assert result.faults == ("slower-20: did not work: +1.0% where +20.0% was intended",)
-    assert "intended: what it missed says little" in selftest_page.selftest_as_text(result)
+    assert (
+        "intended: what it missed says little"
+        in selftest_page.build_selftest_page(BEGUN, (), result).text
+    )
 
 
 def test_a_plant_that_nothing_is_known_of_is_a_fault():
@@ -730,13 +739,15 @@ def test_a_case_that_is_called_beside_a_plant_is_told_with_what_it_was_called_by
     (told,) = score(nights).accused
     assert (told.night, told.slower, told.band) == (2, 1.5, 1.05)
     assert (told.call, told.fresh) == (1.075, (1.1, 1.15))
-    shown = selftest_page.selftest_as_text(score(nights))
-    page = selftest_page.render_selftest_markdown(BEGUN, nights, score(nights))
+    shown = selftest_page.build_selftest_page(BEGUN, nights, score(nights)).text
+    page = selftest_page.build_selftest_page(BEGUN, nights, score(nights)).markdown
     for text in (shown, page):
         assert "Called, and not slowed" in text
         for word in ("1.500", "1.050", "1.100, 1.150", "1.075", "everything 7% slower"):
             assert word in text
-    assert "Called" not in selftest_page.selftest_as_text(score([night(1, row())]))
+    assert (
+        "Called" not in selftest_page.build_selftest_page(BEGUN, (), score([night(1, row())])).text
+    )
 
 
 def test_of_everything_that_is_told_as_slower_no_case_is_missed():
@@ -765,7 +776,7 @@ def test_what_the_machine_did_meanwhile_is_told_beside_what_was_planted():
     result = score([night(1, *usual), night(2, planted(by=1.8), *others)])
     assert result.plants[0].realised == pytest.approx(0.8)
     assert result.plants[0].drifted == pytest.approx(0.2)
-    assert "+20.0%" in selftest_page.selftest_as_text(result)
+    assert "+20.0%" in selftest_page.build_selftest_page(BEGUN, (), result).text
 
 
 def test_flat_bands_are_held_against_the_same_launches():
@@ -835,19 +846,21 @@ def test_pages_show_every_plant_and_close_with_the_faults():
         for n, name in enumerate(INJECTION_KINDS, start=2)
     ]
     result = score(nights)
-    shown = selftest_page.selftest_as_text(result)
+    shown = selftest_page.build_selftest_page(BEGUN, (), result).text
     for name, plant in INJECTION_KINDS.items():
         assert name in shown
         assert plant.words in shown
         assert f"{plant.intended:+.1%}" in shown
     assert shown.endswith("every plant that must be caught was\n")
-    assert "FAULT: " in selftest_page.selftest_as_text(score([]))
+    assert "FAULT: " in selftest_page.build_selftest_page(BEGUN, (), score([])).text
 
 
 def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
     nights = [night(1, row()), night(2, planted())]
-    page = selftest_page.write_selftest_result(tmp_path, BEGUN, nights, score(nights))
-    assert page.read_text().startswith("# Self-test: passed\n")
+    page = selftest_page.build_selftest_page(BEGUN, nights, score(nights))
+    assert publish_page(tmp_path, page, "", Progress(Console(quiet=True)), None) == 0
+    told = (tmp_path / selftest_page.MARKDOWN).read_text()
+    assert told.startswith("# Self-test: passed\n")
     data = json.loads((tmp_path / selftest_page.JSON).read_text())
     assert data["scores"]["plants"][0]["caught"] == 1
     assert (data["seed"], data["nights"]) == (7, 2)
