@@ -58,12 +58,8 @@ def test_a_good_file_is_read_whole(tmp_path):
     launch = read_launch(samples.write(tmp_path / "a", GOOD))
     assert launch.run == GOOD[RUN]
     assert launch.end == GOOD[END]
-    assert [case.variable for case in launch.cases] == [
-        "bcast_8",
-        "bcast_1000000",
-        "pingpong@1_8",
-        "barrier_0",
-    ]
+    expected = ["bcast_8", "bcast_1000000", "pingpong@1_8", "barrier_0"]
+    assert [case.variable for case in launch.cases] == expected
     assert (launch.processes, launch.per_node) == (2, 2)
     assert (launch.cache, launch.sync) == ("evict", "dissemination")
     assert launch.mpi_library == GOOD[RUN]["mpi_library"]
