@@ -166,14 +166,8 @@ def damaged_stamp(place):
 @pytest.mark.parametrize(
     "change",
     [
-        changed_machine,
-        changed_common,
-        changed_environment,
-        changed_solution,
-        no_solution,
-        removed_program,
-        removed_record,
-        damaged_stamp,
+        *(changed_machine, changed_common, changed_environment, changed_solution, no_solution),
+        *(removed_program, removed_record, damaged_stamp),
     ],
 )
 def test_change_starts_spack(place, change):

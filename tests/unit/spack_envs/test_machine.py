@@ -240,11 +240,7 @@ def source(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        changed_prefix,
-        changed_spack,
-        changed_recipes,
-        changed_recipe_of_ours,
-        changed_common,
+        *(changed_prefix, changed_spack, changed_recipes, changed_recipe_of_ours, changed_common),
         changed_environment,
     ],
 )

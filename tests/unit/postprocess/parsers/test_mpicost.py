@@ -331,15 +331,8 @@ def test_what_was_wrong_is_told(tmp_path, changes, told):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("rank", 2),
-        ("rank", -1),
-        ("index", -1),
-        ("received", "1"),
-        ("expected", True),
-        ("moment", "later"),
-        ("moment", "before"),
-        ("trial", 0),
-        ("trial", 52),
+        *(("rank", 2), ("rank", -1), ("index", -1), ("received", "1"), ("expected", True)),
+        *(("moment", "later"), ("moment", "before"), ("trial", 0), ("trial", 52)),
     ],
 )
 def test_wrong_data_that_cannot_be_is_refused(refused, key, value):

@@ -147,10 +147,7 @@ def may_accept(key: str) -> str:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("suite_version", "0.2.0"),
-        ("trials", 11),
-        ("dropped", 0),
-        ("settle", 0.0),
+        *(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)),
         ("cpu_model", "another"),
     ],
 )

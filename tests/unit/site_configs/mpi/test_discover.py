@@ -200,20 +200,9 @@ def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
 @pytest.mark.parametrize(
     "name",
     [
-        "mpich",
-        "mpich/5.0.2",
-        "openmpi/5.0",
-        "OpenMPI/4.1.6-GCC-13.2.0",
-        "openmpi4/4.1.6",
-        "mpi/openmpi-x86_64",
-        "open-mpi/5",
-        "mvapich2/2.3.7",
-        "mvapich/4.0",
-        "intel-mpi/2021",
-        "intelmpi/2021",
-        "impi/2021.9",
-        "cray-mpich/8.1.28",
-        "gcc13-openmpi",
+        *("mpich", "mpich/5.0.2", "openmpi/5.0", "OpenMPI/4.1.6-GCC-13.2.0", "openmpi4/4.1.6"),
+        *("mpi/openmpi-x86_64", "open-mpi/5", "mvapich2/2.3.7", "mvapich/4.0", "intel-mpi/2021"),
+        *("intelmpi/2021", "impi/2021.9", "cray-mpich/8.1.28", "gcc13-openmpi"),
     ],
 )
 def test_names_of_modules_that_are_mpis(name: str):

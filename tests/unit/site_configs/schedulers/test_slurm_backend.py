@@ -60,18 +60,11 @@ def test_srun_is_told_the_kind_of_mpi_and_the_layout(name: str, words: list[str]
 @pytest.mark.parametrize(
     ("reason", "never"),
     [
-        ("PartitionConfig", True),
-        ("PartitionNodeLimit", True),
-        ("BadConstraints", True),
-        ("JobHeldUser, more", True),
-        ("QOSMaxNodePerJobLimit", True),
-        ("AssocMaxCpuPerJobLimit", True),
-        ("QOSMaxJobsPerUserLimit", False),
-        ("Resources", False),
-        ("Priority", False),
-        ("PartitionDown", False),
-        ("ReqNodeNotAvail, UnavailableNodes:n2", False),
-        ("", False),
+        *(("PartitionConfig", True), ("PartitionNodeLimit", True), ("BadConstraints", True)),
+        *(("JobHeldUser, more", True), ("QOSMaxNodePerJobLimit", True)),
+        *(("AssocMaxCpuPerJobLimit", True), ("QOSMaxJobsPerUserLimit", False)),
+        *(("Resources", False), ("Priority", False), ("PartitionDown", False)),
+        *(("ReqNodeNotAvail, UnavailableNodes:n2", False), ("", False)),
     ],
 )
 def test_reasons_that_do_not_pass_by_themselves(reason: str, never: bool):

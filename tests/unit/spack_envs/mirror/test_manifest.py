@@ -105,18 +105,8 @@ def test_no_bytes_raise_anything_but_value_error(data: bytes):
 @pytest.mark.parametrize(
     "path",
     [
-        "",
-        ".",
-        "..",
-        "/etc/passwd",
-        "../x",
-        "wheels/../../x",
-        "a//b",
-        "./a",
-        "a/",
-        "a\\b",
-        "a\nb",
-        "mirror.json",
+        *("", ".", "..", "/etc/passwd", "../x", "wheels/../../x", "a//b", "./a", "a/", "a\\b"),
+        *("a\nb", "mirror.json"),
     ],
 )
 def test_a_path_that_leaves_the_mirror_is_refused(path: str):

@@ -132,11 +132,8 @@ def test_a_night_that_measures_nothing_is_wrong():
 @pytest.mark.parametrize(
     ("key", "fix"),
     [
-        ("bcats", "did you mean bcast?"),
-        ("bcast:81", "did you mean bcast:8?"),
-        ("scan", "choose from barrier, bcast, tournament"),
-        ("tournament", ""),
-        ("bcast:80", ""),
+        *(("bcats", "did you mean bcast?"), ("bcast:81", "did you mean bcast:8?")),
+        *(("scan", "choose from barrier, bcast, tournament"), ("tournament", ""), ("bcast:80", "")),
         ("barrier", ""),
     ],
 )
