@@ -6,9 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import tests as command
 from tests.support.paths import ROOT
 
@@ -57,9 +54,7 @@ def test_a_python_that_is_started_is_isolated() -> None:
     assert sum(map(len, found.values())) > 5
 
 
-def test_tests_start_without_python_of_the_user(
-    work: WorkDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tests_start_without_python_of_the_user(work, monkeypatch):
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, "/foreign")
     kept = command.test_environment(work)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi.inventory import Inventory, load_inventory
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
@@ -70,9 +70,7 @@ def session(workshop: Workshop) -> Path:
     return max((workshop.home / "sessions").iterdir())
 
 
-def test_programs_are_compared_and_who_lacks_is_named(
-    workshop: Workshop, there: Inventory, ended: Ended
-) -> None:
+def test_programs_are_compared_and_who_lacks_is_named(workshop, there, ended):
     assert ended.status in (0, 1), ended.output + ended.errors
     assert "Traceback" not in ended.errors, ended.errors
     assert "crashed" not in ended.output and "incomplete" not in ended.output, ended.output
@@ -82,11 +80,8 @@ def test_programs_are_compared_and_who_lacks_is_named(
     for name in names:
         ratios = [each for each in data["ratios"] if each["environment"] == name]
         assert {(r["over"], r["under"]) for r in ratios} == {("mpicost", "imb")}
-        assert {(r["routine"], r["bytes"]) for r in ratios} == {
-            ("bcast", 8),
-            ("bcast", 1024),
-            ("barrier", 0),
-        }
+        expected = {("bcast", 8), ("bcast", 1024), ("barrier", 0)}
+        assert {(r["routine"], r["bytes"]) for r in ratios} == expected
         assert {r["launches"] for r in ratios} == {3}
         lacking = [g for g in data["gaps"] if g["environment"] == name]
         assert {g["program"] for g in lacking} == {"osu"} and len(lacking) == 3
@@ -113,9 +108,7 @@ def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
 
 @plants("data", "one time multiplied by 1e9", "output of IMB, in `agree`", "", 1,
         "mpicost-against-imb")  # fmt: skip
-def test_a_wrong_number_is_a_finding(
-    workshop: Workshop, there: Inventory, tmp_path: Path, declared: Declared
-) -> None:
+def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_path, declared):
     mpi = next(mpi for mpi in there.mpis if there.imb_of(mpi).folder)
     program = Path(there.imb_of(mpi).folder) / "IMB-MPI1"
     liar = tmp_path / "liar" / "IMB-MPI1"
@@ -140,9 +133,7 @@ def test_a_wrong_number_is_a_finding(
         (("--bytes", "few"), "--bytes"),
     ],
 )
-def test_wrong_use(
-    workshop: Workshop, there: Inventory, options: tuple[str, ...], named: str
-) -> None:
+def test_wrong_use(workshop: Workshop, there: Inventory, options: tuple[str, ...], named: str):
     ended = workshop.run("agree", *options)
     assert ended.status == 2 and named in ended.errors
     assert len(ended.errors.splitlines()) == 1

@@ -42,9 +42,7 @@ def measured(workshop: Workshop, root: Path, *more: str) -> Ended:
 
 @plants("references", "measured with another binding", "references of a session", "not-comparable", 1,
         "binding is '2 ranks of …, and '2 ranks of 64 CPUs shared by 2'")  # fmt: skip
-def test_another_binding_is_not_comparable(
-    workshop: Workshop, rewired: Path, declared: Declared
-) -> None:
+def test_another_binding_is_not_comparable(workshop: Workshop, rewired: Path, declared: Declared):
     declared.check_session(measured(workshop, rewired))
 
 
@@ -84,9 +82,7 @@ def row(**changes: str) -> str:
             "references of a session", "not-comparable", 1, "binding is '2 ranks of ")),
     ],
 )  # fmt: skip
-def test_just_what_is_expected_does_not_fail(
-    workshop: Workshop, rewired: Path, changes: dict[str, str], status: int, declared: Declared
-) -> None:
+def test_just_what_is_expected_does_not_fail(workshop, rewired, changes, status, declared):
     path = rewired / "local" / expected_failures.NAME
     path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{row(**changes)}")
     try:
@@ -105,9 +101,7 @@ def test_just_what_is_expected_does_not_fail(
 @plants("environment", "a variable of the MPI that the references were measured with", "the shell",
         "not-comparable", 1,
         "shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")  # fmt: skip
-def test_what_the_shell_sets_for_an_mpi_must_be_the_same(
-    workshop: Workshop, declared: Declared
-) -> None:
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop, declared: Declared):
     name, root = of_family("mpich").name, workshop.home / "in-another-shell"
     chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))
     ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8")

@@ -20,9 +20,7 @@ LAUNCHES = 12  #: more than can end between the first and the news of it
 
 
 @plants("lost", "SIGKILL of the driver after a launch", "a calibration", "", 0, "that ended count")
-def test_a_killed_calibration_is_completed_by_the_same_command(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, declared: Declared):
     mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
     if mpich is None:
         pytest.skip("no MPICH here")

@@ -31,9 +31,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_comparison_that_was_killed_goes_on_with_the_other_side(
-    workshop: Workshop, mpich: Installation, tmp_path: Path
-) -> None:
+def test_a_comparison_that_was_killed_goes_on_with_the_other_side(workshop, mpich, tmp_path):
     """Between both trial runs. Simulated machines show it in a block, and what comes in the end."""
     folder = tmp_path / "dossier"
     words = (mpich.name, mpich.name, *FEW, "--control")
@@ -81,18 +79,14 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
 
 @plants("use", "the same environment twice", "sides of a comparison", "", 2,
         "are the same thing; name another side, or pass --control")  # fmt: skip
-def test_sides_that_are_the_same_thing_are_refused(
-    workshop: Workshop, mpich: Installation, declared: Declared
-) -> None:
+def test_sides_that_are_the_same_thing_are_refused(workshop, mpich, declared):
     declared.check_refusal(workshop.run("compare", mpich.name, mpich.name, *FEW))
 
 
 @pytest.mark.long
 @plants("use", "programs that one side has not", "sides of a comparison", "", 2,
         "have no case in common…; choose a --program and --processes that both have")  # fmt: skip
-def test_sides_without_a_common_case_are_refused(
-    workshop: Workshop, mpich: Installation, declared: Declared
-) -> None:
+def test_sides_without_a_common_case_are_refused(workshop: Workshop, mpich: Installation, declared):
     only = ("--program", "imb", "--routine", "bcast", "--processes", "2", "--iterations", "20")
     other = of_family("openmpi").name  # IMB of Intel MPI's wheel fits MPICH alone
     declared.check_refusal(workshop.run("compare", mpich.name, other, *only))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.mpi import of_family
 from tests.support.mpicost import program
-from tests.support.plumbline_runner import Workshop
 
 pytestmark = pytest.mark.long
 
@@ -18,9 +15,7 @@ SHORT = ("--program", "mpicost", "--routine", "barrier", "--trials", "5", "--pro
 
 @plants("speed", "the library of the self-test, preloaded by hand", "mpicost", "incorrect", 1,
         "delays are planted into it")  # fmt: skip
-def test_the_library_in_a_night_or_a_calibration_is_incorrect(
-    workshop: Workshop, tmp_path: Path, declared: Declared
-):
+def test_the_library_in_a_night_or_a_calibration_is_incorrect(workshop, tmp_path, declared):
     """Whoever preloads it by hand gets no verdict on speed, and no reference."""
     name = of_family("mpich").name
     delay = {

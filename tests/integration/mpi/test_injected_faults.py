@@ -262,9 +262,7 @@ def faulty(workshop: Workshop, mpich: Installation, library: Path, tmp_path_fact
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", each_of(FAULTS))
-def test_fault_has_its_verdict(
-    workshop: Workshop, faulty: Ended, fault: str, declared: Declared
-) -> None:
+def test_fault_has_its_verdict(workshop: Workshop, faulty: Ended, fault: str, declared: Declared):
     (case,) = (each for each in faulty.summary["cases"] if each["environment"] == fault)
     declared.check([case["verdict"]], faulty.status, [case["reason"]])
     assert not find_processes(SESSION, str(workshop.home), prefix=True)  # not even of what hung
@@ -273,13 +271,7 @@ def test_fault_has_its_verdict(
 @plants("data", "a wrong byte of each broadcast, beside sums that are right", "MPI", "incorrect", 1,
         "wrong data: bcast with … bytes: rank 1 received … in element 0 instead of …, ")  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
-def test_wrong_data_fails_its_own_cases(
-    workshop: Workshop,
-    reviewed: Path,
-    libraries: dict[str, Path],
-    family: str,
-    declared: Declared,
-) -> None:
+def test_wrong_data_fails_its_own_cases(workshop, reviewed, libraries, family, declared):
     """Every broadcast damages a byte. The sums beside it are verified, judged and good."""
     mpi = of_family(family)
     options = [*FEW, *planted(mpi, libraries[mpi.name], "corrupt"), "--references", str(reviewed)]
@@ -344,9 +336,7 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
 @plants("references", "no reference, in a strict run", "references of a session", "no-reference", 1,
         "no reference")  # fmt: skip
 @pytest.mark.long
-def test_missing_reference_fails_a_strict_run(
-    workshop: Workshop, mpich: Installation, declared: Declared
-) -> None:
+def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Installation, declared):
     words = ["--program", "mpicost", "--routine", "barrier", "--trials", "11", "--strict"]
     ended = workshop.measure("--environment", mpich.name, *words)
     declared.check_session(ended)
@@ -368,18 +358,14 @@ def test_damaged_reference_stops_before_anything_runs(
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", each_of(SELECTIONS))
-def test_selection_that_matches_nothing_is_refused(
-    workshop: Workshop, words: tuple[str, str], declared: Declared
-) -> None:
+def test_selection_that_matches_nothing_is_refused(workshop, words, declared):
     declared.check_refusal(workshop.run("run", *words))
 
 
 @plants("lost", "SIGKILL of the driver while a program hangs", "a session", "pass or fast", 0,
         "(exit status 0)")  # fmt: skip
 @pytest.mark.long
-def test_driver_killed_in_the_middle(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, declared: Declared
-) -> None:
+def test_driver_killed_in_the_middle(workshop, reviewed, mpich, library, declared):
     """The next command ends what the killed one left running, and measures."""
     before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
     assert before
@@ -398,9 +384,7 @@ def test_driver_killed_in_the_middle(
 @plants("use", "a second night while the first one runs", "the work directory", "", 2,
         "in use by process …; wait for it, or use another work directory (PLUMBLINE_HOME)")  # fmt: skip
 @pytest.mark.long
-def test_two_at_once_in_one_work_directory(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, declared: Declared
-) -> None:
+def test_two_at_once_in_one_work_directory(workshop, reviewed, mpich, library, declared):
     options = [*planted(mpich, library, "hang"), "--references", str(reviewed)]
     first = workshop.start("run", "--environment", mpich.name, *SHORT, *options)
     try:

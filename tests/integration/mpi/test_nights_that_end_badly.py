@@ -47,9 +47,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("redirection", each_of(STREAMS))
-def test_a_night_whose_output_nobody_reads_is_kept(
-    tmp_path: Path, words: list[str], redirection: str, declared: Declared
-) -> None:
+def test_a_night_whose_output_nobody_reads_is_kept(tmp_path, words, redirection, declared):
     """With the exit status of its verdicts: there is no reference, which ``--strict`` refuses."""
     workshop = Workshop(tmp_path / "home")
     command = workshop.command(*words, "--launches", "1", "--strict")
@@ -67,9 +65,7 @@ def test_a_night_whose_output_nobody_reads_is_kept(
 
 @plants("lost", "SIGKILL of the driver after a launch", "a strict night without references",
         "no-reference", 1, "that ended are stored")  # fmt: skip
-def test_launches_of_a_killed_night_are_stored_by_the_next_command(
-    tmp_path: Path, words: list[str], declared: Declared
-) -> None:
+def test_launches_of_a_killed_night_are_stored_by_the_next_command(tmp_path, words, declared):
     workshop = Workshop(tmp_path / "home")
     killed = workshop.start(*words, "--strict", "--launches", str(LAUNCHES))
     assert killed.stdout
@@ -98,9 +94,7 @@ def test_launches_of_a_killed_night_are_stored_by_the_next_command(
 
 @plants("environment", "a copy of it, whose builds are of another place", "the work directory",
         "no-reference", 1, "no reference for this case")  # fmt: skip
-def test_a_copied_work_directory_builds_anew(
-    tmp_path: Path, words: list[str], declared: Declared
-) -> None:
+def test_a_copied_work_directory_builds_anew(tmp_path: Path, words: list[str], declared: Declared):
     """CMake refuses a cache of another place; the launches of the copy are measured all the same."""
     first = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1", "--strict")
     shutil.copytree(tmp_path / "home", tmp_path / "copy", symlinks=True)
@@ -141,9 +135,7 @@ def test_the_job_of_a_batch_system_is_not_ours(hostile: Ended, declared: Declare
 
 @plants("environment", "a PATH without a compiler, and CC=/bin/false", "`--set-env`", "no-reference", 1,
         "no reference for this case")  # fmt: skip
-def test_a_variable_for_programs_does_not_reach_the_build(
-    tmp_path: Path, words: list[str], declared: Declared
-) -> None:
+def test_a_variable_for_programs_does_not_reach_the_build(tmp_path, words: list[str], declared):
     """Without the rest of the PATH there is no compiler, and no CMake."""
     workshop = Workshop(tmp_path / "home")
     chosen = ["--set-env", f"{words[2]}:PATH=/bin", "--set-env", f"{words[2]}:CC=/bin/false"]

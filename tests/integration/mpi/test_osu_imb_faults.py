@@ -213,9 +213,7 @@ def test_each_fault_has_its_verdict(first: Ended, name: str, declared: Declared)
 
 
 @pytest.mark.parametrize("name", each_of({name: mark for name, (_, mark) in SECOND.items()}))
-def test_each_of_the_other_faults_has_its_verdict(
-    second: Ended, name: str, declared: Declared
-) -> None:
+def test_each_of_the_other_faults_has_its_verdict(second: Ended, name: str, declared: Declared):
     declared.check_session(second, ROUTINES[name])
 
 
@@ -225,9 +223,7 @@ def test_a_healthy_benchmark_beside_them_is_measured(first: Ended, second: Ended
 
 
 @pytest.mark.parametrize("family", each_of(OTHERS))
-def test_benchmark_of_another_mpi_has_no_value(
-    family: str, workshop: Workshop, declared: Declared
-) -> None:
+def test_benchmark_of_another_mpi_has_no_value(family: str, workshop: Workshop, declared: Declared):
     """Open MPI's comes as two worlds, which its witness may not touch; Intel's runs, and is named."""
     folder = osu_folder(of_family(family_here(family)), workshop.home / family)
     site = site_file(workshop, f"on_{family}", {"osu": folder})
@@ -250,9 +246,7 @@ def spoiled(workshop: Workshop, site: str, fault: str) -> Ended:
 
 
 @pytest.mark.parametrize("fault", each_of(SPOILED))
-def test_spoiled_output_of_imb_yields_no_value(
-    workshop: Workshop, imb: str, fault: str, declared: Declared
-) -> None:
+def test_spoiled_output_of_imb_yields_no_value(workshop: Workshop, imb: str, fault: str, declared):
     """Not even for the sizes that look whole."""
     declared.check_session(spoiled(workshop, imb, fault), "bcast")
 

@@ -55,9 +55,7 @@ def of_program(ended: Ended, program: str) -> list[dict]:
     return [case for case in ended.summary["cases"] if case["program"] == program]
 
 
-def test_imb_of_the_wheel_is_measured_with_every_mpi_that_it_fits(
-    whole: Ended, environments: list[str]
-) -> None:
+def test_imb_of_the_wheel_is_measured_with_every_mpi_that_it_fits(whole, environments):
     """Without references ``no-reference`` is a case that was measured and is right."""
     cases = of_program(whole, "imb")
     assert {case["environment"] for case in cases} == set(environments)
@@ -78,9 +76,7 @@ def test_osu_is_skipped_and_counted_where_there_is_no_spack(whole: Ended) -> Non
     assert whole.status == 1
 
 
-def test_what_the_witness_saw_is_stored_with_every_value(
-    whole: Ended, workshop: Workshop, environments: list[str]
-) -> None:
+def test_what_the_witness_saw_is_stored_with_every_value(whole, workshop, environments):
     frame = read_sessions(workshop.home / "store", [whole.summary["session"]])
     rows = frame.filter(program="imb").to_dicts()
     assert len(rows) == len(of_program(whole, "imb"))
@@ -117,9 +113,7 @@ def test_a_calibration_of_imb_is_one_of_imb(calibrated: Path, environments: list
     assert provenance.list_calibrated_keys(told) == {case.key for case in known}
 
 
-def test_what_was_calibrated_a_moment_ago_is_provisional(
-    workshop: Workshop, calibrated: Path, environments: list[str]
-) -> None:
+def test_what_was_calibrated_a_moment_ago_is_provisional(workshop, calibrated, environments):
     """Two launches condemn nothing of which a program tells a mean alone, whatever the machine does."""
     chosen = ("--environment", environments[0], "--references", str(calibrated))
     ended = workshop.measure(*chosen, *IMB)
@@ -178,9 +172,7 @@ def test_exactly_what_is_slower_than_its_reference_is_regressed(
 
 @plants("references", "means over another number of calls", "references of IMB", "not-comparable", 1,
         "iterations is 30, and 20 in")  # fmt: skip
-def test_a_mean_over_other_calls_is_another_value(
-    workshop: Workshop, doctored: Path, environments: list[str], declared: Declared
-) -> None:
+def test_a_mean_over_other_calls_is_another_value(workshop, doctored, environments, declared):
     few = ("--program", "imb", "--routine", "pingpong", "--iterations", "30", "--bytes", "1024")
     chosen = ("--environment", environments[0], "--references", str(doctored), "--processes", "2")
     ended = workshop.measure(*chosen, *few)

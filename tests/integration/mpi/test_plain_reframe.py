@@ -179,17 +179,13 @@ def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
     site.write_text(text.replace('"partitions": [', f'"partitions": [{other},'))
     ended = reframe(workshop, site, *BARRIER, "--dry-run")
     declared.check((), ended.status, [ended.output])
-    assert {(case["partition"], case["environ"], case["result"]) for case in launches(ended)} == {
-        ("x86_64", "default", "pass"),
-        ("other", "default", "fail"),
-    }
+    found = {(case["partition"], case["environ"], case["result"]) for case in launches(ended)}
+    assert found == {("x86_64", "default", "pass"), ("other", "default", "fail")}
 
 
 @plants("environment", "no MPI", "a site's own ReFrame with our site file", "", 1,
         "no MPI on PATH or in modules: run ./plumbline setup")  # fmt: skip
-def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(tmp_path, declared):
     """Before any ``./plumbline setup``; with an MPI on the path it offers that one."""
     reframe = str(Path(sys.executable).parent / "reframe")
     words = [reframe, "--nocolor", "-C", str(ROOT / "site_configs" / "local.py")]
@@ -210,9 +206,7 @@ def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(
     "plumbline: …: not in this ReFrame's Python; | plumbline: … hides ",
 )
 @pytest.mark.parametrize("what", ["lacks a package", "has another package of a name of ours"])
-def test_a_reframe_that_cannot_load_the_checks_fails(
-    workshop: Workshop, tmp_path: Path, what: str, declared: Declared
-) -> None:
+def test_a_reframe_that_cannot_load_the_checks_fails(workshop, tmp_path, what, declared):
     """ReFrame passes a run whose checks do not load."""
     told = f"scipy: not in this ReFrame's Python; {sys.executable} -m pip install scipy"
     start = "sys.modules['scipy'] = None"
@@ -257,9 +251,7 @@ def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
     assert "not-comparable" not in (held["fail_reason"] or "")
 
 
-def test_a_benchmark_that_the_site_has_is_measured_and_imported(
-    workshop: Workshop, reviewed: Path, tmp_path: Path
-) -> None:
+def test_a_benchmark_that_the_site_has_is_measured_and_imported(workshop, reviewed, tmp_path):
     """IMB of Intel MPI, of which the references of mpicost know nothing.
 
     Its launch and how it was built stand in the test's own folder.

@@ -131,9 +131,7 @@ def test_untouched_results_are_measured(ended: Ended) -> None:
 
 @plants("stale", "a launcher that copies the records of an earlier launch and returns 0", "mpiexec",
         "incorrect", 1, "the records are not of this launch")  # fmt: skip
-def test_records_of_an_earlier_night_are_incorrect(
-    workshop: Workshop, site: Path, ended: Ended, declared: Declared
-) -> None:
+def test_records_of_an_earlier_night_are_incorrect(workshop, site, ended, declared):
     """A launcher that starts nothing and leaves what an earlier launch wrote: whole, fast and well known."""
     (earlier,) = workshop.home.glob(f"sessions/*/raw/*{UNTOUCHED}.mpicost.*.jsonl")
     chosen = ("--site", str(site), "--environment", UNTOUCHED, *SHORT)

@@ -37,9 +37,7 @@ def test_wrong_use(family: str, options: tuple[str, ...], named: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_the_slowest_mean_is_recorded_and_believed(
-    family: str, processes: int, tmp_path: Path
-) -> None:
+def test_the_slowest_mean_is_recorded_and_believed(family: str, processes: int, tmp_path: Path):
     file = tmp_path / "out.jsonl"
     records = program(family).measure(processes, file, *OPTIONS)
     assert records.run["back_to_back"] == CALLS

@@ -49,10 +49,8 @@ def test_exactly_the_calls_that_were_ordered_are_delayed(mpicost: Program, tmp_p
     ended = delayed(mpicost, tmp_path / "r.jsonl", *ROUTINES, RANK="1", COUNTS=str(told), **order)
     assert ended.status == 0, ended
     found = counts(told)
-    assert {name: (each["calls"], each["delayed"]) for name, each in found.items()} == {
-        ("MPI_Bcast", 0): (3 * CALLS, 0),
-        ("MPI_Bcast", 1): (3 * CALLS, CALLS),
-    }
+    expected = {("MPI_Bcast", 0): (3 * CALLS, 0), ("MPI_Bcast", 1): (3 * CALLS, CALLS)}
+    assert {name: (each["calls"], each["delayed"]) for name, each in found.items()} == expected
     one = found["MPI_Bcast", 1]
     assert 0.5 * one["took"] - CALLS * 2e-9 <= one["added"]
     assert found["MPI_Bcast", 0]["added"] == 0
@@ -80,9 +78,7 @@ def test_delayed_trials_are_slower(mpicost: Program, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("share", "planted"), [("1", "1"), ("0", "0")])
-def test_the_record_tells_whether_the_launch_was_delayed(
-    mpicost: Program, tmp_path: Path, share: str, planted: str
-):
+def test_the_record_tells_whether_the_launch_was_delayed(mpicost, tmp_path, share, planted):
     file, told = tmp_path / "r.jsonl", tmp_path / "counts"
     order = {"FRACTION": "0.5", "ROUTINES": "all", "LAUNCHES": share, "COUNTS": str(told)}
     assert delayed(mpicost, file, "--routine=barrier", **order).status == 0

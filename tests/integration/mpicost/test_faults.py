@@ -45,9 +45,7 @@ def test_the_fault_library_alone_does_no_harm(family: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("first", "moment"), MOMENTS.items())
 @pytest.mark.parametrize("fault", FAULTS)
-def test_wrong_data_is_noticed_and_named(
-    family: str, fault: str, first: int, moment: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_wrong_data_is_noticed_and_named(family, fault, first, moment, tmp_path, declared):
     routine, rank, index = FAULTS[fault]
     file = tmp_path / "out.jsonl"
     ended = faulty(family, fault, first, file)
@@ -59,17 +57,12 @@ def test_wrong_data_is_noticed_and_named(
     records = read(file)
     (wrong,) = [case for case in records.cases if not case["verified"]]
     assert [case["wrong"] for case in records.cases if "wrong" in case] == [wrong["wrong"]]
-    assert (wrong["routine"], wrong["wrong"]["rank"], wrong["wrong"]["index"]) == (
-        routine,
-        rank,
-        index,
-    )
+    expected = (routine, rank, index)
+    assert (wrong["routine"], wrong["wrong"]["rank"], wrong["wrong"]["index"]) == expected
     values = re.search(r"index \d+: (\S+) instead of (\S+),", ended.complaints[0])
     assert values is not None
-    assert [float(each) for each in values.groups()] == [
-        wrong["wrong"]["received"],
-        wrong["wrong"]["expected"],
-    ]
+    expected = [wrong["wrong"]["received"], wrong["wrong"]["expected"]]
+    assert [float(each) for each in values.groups()] == expected
     trial = wrong["wrong"]["trial"]
     assert moment == (f"in trial {trial}" if trial else f"{wrong['wrong']['moment']} timing")
     assert len(records.cases) == 4
@@ -80,9 +73,7 @@ def test_wrong_data_is_noticed_and_named(
 @plants("data", "a wrong element in one trial of 5", "MPI under mpicost itself", "", 1, "in trial ")
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("call", [1, 3, TRIALS])
-def test_a_single_wrong_trial_is_noticed(
-    family: str, call: int, tmp_path: Path, declared: Declared
-) -> None:
+def test_a_single_wrong_trial_is_noticed(family: str, call: int, tmp_path, declared):
     ended = faulty(family, "bcast", call, tmp_path / "out.jsonl", once=True)
     declared.check((), ended.status, ended.complaints)
     assert ended.complaints[0].endswith(f"in trial {call}")
@@ -133,9 +124,7 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
 
 @plants("programs", "a rank that comes too late to each trial", "mpicost itself", "", 4, "barrier")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_case_whose_every_trial_is_late_fails(
-    family: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_case_whose_every_trial_is_late_fails(family: str, tmp_path: Path, declared: Declared):
     file = tmp_path / "out.jsonl"
     options = (*TINY, "--sync", "window", "--routine", "barrier", "--trials", "4")
     variables = {"PLUMBLINE_FAULT_AFTER": "0", "PLUMBLINE_FAULT_BEFORE": "1000"}
@@ -159,9 +148,7 @@ def test_case_whose_every_trial_is_late_fails(
     ("sync", "call"),
     [("dissemination", "Sendrecv"), ("barrier", "Barrier"), ("window", "Sendrecv")],
 )
-def test_nothing_but_the_routine_stands_between_the_stamps(
-    family: str, sync: str, call: str, tmp_path: Path
-) -> None:
+def test_nothing_but_the_routine_stands_between_the_stamps(family, sync, call, tmp_path):
     """Follows rank 0 through a launch: two clock readings enclose the routine, a synchroniser both."""
     trace = tmp_path / "trace"
     options = (*TINY, "--routine", "bcast", "--bytes", "8", "--trials", "3", "--sync", sync)

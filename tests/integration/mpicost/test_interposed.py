@@ -96,9 +96,7 @@ def test_a_rank_with_another_library_is_named(family: str, tmp_path: Path) -> No
     assert (elsewhere["rank"], paths(elsewhere)) == (2, [str(stranger)])
 
 
-def test_a_library_that_answers_calls_is_named_though_the_program_is_linked_to_it(
-    family: str, tmp_path: Path
-) -> None:
+def test_a_library_that_answers_calls_is_named_though_the_program_is_linked_to_it(family, tmp_path):
     """As profilers are that a site's compiler wrapper links in front of the MPI."""
     mpi, linked = of_family(family), tmp_path / "linked"
     stranger = fault_library(family, "wrong_data")

@@ -18,9 +18,7 @@ REDUCTIONS = [name for name in GROUPS["compositions"] if find_routine(name).comp
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_what_computes_nothing_carries_any_number_of_bytes(
-    family: str, processes: int, tmp_path: Path
-) -> None:
+def test_what_computes_nothing_carries_any_number_of_bytes(family: str, processes: int, tmp_path):
     """1,001 bytes are no multiple of the processes either; 24 of 3 are, of doubles."""
     sizes = [0, 1, 7, 24, 1001]
     asked = [*(f"{name}:{':'.join(map(str, sizes))}" for name in MOVERS), *REDUCTIONS]
@@ -51,7 +49,5 @@ def test_wrong_bytes_are_noticed(family: str, tmp_path: Path) -> None:
 def test_a_family_lists_operations_beside_what_they_are_put_together_from() -> None:
     ended = program("mpich").run(2, "--list", "--family", "compositions")
     listed = {line.split()[0] for line in ended.output.splitlines()}
-    assert listed == {
-        *GROUPS["compositions"],
-        *(each.replaces for each in ROUTINES if each.replaces),
-    }
+    expected = {*GROUPS["compositions"], *(each.replaces for each in ROUTINES if each.replaces)}
+    assert listed == expected

@@ -271,9 +271,7 @@ def test_sampling_with_windows_stops_after_whole_tens_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("sync", ["dissemination", "barrier"])
-def test_synchronisers_that_have_no_window_are_never_late(
-    family: str, sync: str, tmp_path: Path
-) -> None:
+def test_synchronisers_that_have_no_window_are_never_late(family: str, sync: str, tmp_path: Path):
     options = (*TINY, "--routine", "rightshift,barrier", "--trials", "5", "--sync", sync)
     records = program(family).measure(3, tmp_path / "a", *options)
     assert records.run["sync"] == sync

@@ -16,9 +16,7 @@ SHORT = ("--cache", "warm", "--trials", "3")
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [2, 3, 4])
-def test_every_experiment_is_measured_and_right_by_every_protocol(
-    family: str, processes: int, tmp_path: Path
-) -> None:
+def test_every_experiment_is_measured_and_right_by_every_protocol(family, processes, tmp_path):
     """With an odd number of processes one has no partner, but in the ring."""
     file = tmp_path / "out.jsonl"
     program(family).measure(

@@ -157,9 +157,7 @@ def test_output_that_cannot_be_written(family: str, file: str, declared: Declare
 @plants(
     "lost", "a disk that fills up in the middle", "records of mpicost itself", "", 3, "out.jsonl"
 )
-def test_disk_that_fills_up_in_the_middle_leaves_no_end_record(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_disk_that_fills_up_in_the_middle_leaves_no_end_record(tmp_path: Path, declared: Declared):
     file = tmp_path / "out.jsonl"
     wrapper = preload(library("mpich", "full_disk"))
     ended = program("mpich").run(1, *TINY, "--output", str(file), wrapper=wrapper)
@@ -179,9 +177,7 @@ def test_disk_that_fills_up_in_the_middle_leaves_no_end_record(
     3,
     "out.jsonl",
 )
-def test_data_lost_by_the_file_system_leaves_no_end_record(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_data_lost_by_the_file_system_leaves_no_end_record(tmp_path: Path, declared: Declared):
     file = tmp_path / "out.jsonl"
     options = (*TINY, "--trials", "3", "--bytes", "8", "--output", str(file))
     ended = program("mpich").run(2, *options, wrapper=preload(library("mpich", "lost_data")))

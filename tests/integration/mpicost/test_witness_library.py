@@ -59,9 +59,7 @@ def test_what_ran_and_where_is_proven(family: str, processes: int, tmp_path: Pat
     assert 0 < witness.end["elapsed"] < 240
 
 
-def test_it_tells_the_time_from_core_to_core(
-    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_tells_the_time_from_core_to_core(family: str, tmp_path, monkeypatch):
     """When the benchmark is over; beside other work its two ranks may not run at the same time."""
     monkeypatch.delenv("MPICOST_CORE_LATENCY")
     for number in range(20):
@@ -86,9 +84,7 @@ def test_the_program_notices_nothing(family: str, mode: str, tmp_path: Path) -> 
     assert json.loads((tmp_path / "w.jsonl").read_text().splitlines()[0])["processes"] == 2
 
 
-def test_no_work_is_done_in_mpi_init_and_nothing_is_left_behind(
-    family: str, tmp_path: Path
-) -> None:
+def test_no_work_is_done_in_mpi_init_and_nothing_is_left_behind(family: str, tmp_path: Path):
     """So osu_init times MPI_Init alone; and all communicators are freed."""
     words = [str(executable(family)), "0"]
     counter = fault(family, "count_calls")
@@ -135,9 +131,7 @@ def test_programs_without_mpi_can_be_started_with_it(family: str, tmp_path: Path
         "incomplete", 1,
         "no MPI_Finalize of the MPI of this environment was reached | no end record")  # fmt: skip
 @pytest.mark.parametrize("mode", ["crash", "leave"])
-def test_a_rank_that_never_came_to_the_end_leaves_no_proof(
-    family: str, mode: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_a_rank_that_never_came_to_the_end_leaves_no_proof(family, mode, tmp_path, declared):
     """A rank that leaves without MPI_Finalize, its exit code 0, leaves MPICH's launcher content."""
     file = tmp_path / "w.jsonl"
     limit = ("timeout", "-k", "1", "30")  # in case that the others wait for it
@@ -149,9 +143,7 @@ def test_a_rank_that_never_came_to_the_end_leaves_no_proof(
 
 @plants("programs", "an `MPI_Finalize` that does not return, with exit code 0",
         "a program under the witness", "incomplete", 1, "no end record")  # fmt: skip
-def test_a_finalize_that_does_not_return_leaves_no_end(
-    family: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_a_finalize_that_does_not_return_leaves_no_end(family: str, tmp_path, declared):
     """Not even with exit code 0."""
     file, words = tmp_path / "w.jsonl", [str(executable(family)), "0"]
     loaded = [library(family), fault(family, "lost_end")]
@@ -188,9 +180,7 @@ def test_an_mpi_of_another_family_is_not_touched(other: str, tmp_path: Path) -> 
     1,
     "a second run",
 )
-def test_a_file_that_was_left_by_another_start_proves_nothing(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_a_file_that_was_left_by_another_start_proves_nothing(tmp_path: Path, declared: Declared):
     file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
     for _ in range(2):
         assert watch("mpich", 1, words, file).status == 0

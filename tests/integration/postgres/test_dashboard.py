@@ -103,9 +103,7 @@ def queries() -> dict[str, str]:
         ("case", 1, {"key": KEY}),
     ],
 )
-def test_each_query_of_the_dashboard_answers(
-    dsn: str, name: str, rows: int, columns: dict[str, Any]
-) -> None:
+def test_each_query_of_the_dashboard_answers(dsn, name, rows, columns):
     found = query(dsn, queries()[name])
     assert len(found) == rows and columns.items() <= found[0].items()
 

@@ -15,11 +15,7 @@ from tests.support.slurm.login import HeadNode
 
 PARTITIONS = {"cpu": "n[1-2]", "single": "n3"}
 ONE_CASE = [
-    "--program=mpicost",
-    "--processes=2",
-    "--per-node=1",
-    "--routine=bcast",
-    "--bytes=8",
+    *("--program=mpicost", "--processes=2", "--per-node=1", "--routine=bcast", "--bytes=8"),
     "--trials=5",
 ]
 

@@ -208,9 +208,7 @@ def test_missing_program_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in reason
 
 
-def test_cluster_that_cannot_be_had_skips_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cluster_that_cannot_be_had_skips_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(availability, "PROGRAMS", {})
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(pytest.skip.Exception, match="needs root"), cluster_or_skip(tmp_path):

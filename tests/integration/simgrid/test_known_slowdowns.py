@@ -95,9 +95,7 @@ def test_the_order_of_the_cases_is_no_difference(healthy: Times, tmp_path: Path)
 
 @plants("speed", "a fifth more latency of all links", "a simulated torus", "regressed", 1,
         " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_slower_links_slow_everything_down_and_small_messages_by_as_much(
-    healthy: Times, slower: Times, declared: Declared
-):
+def test_slower_links_slow_everything_down_and_small_messages_by_as_much(healthy, slower, declared):
     assert of_verdict("regressed", exactly(healthy, slower, declared)) == SMALL | LARGE
     for case, time in slower.items():
         ratio = time / healthy[case]
@@ -135,9 +133,7 @@ def test_another_place_that_is_as_good_is_no_difference(healthy: Times, tmp_path
 
 @plants("speed", "processes strewn over the machine", "a simulated torus", "regressed", 1,
         " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
-    healthy: Times, tmp_path: Path, declared: Declared
-):
+def test_processes_strewn_over_the_torus_are_slow_with_small_messages(healthy, tmp_path, declared):
     strewn = measure(tmp_path, TORUS, hosts=[f"n{61 * rank}" for rank in range(PROCESSES)])
     found = exactly(healthy, strewn, declared)
     assert of_verdict("regressed", found) >= SMALL | PINGPONG
@@ -146,9 +142,7 @@ def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
 
 @plants("speed", "the algorithms of another MPI", "collectives on a simulated torus", "regressed", 1,
         " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_another_selector_changes_collectives_and_no_ping_pong(
-    healthy: Times, tmp_path: Path, declared: Declared
-):
+def test_another_selector_changes_collectives_and_no_ping_pong(healthy: Times, tmp_path, declared):
     found = exactly(healthy, measure(tmp_path, TORUS, name="mvapich2"), declared)
     assert of_verdict("regressed", found) == {"alltoall 8", "allreduce_sum 8", "barrier"}
     assert of_verdict("fast", found) == {"allreduce_sum 1000000", "bcast 1000000"}
@@ -157,9 +151,7 @@ def test_another_selector_changes_collectives_and_no_ping_pong(
 
 @plants("speed", "one more barrier in a broadcast", "mpicost on a simulated torus", "regressed", 1,
         " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(
-    healthy: Times, tmp_path: Path, declared: Declared
-):
+def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(healthy: Times, tmp_path, declared):
     program = with_barrier_in_bcast(tmp_path)
     found = exactly(healthy, measure(tmp_path, TORUS, program=program), declared)
     assert of_verdict("regressed", found) == {"bcast 8", "bcast 1000000"}
@@ -211,9 +203,7 @@ def test_a_tenth_slower_is_a_regression_in_spite_of_noise(healthy: Times):
     assert all(of_verdict("regressed", night) == SMALL | LARGE for night in nights(healthy, slow))
 
 
-def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(
-    healthy: Times, slower: Times, narrower: Times
-):
+def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(healthy, slower, narrower):
     for times, slow, well in ((slower, SMALL, LARGE), (narrower, LARGE, SMALL)):
         for night in nights(healthy, times):
             assert of_verdict("regressed", night) == slow

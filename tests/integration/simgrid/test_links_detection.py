@@ -82,9 +82,7 @@ def test_a_bad_cable_between_two_nodes_is_that_link(sweep, declared: Declared):
 
 @plants("speed", "a cable between two groups with a tenth of its bandwidth", "a simulated network", "", 1,
         "path ")  # fmt: skip
-def test_a_bad_cable_between_two_groups_is_the_path_that_their_pairs_share(
-    sweep, declared: Declared
-):
+def test_a_bad_cable_between_two_groups_is_the_path_that_their_pairs_share(sweep, declared):
     declared.check((), sweep[0].status, [sweep[0].output])
     ((kind, who),) = found(sweep[1], "path")
     assert kind == "path"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -27,9 +26,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("simulated") / "home")
 
 
-def test_a_strict_run_of_this_program_passes_against_the_references_that_come_with_it(
-    workshop: Workshop,
-):
+def test_a_strict_run_of_this_program_passes_against_the_references_that_come_with_it(workshop):
     ended = workshop.measure(*FEW)
     assert ended.status == 0, ended.output + ended.errors
     assert {case["verdict"] for case in ended.summary["cases"]} == {"pass"}
@@ -47,9 +44,7 @@ def test_a_selector_that_was_not_asked_for_is_incorrect(workshop: Workshop, decl
     declared.check_session(workshop.measure(*FEW, "--set-env", "simgrid-mpich:SMPI_SELECTOR=ompi"))
 
 
-def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(
-    workshop: Workshop, tmp_path: Path
-):
+def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(workshop, tmp_path):
     """A copy of the site has another name, and so nothing to be held against."""
     site = tmp_path / "copy.py"
     text = (ROOT / "site_configs" / "simulated.py").read_text()

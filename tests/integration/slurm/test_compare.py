@@ -120,9 +120,7 @@ def test_pairs_are_on_the_same_nodes_and_one_whose_node_is_taken_away_does_not_c
 
 @plants("schedulers", "a side whose jobs never start", "Slurm, below a comparison", "incomplete", 1,
         "never started: waited")  # fmt: skip
-def test_a_side_whose_jobs_never_start_is_broken(
-    place: Place, tmp_path: Path, declared: Declared
-) -> None:
+def test_a_side_whose_jobs_never_start_is_broken(place: Place, tmp_path: Path, declared: Declared):
     folder = tmp_path / "dossier"
     begun = place.compare(folder)
     try:

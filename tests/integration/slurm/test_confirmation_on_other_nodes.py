@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from postprocess.references.reference_file import (
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.factories.stated_references import write_stated_references
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.mpi import fault_library, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
@@ -33,9 +32,7 @@ APART = ("--processes", "2", "--per-node", "1")
 
 @plants("speed", "a node that is slow to send", "one of 4 nodes", "cleared", 0,
         " on other nodes than n1, n2 were not: ")  # fmt: skip
-def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
-    tmp_path: Path, declared: Declared
-):
+def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path, declared):
     with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
         known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
         mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)

@@ -186,9 +186,7 @@ def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place, declared: 
 @plants("schedulers", "a job that waits too long for a drained node, and one too large", "Slurm",
         "incomplete", 1, "never started: waited … s in the queue ( | "
         "never started: Slurm cannot run it as it is asked for (Part")  # fmt: skip
-def test_launches_that_cannot_start_are_told_why_and_the_others_run(
-    place: Place, declared: Declared
-) -> None:
+def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place, declared):
     drained = ("update", "nodename=n3")
     place.cluster.run("scontrol", *drained, "state=drain", "reason=cables")
     place.cluster.run(
@@ -264,9 +262,7 @@ def test_driver_that_ends_early_leaves_no_job(place: Place, number: int) -> None
 
 @plants("schedulers", "a node that loses its power during a launch", "Slurm", "crashed", 1,
         "Slurm ended the job: NODE_FAIL; n2 (down")  # fmt: skip
-def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(
-    place: Place, tmp_path: Path, declared: Declared
-) -> None:
+def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(place, tmp_path, declared):
     with cluster_or_skip(tmp_path, nodes=2, settings={"SlurmdTimeout": "4"}) as cluster:
         there = replace(place, cluster=cluster, head=replace(place.head, cluster=cluster))
         night = there.begin("openmpi", "mpich")
@@ -278,9 +274,7 @@ def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(
         assert there.queue_is_empty()
 
 
-def test_accounting_that_is_switched_off_is_not_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accounting_that_is_switched_off_is_not_missed(tmp_path, monkeypatch):
     with cluster_or_skip(tmp_path, nodes=1, accounting=True) as cluster:
         for name, value in cluster.environment().items():
             monkeypatch.setenv(name, value)

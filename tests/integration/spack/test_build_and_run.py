@@ -221,9 +221,7 @@ def test_changed_source_is_built_again_even_if_it_is_older(site, mpis, some_sour
 
 @plants("builds", "a source that does not compile", "mpicost, built by Spack", "incomplete", 1,
         "main.c:1:2: error: …spack-build-out")  # fmt: skip
-def test_failed_build_says_so_and_keeps_the_old_program(
-    site, mpis, some_source, declared: Declared
-):
+def test_failed_build_says_so_and_keeps_the_old_program(site, mpis, some_source, declared):
     program = site.install(mpis[0])
     some_source.write_text("#error broken\n")
     environment = site.environment(mpis[0])
@@ -425,9 +423,7 @@ def test_program_that_was_compiled_otherwise_than_meant_is_not_installed(
 
 @plants("builds", "no network and no mirror", "OSU and IMB, built by Spack", "skipped", 0,
         "cannot be fetched from …./plumbline setup --mirror DIR")  # fmt: skip
-def test_source_that_cannot_be_had_is_told_in_seconds(
-    site, mpis, tmp_path, monkeypatch, declared: Declared
-):
+def test_source_that_cannot_be_had_is_told_in_seconds(site, mpis, tmp_path, monkeypatch, declared):
     """Neither upstream nor a mirror, as on a node without a network; mpicost needs none."""
     for name in ("http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

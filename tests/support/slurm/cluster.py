@@ -172,13 +172,7 @@ class Cluster(Machines):
         self.run(*install, "--user=root")
         log = f"--log-error={self.directory / 'log' / 'mariadb.log'}"
         daemon = [
-            "mariadbd",
-            "--no-defaults",
-            "--user=root",
-            data,
-            socket,
-            "--skip-networking",
-            log,
+            *("mariadbd", "--no-defaults", "--user=root", data, socket, "--skip-networking", log),
         ]
         self.run("sh", "-c", '"$@" >/dev/null 2>&1 &', "sh", *daemon)
         ask = ["mariadb", "--no-defaults", socket, "-e", "select 1"]

@@ -128,9 +128,7 @@ def test_setvar_of_reframes_command_line_has_the_last_word(tmp_path: Path):
         (("--setvar=links.trials=51",), {"trials": 41}, {"trials": 31}, 51),
     ],
 )
-def test_the_trials_of_links_follow_the_same_order(
-    tmp_path: Path, words: tuple[str, ...], choice: dict, defaults: dict, trials: int
-):
+def test_the_trials_of_links_follow_the_same_order(tmp_path, words, choice, defaults, trials):
     launch = planned(tmp_path, *words, choice=choice, defaults=defaults, tag="links")
     assert launch.trials == trials
 

@@ -172,22 +172,15 @@ def test_a_partition_says_what_it_measures_and_how():
         exact=True,
     )
     extras = entry["extras"]
-    assert (extras["layouts"], extras["defaults"], extras["exact"]) == (
-        [[4, 2]],
-        {"cache": "warm"},
-        True,
-    )
+    expected = ([[4, 2]], {"cache": "warm"}, True)
+    assert (extras["layouts"], extras["defaults"], extras["exact"]) == expected
     with pytest.raises(ValueError, match="partition 'cpu': defaults: 'cach': choose from trials, "):
         partition("cpu", topology=TOPOLOGY, environments=[], defaults={"cach": "warm"})
 
 
 def test_a_node_in_reframes_terms():
-    assert processor(TOPOLOGY) == {
-        "num_cpus": 8,
-        "num_cpus_per_core": 1,
-        "num_cpus_per_socket": 4,
-        "num_sockets": 2,
-    }
+    expected = {"num_cpus": 8, "num_cpus_per_core": 1, "num_cpus_per_socket": 4, "num_sockets": 2}
+    assert processor(TOPOLOGY) == expected
 
 
 def test_a_partition_may_have_any_key_of_reframes():
@@ -268,11 +261,8 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(inventory, "load_inventory", lambda _: Inventory(machine, (mpi,), ()))
     found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
     (place,) = system(found)["partitions"]
-    assert (system(found)["name"], place["name"], place["environs"]) == (
-        "local",
-        "cpu",
-        ["mpich-5_0_2"],
-    )
+    expected = ("local", "cpu", ["mpich-5_0_2"])
+    assert (system(found)["name"], place["name"], place["environs"]) == expected
     assert place["extras"]["layouts"] == [[2, 2], [3, 3], [4, 4]]
     (entry,) = found["environments"]
     assert entry["extras"]["library"] == mpi.library

@@ -50,9 +50,7 @@ def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progre
 
 
 @pytest.mark.machine
-def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(
-    tmp_path: Path, progress: Progress
-):
+def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(tmp_path, progress):
     found = inventory.load_inventory(work_directory())
     work = WorkDirectory(tmp_path / "home", ROOT)
     work.root.mkdir()

@@ -38,10 +38,8 @@ def test_every_command_names_its_environment():
     called = (commands.concretize, commands.install_of("mpicost"), commands.location_of("mpicost"))
     for command in called:
         assert command[:3] == ["spack", "-e", str(DIRECTORY)]
-    assert [command[3:] for command in called[1:]] == [
-        ["install", "mpicost"],
-        ["location", "-i", "mpicost"],
-    ]
+    expected = [["install", "mpicost"], ["location", "-i", "mpicost"]]
+    assert [command[3:] for command in called[1:]] == expected
 
 
 def test_hash_is_read_from_the_solution(tmp_path):
@@ -72,6 +70,6 @@ def test_hash_is_read_from_the_solution(tmp_path):
 def test_no_solution_is_one_line(tmp_path, text, declared: Declared):
     if text is not None:
         (tmp_path / "spack.lock").write_text(text)
-    with declared.raises(SpackEnvironmentError, match=r"spack\.lock: no solution") as caught:
+    with declared.raises(SpackEnvironmentError) as caught:
         read_locked_hash(tmp_path)
     assert "\n" not in str(caught.value)

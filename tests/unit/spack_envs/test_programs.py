@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from spack_envs.programs import BuiltBinary, locate_program_file, read_program, write_program
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 BUILT = BuiltBinary("mpich-5_0_2", "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
 
@@ -21,9 +21,7 @@ def test_a_program_is_found_again(tmp_path: Path):
 
 @plants("use", "an environment that was not built", "`where mpicost`", "", 2,
         "builds it (built for mpich-5_0_2)")  # fmt: skip
-def test_for_a_name_that_was_not_built_those_that_were_are_named(
-    tmp_path: Path, declared: Declared
-):
+def test_for_a_name_that_was_not_built_those_that_were_are_named(tmp_path, declared):
     write_program(tmp_path, BUILT)
     with declared.raises(UsageError, match=r"builds it \(built for mpich-5_0_2\)$"):
         read_program(tmp_path, "mpich", "mpicost")
@@ -38,9 +36,7 @@ def test_a_program_built_again_takes_the_place_of_the_first(tmp_path: Path):
 @plants("files", "not there, empty, cut or of another kind, in 7 ways", "the record of a program", "", 2,
         "…")  # fmt: skip
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", "{}", '{"environment": "x"}'])
-def test_what_was_not_built_is_named_with_the_fix(
-    tmp_path: Path, text: str | None, declared: Declared
-):
+def test_what_was_not_built_is_named_with_the_fix(tmp_path, text: str | None, declared):
     path = locate_program_file(tmp_path, "mpich-5_0_2", "mpicost")
     if text is not None:
         path.parent.mkdir(parents=True)

@@ -157,10 +157,8 @@ def test_fetches_what_is_missing_and_says_so_once(tmp_path, environ):
     cache = tmp_path / "home" / ".cache" / "plumbline"
     first = provide_spack(tmp_path / "work", said.append, environ)
     assert first == Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "fetched")
-    assert [line.split()[:3] for line in said] == [
-        ["fetching", "spack", "v7.0"],
-        ["fetching", "spack-packages", "v2099.01.0"],
-    ]
+    expected = [["fetching", "spack", "v7.0"], ["fetching", "spack-packages", "v2099.01.0"]]
+    assert [line.split()[:3] for line in said] == expected
     second = provide_spack(tmp_path / "work", said.append, environ)
     assert isinstance(second, Spack)
     assert second.origin == "cache"

@@ -130,6 +130,6 @@ def test_two_at_once(tmp_path, packages, ours):
 def test_recipes_without_a_known_package_are_refused(tmp_path, packages, ours, declared: Declared):
     missing = packages / "repos/spack_repo/builtin/packages/mpich/package.py"
     missing.unlink()
-    with declared.raises(SpackEnvironmentError, match=r"mpich/package\.py: No such file") as caught:
+    with declared.raises(SpackEnvironmentError) as caught:
         build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert "\n" not in str(caught.value)

@@ -38,10 +38,7 @@ def test_a_value_is_written_in_what_people_read():
 @pytest.mark.parametrize(
     ("value", "written"),
     [
-        (0.50652, "0.5065"),
-        (699.42, "699.4"),
-        (24960.3, "24960"),
-        (9999.6, "10000"),
+        *((0.50652, "0.5065"), (699.42, "699.4"), (24960.3, "24960"), (9999.6, "10000")),
         (-4e-7, "-4e-07"),
     ],
 )
@@ -84,12 +81,8 @@ def test_sizes_are_exact_and_decimal_where_they_can_be(count, written):
 @pytest.mark.parametrize(
     ("seconds", "written"),
     [
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 00 s"),
-        (185, "3 min 05 s"),
-        (7800, "2 h 10 min"),
+        *((0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (59.6, "1 min 00 s")),
+        *((185, "3 min 05 s"), (7800, "2 h 10 min")),
     ],
 )
 def test_durations(seconds, written):

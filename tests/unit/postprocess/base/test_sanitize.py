@@ -44,11 +44,8 @@ def test_a_long_text_is_cut_and_says_so():
 
 def test_lines_of_a_library_string():
     text = "MPICH Version:      5.0.2\nMPICH ABI:\t18:2:6\n\n\x1b[2J"
-    assert sanitize.sanitize_lines(text) == [
-        "MPICH Version: 5.0.2",
-        "MPICH ABI: 18:2:6",
-        r"\x1b[2J",
-    ]
+    expected = ["MPICH Version: 5.0.2", "MPICH ABI: 18:2:6", r"\x1b[2J"]
+    assert sanitize.sanitize_lines(text) == expected
 
 
 def inline_text(rendered: str) -> str:

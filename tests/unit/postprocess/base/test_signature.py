@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from postprocess.base import signature
 from postprocess.base.signature import MANIFEST, Change, compare_manifest, format_manifest
 
@@ -17,9 +13,7 @@ class NeverSearched(list):
         raise AssertionError("searched from its beginning for each name")
 
 
-def test_the_files_of_an_archive_are_compared_in_one_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_an_archive_are_compared_in_one_pass(tmp_path, monkeypatch):
     for name in "abc":
         (tmp_path / name).write_text(name)
     (tmp_path / MANIFEST).write_text(format_manifest(tmp_path))
@@ -28,8 +22,5 @@ def test_the_files_of_an_archive_are_compared_in_one_pass(
     (tmp_path / "d").touch()
     found = signature.list_sealed_files(tmp_path)
     monkeypatch.setattr(signature, "list_sealed_files", lambda _: NeverSearched(found))
-    assert dict(compare_manifest(tmp_path)) == {
-        "b": Change.MISSING,
-        "c": Change.CHANGED,
-        "d": Change.ADDED,
-    }
+    expected = {"b": Change.MISSING, "c": Change.CHANGED, "d": Change.ADDED}
+    assert dict(compare_manifest(tmp_path)) == expected

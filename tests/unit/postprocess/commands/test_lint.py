@@ -141,9 +141,7 @@ def test_a_family_of_which_nothing_is_chosen_runs_nowhere(work, tmp_path: Path):
 
 
 @plants("schedulers", "a node of one core", "a site file, in `lint`", "", 1, "one core is too few")
-def test_a_site_of_one_core_has_no_process_count(
-    work, progress, tmp_path: Path, declared: Declared
-):
+def test_a_site_of_one_core_has_no_process_count(work, progress, tmp_path, declared):
     path = tmp_path / "site.py"
     path.write_text(re.sub("topology=.*", "topology=Topology(1),", SITE))
     declared.check((), lint(work, [path], progress), said(progress).splitlines()[-1:])

@@ -111,11 +111,8 @@ def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text:
 
 
 def test_sizes_are_listed_by_routine():
-    assert group_sizes_by_routine(job()) == {
-        "bcast": [8, 1_000_000],
-        "pingpong x 1": [8],
-        "barrier": [0],
-    }
+    expected = {"bcast": [8, 1_000_000], "pingpong x 1": [8], "barrier": [0]}
+    assert group_sizes_by_routine(job()) == expected
     assert format_sizes([0]) == "no payload"
     assert format_sizes([8, 1_000_000]) == "8 B, 1 MB"
     assert format_sizes([0, 8]) == "0 B, 8 B"

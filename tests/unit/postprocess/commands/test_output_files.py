@@ -44,9 +44,7 @@ def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
         ("link", OTHERS),
     ],
 )
-def test_a_file_that_must_stay_is_refused_and_unchanged(
-    home, capsys, words, name, why, declared: Declared
-) -> None:
+def test_a_file_that_must_stay_is_refused_and_unchanged(home, capsys, words, name, why, declared):
     path = home.parent / name
     target = home.parent / "notes.txt" if name == "link" else path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +88,7 @@ def test_what_plumbline_wrote_is_written_again_and_anything_by_force(home, capsy
 @plants("use", "a folder that is not there", "`--output` or `--json`", "", 2,
         " is not there; choose another file")  # fmt: skip
 @pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
-def test_a_folder_that_is_not_there_is_named_as_it_was_given(
-    home, capsys, words, declared: Declared
-) -> None:
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, capsys, words, declared):
     path = home.parent / "none" / "out.csv"
     line = f"plumbline: {words[1]} {path}: {path.parent} is not there; choose another file\n"
     status, said = write(home, capsys, *words, str(path))
@@ -106,9 +102,7 @@ def test_a_folder_that_is_not_there_is_named_as_it_was_given(
 @pytest.mark.parametrize(
     "command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]]
 )
-def test_a_directory_of_the_work_directory_is_refused(
-    home, capsys, command, declared: Declared
-) -> None:
+def test_a_directory_of_the_work_directory_is_refused(home, capsys, command, declared: Declared):
     path = home / "store" / "x"
     line = f"plumbline: --output {path}: holds Plumbline's own data; choose another directory\n"
     status, said = write(home, capsys, *command, "--output", str(path))

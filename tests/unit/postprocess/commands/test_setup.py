@@ -29,7 +29,7 @@ from site_configs.mpi.inventory import Inventory, inventory_file
 from site_configs.topology.machine import read_machine
 from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories.launch import book_of, finished
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.paths import ROOT
 
 MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
@@ -182,10 +182,8 @@ def test_the_variables_of_the_shell_that_steer_an_mpi_are_taken(work: WorkDirect
 
 def test_variables_are_gathered_by_environment(work: WorkDirectory):
     words = ["--set-env", "a:X=1", "--set-env", "b:X=2", "--set-env", "a:Y=3"]
-    assert asked(work, "run", *words).selection.set_env == {
-        "a": {"X": "1", "Y": "3"},
-        "b": {"X": "2"},
-    }
+    expected = {"a": {"X": "1", "Y": "3"}, "b": {"X": "2"}}
+    assert asked(work, "run", *words).selection.set_env == expected
 
 
 # where
@@ -392,9 +390,7 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
         ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),
     ],
 )
-def test_an_option_that_no_chosen_program_has_is_refused(
-    chosen: dict, said: str, declared: Declared
-):
+def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str, declared):
     with declared.raises(UsageError) as refused:
         asking.check_options_take_effect(Namespace(**NOTHING | chosen))
     assert str(refused.value).startswith(said)

@@ -134,9 +134,7 @@ def test_two_causes_are_both_told():
     "noise", [Noise(), Noise(night=0.03), Noise(launch=0.03), Noise(own=0.1, tails=4)]
 )
 @pytest.mark.parametrize("told_values", [True, False])
-def test_a_healthy_night_has_no_finding_though_its_cases_move_together(
-    noise: Noise, told_values: bool
-):
+def test_a_healthy_night_has_no_finding_though_its_cases_move_together(noise, told_values):
     assert not any(causes(seed, noise=noise, told=told_values)[0] for seed in range(10))
 
 

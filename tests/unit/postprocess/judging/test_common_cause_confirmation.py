@@ -125,9 +125,7 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
     assert not after[bad].cause
 
 
-def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
-    progress: Progress, monkeypatch
-):
+def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(progress, monkeypatch):
     results, catalog = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
     confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
@@ -183,9 +181,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
         assert (after[case].verdict, after[case].reason) == (verdict, "in a confirmation run: why")
 
 
-def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
-    progress: Progress, monkeypatch
-):
+def test_a_healthy_case_that_fails_beside_those_measured_again_fails(progress, monkeypatch):
     results, catalog = slower_night()
     beside = next(each.case for each in results if each.verdict == Verdict.PASS)
     measure, _ = fresh(results, monkeypatch, lambda _: 1.0)
@@ -199,10 +195,8 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
         r.case: r
         for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results
     }
-    assert (after[beside].verdict, after[beside].reason) == (
-        WRONG[0],
-        f"in a confirmation run: {WRONG[1]}",
-    )
+    expected = (WRONG[0], f"in a confirmation run: {WRONG[1]}")
+    assert (after[beside].verdict, after[beside].reason) == expected
 
 
 # --- what people see ---
@@ -297,9 +291,7 @@ def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
     assert find_onset(cause, history.head(len(cause.members) // 2 - 1)) == ""
 
 
-def test_a_store_that_is_empty_or_damaged_hides_nothing(
-    cause: CommonCause, tmp_path: Path, monkeypatch
-):
+def test_a_store_that_is_empty_or_damaged_hides_nothing(cause: CommonCause, tmp_path, monkeypatch):
     assert find_onset_in_store(tmp_path, cause) == ""
 
     def damaged(*_, **__):

@@ -42,7 +42,7 @@ from tests.support.factories.launch import (
     finished_with_wrong_data,
     reframe_says,
 )
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 SITE = Path("site_configs/local.py")
 SLOW, FINE = 3.0, 1.0
@@ -143,9 +143,7 @@ def interrupt(*_: object) -> None:
 
 @plants("lost", "an interrupt before the second fresh launches", "the confirmation of a night",
         "cleared or regressed", 1, "…")  # fmt: skip
-def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(
-    tmp_path: Path, progress: Progress, declared: Declared
-):
+def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, progress, declared):
     """And what was still in doubt stays regressed, with the end of it returned to whoever asked."""
     catalog = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night", SLOW)
@@ -208,11 +206,8 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
         RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts)
         for each in CASES
     }
-    assert asked.choice == {
-        "trials": 5,
-        "sizes": [8],
-        AGAIN: [asdict(each) for each in sorted(wanted)],
-    }
+    expected = {"trials": 5, "sizes": [8], AGAIN: [asdict(each) for each in sorted(wanted)]}
+    assert asked.choice == expected
 
 
 def test_a_median_is_measured_again_by_medians(tmp_path: Path, progress: Progress):
@@ -271,10 +266,8 @@ def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
         [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
     )
     machine = Machine(tmp_path, catalog, [])
-    assert (
-        confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
-        == results
-    )
+    found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
+    assert found == results
     assert machine.asked == []
 
 
@@ -285,10 +278,8 @@ def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
         reference_set.references[each] = replace(reference, exact=True, spread=0.0)
     results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
     machine = Machine(tmp_path, catalog, [])
-    assert (
-        confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
-        == results
-    )
+    found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
+    assert found == results
 
 
 @given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=FINE_TO_CLEAR, max_size=6))
@@ -382,9 +373,7 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     assert failed_by(other, [fresh]) == other
 
 
-def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
-    tmp_path: Path, progress: Progress
-):
+def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(tmp_path, progress):
     """With a scheduler that cannot be asked for other nodes, a sick node may be measured again."""
 
     class Anywhere(Machine):

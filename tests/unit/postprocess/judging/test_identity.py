@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from postprocess.judging.outcome import assess_launch
-from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 Records = list[dict[str, Any]]
 LAUNCH = replace(planned(), token="a1", options=("--trials=51",))
@@ -66,12 +65,10 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
         (own, f"{BEGAN}\n", "does not tell when the launch began and ended"),
     ],
 )
-def test_records_of_another_launch_are_incorrect(
-    tmp_path: Path, records: Callable[[], Records], span: str | None, said: str, declared: Declared
-) -> None:
+def test_records_of_another_launch_are_incorrect(tmp_path, records, span, said, declared):
     left(tmp_path, records(), span)
     found = assess_launch(LAUNCH, tmp_path)
-    assert found.verdict == Verdict.INCORRECT and said in found.reason
+    assert said in found.reason
     declared.check_case(found.verdict, found.reason)
 
 

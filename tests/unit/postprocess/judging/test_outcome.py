@@ -74,9 +74,7 @@ def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
     ],
 )
 @pytest.mark.parametrize("left", ["everything", "nothing", "half"])
-def test_no_exit_code_but_zero_is_well(
-    tmp_path: Path, code: str | None, verdict: str, reason: str, left: str
-):
+def test_no_exit_code_but_zero_is_well(tmp_path, code, verdict, reason, left):
     records = {"everything": whole(), "nothing": None, "half": whole()[:2]}[left]
     assert assessed(tmp_path, records, code) == (verdict, reason)
 
@@ -93,14 +91,9 @@ def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
 @plants("data", "a wrong element, with any exit code", "records of mpicost", "incorrect", 1,
         "wrong data: bcast with 1000000 bytes: rank 1 received -1 in element 9")  # fmt: skip
 @pytest.mark.parametrize("code", ["0\n", "2\n", "139\n", None])
-def test_wrong_data_is_named_whatever_the_exit_code(
-    tmp_path: Path, code: str | None, declared: Declared
-):
+def test_wrong_data_is_named_whatever_the_exit_code(tmp_path, code: str | None, declared):
     """All of the launch is incorrect then: mpicost returns 1 for wrong data and nothing else."""
-    verdict, reason = assessed(tmp_path, record.receive_wrong_data(whole(), 2), code)
-    assert verdict == "incorrect"
-    assert "wrong data: bcast with 1000000 bytes: rank 1 received -1 in element 9" in reason
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, record.receive_wrong_data(whole(), 2), code))
 
 
 @pytest.mark.parametrize("change", [{"mpi_library": "other"}, {"trials": 52}, {"processes": 3}])
@@ -122,13 +115,8 @@ def test_a_whole_launch_with_wrong_data_hands_over_its_records(tmp_path: Path):
 
 @plants("output", "nothing, with exit code 0", "records of mpicost", "incomplete", 1,
         "the program wrote no result")  # fmt: skip
-def test_no_results_at_all_although_the_program_says_it_went_well(
-    tmp_path: Path, declared: Declared
-):
-    verdict, reason = assessed(tmp_path, None)
-    assert verdict == "incomplete"
-    assert reason.endswith("the program wrote no result")
-    declared.check_case(verdict, reason)
+def test_no_results_at_all_although_the_program_says_it_went_well(tmp_path, declared):
+    declared.check_case(*assessed(tmp_path, None))
 
 
 def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
@@ -178,10 +166,7 @@ def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path, dec
 def test_the_same_routines_measured_another_way_are_not_what_was_planned(
     tmp_path: Path, change, declared: Declared
 ):
-    verdict, reason = assessed(tmp_path, whole(**change))
-    assert verdict == "incomplete"
-    assert reason.startswith("missing from the output: ")
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, whole(**change)))
 
 
 @plants("stale", "another MPI, or another version of it", "what a launch ran on", "incorrect", 1,
@@ -194,11 +179,7 @@ def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
     tmp_path: Path, library: str, declared: Declared
 ):
     verdict, reason = assessed(tmp_path, whole(mpi_library=library))
-    assert verdict == "incorrect"
-    said = " ".join(library.split())
-    assert reason == (
-        f"ran on {said!r}, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again"
-    )
+    assert reason.startswith(f"ran on {' '.join(library.split())!r}, not on 'MPICH Version: 5.0.2'")
     declared.check_case(verdict, reason)
 
 
@@ -232,20 +213,14 @@ def test_a_launch_that_asks_for_no_library_accepts_none(tmp_path: Path, library:
 @plants("schedulers", "a world of 4 processes instead of 2", "a launcher", "incorrect", 1,
         "ran 4 processes, 4 per node, not 2 processes, 2 per node")  # fmt: skip
 def test_a_world_of_another_size_is_incorrect(tmp_path: Path, declared: Declared):
-    verdict, reason = assessed(tmp_path, whole(processes=4))
-    assert verdict == "incorrect"
-    assert reason == "ran 4 processes, 4 per node, not 2 processes, 2 per node"
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, whole(processes=4)))
 
 
 @plants("schedulers", "the right processes on other nodes", "a launcher", "incorrect", 1,
         "ran 2 processes, 1 per node, not 2 processes, 2 per node")  # fmt: skip
 def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path, declared: Declared):
     hosts = [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
-    verdict, reason = assessed(tmp_path, whole(per_node=1, hosts=hosts))
-    assert verdict == "incorrect"
-    assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, whole(per_node=1, hosts=hosts)))
 
 
 @plants("schedulers", "worlds of one process that garble their file",
@@ -262,10 +237,6 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
     file.write_text(file.read_text().replace("\n", f"\n{damage}", 1))
     found = assess_launch(launch, tmp_path)
     assert found.verdict == Verdict.INCORRECT
-    assert found.reason == (
-        "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: the launcher does not match "
-        "the MPI of mpich-5_0_2; see its launcher in the site file"
-    )
     declared.check_case(str(found.verdict), found.reason)
 
 
@@ -332,10 +303,7 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path, declared
     said = whole(processes=4, per_node=2, hosts=hosts)
     assert assessed(tmp_path, said, launch=launch) == ("", "")
     said = whole(processes=4, per_node=2, hosts=hosts, ranks=ranks)
-    verdict, reason = assessed(tmp_path, said, launch=launch)
-    assert verdict == "incorrect"
-    assert reason.startswith("ranks are distributed cyclically over nodes")
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, said, launch=launch))
 
 
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
@@ -349,60 +317,36 @@ def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
 @plants("output", "51 trials instead of 11", "records of mpicost", "incorrect", 1,
         "ran 51 trials, not 11")  # fmt: skip
 def test_another_number_of_trials_is_incorrect(tmp_path: Path, declared: Declared):
-    verdict, reason = assessed(tmp_path, whole(), launch=planned(trials=11))
-    assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, whole(), launch=planned(trials=11)))
 
 
 FAILED_BUILD = BlockedTest("the build failed: build system error: cc1: error")
+REJECTED = "ReFrame rejects it: "
 
 
 @pytest.mark.parametrize(
-    ("said", "blocked", "verdict", "reason"),
+    ("result", "phase", "said", "verdict", "reason"),
     [
-        (entry(), None, "", ""),
-        (
-            entry(result="fail", phase="performance", reason="performance error: too slow"),
-            None,
-            "",
-            "",
-        ),
-        (None, None, "incomplete", "planned, but ReFrame did not run it"),
-        (
-            entry(result="fail", phase="run", reason="job error: job timed out (60.1s > 60s)"),
-            None,
-            "timeout",
-            "no end within 60 s",
-        ),
-        (entry(result="fail_deps", phase="setup"), FAILED_BUILD, "incomplete", FAILED_BUILD.reason),
-        (entry(result="skip", phase="setup"), None, "incomplete", "not run (skip)"),
-        (entry(result="abort", phase="run"), None, "incomplete", "not run (abort)"),
-        (
-            entry(result="fail", phase="setup", reason="no such module"),
-            None,
-            "incomplete",
-            "no such module",
-        ),
-        (
-            entry(result="fail", phase="sanity", reason="sanity error: odd"),
-            None,
-            "incorrect",
-            "ReFrame rejects it: sanity error: odd",
-        ),
-        (
-            entry(result="fail", phase="cleanup", reason="os error: full"),
-            None,
-            "incorrect",
-            "ReFrame rejects it: os error: full",
-        ),
-        (entry(result="xpass"), None, "incomplete", "not run (xpass)"),
+        ("pass", "", "", "", ""),
+        ("fail", "performance", "performance error: too slow", "", ""),
+        ("", "", "", "incomplete", "planned, but ReFrame did not run it"),
+        ("fail", "run", "job error: job timed out (60.1s > 60s)", "timeout", "no end within 60 s"),
+        ("fail_deps", "setup", "", "incomplete", FAILED_BUILD.reason),
+        ("skip", "setup", "", "incomplete", "not run (skip)"),
+        ("abort", "run", "", "incomplete", "not run (abort)"),
+        ("fail", "setup", "no such module", "incomplete", "no such module"),
+        ("fail", "sanity", "sanity error: odd", "incorrect", REJECTED + "sanity error: odd"),
+        ("fail", "cleanup", "os error: full", "incorrect", REJECTED + "os error: full"),
+        ("xpass", "", "", "incomplete", "not run (xpass)"),
     ],
 )
 def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
-    tmp_path: Path, said, blocked, verdict, reason
+    tmp_path, result, phase, said, verdict, reason
 ):
     leave(tmp_path, planned(), whole())
-    found = determine_outcome(planned(), tmp_path, said, blocked)
+    told = entry(result=result, phase=phase, reason=said) if result else None
+    blocked = FAILED_BUILD if result == "fail_deps" else None
+    found = determine_outcome(planned(), tmp_path, told, blocked)
     assert (str(found.verdict or ""), found.reason) == (verdict, reason)
     assert (found.records is None) == bool(verdict)
 
@@ -450,9 +394,7 @@ def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path
 @plants("stale", "whole records of other times, after ReFrame read them",
         "records of mpicost", "incorrect", 1,
         "ReFrame asserted …, the records say … s: one of them is wrong")  # fmt: skip
-def test_records_that_changed_after_reframe_read_them_are_incorrect(
-    tmp_path: Path, declared: Declared
-):
+def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path, declared):
     """Even if they are whole, and agree with themselves."""
     records = whole()
     case = records[1]
@@ -487,23 +429,15 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path, declare
     (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
     found = determine_outcome(planned(), tmp_path, said)
-    assert found.verdict == Verdict.CRASHED
-    assert found.reason == ("the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")
     declared.check_case(found.verdict, found.reason)
 
 
 @plants("schedulers", "a job that Slurm does not take", "submission", "crashed", 1,
         "the job ended before the program did: job error: sbatch: invalid partition")  # fmt: skip
-def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(
-    tmp_path: Path, declared: Declared
-):
+def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path, declared):
     leave(tmp_path, planned(), None, None)
     said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
     found = determine_outcome(planned(), tmp_path, said)
-    assert found.verdict == Verdict.CRASHED
-    assert found.reason == (
-        "the job ended before the program did: job error: sbatch: invalid partition"
-    )
     declared.check_case(found.verdict, found.reason)
 
 

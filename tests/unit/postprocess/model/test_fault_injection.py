@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from postprocess.judging.outcome import assess_launch
@@ -29,9 +26,7 @@ from tests.support.factories.launch import leave, planned
         ({TOLD: "0"}, True, True),
     ],
 )
-def test_a_launch_is_delayed_if_and_only_if_that_was_planned(
-    tmp_path: Path, environment: dict[str, Any], planted: bool, well: bool
-):
+def test_a_launch_is_delayed_if_and_only_if_that_was_planned(tmp_path, environment, planted, well):
     assert (describe_unplanned_injection({"environment": environment}, planted) == "") == well
     launch = planned(planted=planted)
     leave(tmp_path, launch, record.launch(environment=environment))

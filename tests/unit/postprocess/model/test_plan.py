@@ -72,7 +72,6 @@ def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage, declared:
     with declared.raises(UsageError) as refused:
         read_plan(tmp_path)
     assert str(refused.value).startswith(f"{path}: ")
-    assert str(refused.value).endswith("the plan is damaged; run the session again")
     assert "\n" not in str(refused.value)
 
 

@@ -22,19 +22,8 @@ from postprocess.model.verdict import (
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 HEALTHY = {"pass", "suspect", "cleared", "fast", "provisional", "skipped"}
 WORDS = [
-    "pass",
-    "regressed",
-    "suspect",
-    "cleared",
-    "fast",
-    "incorrect",
-    "incomplete",
-    "crashed",
-    "timeout",
-    "no-reference",
-    "provisional",
-    "not-comparable",
-    "skipped",
+    *("pass", "regressed", "suspect", "cleared", "fast", "incorrect", "incomplete", "crashed"),
+    *("timeout", "no-reference", "provisional", "not-comparable", "skipped"),
 ]
 
 

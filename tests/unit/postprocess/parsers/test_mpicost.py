@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.model.case import Case
+from postprocess.model.measurement import CaseRecord
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import summarise_trials
 from tests.support.factories import record as samples
-from tests.support.faults import Declared, plants
+from tests.support.faults import MARK, plants
 
 GOOD = samples.launch()
 GOOD_TEXT = samples.text(GOOD).encode()
@@ -25,17 +26,20 @@ RUN, BCAST, END = 0, 1, -1
 
 
 @pytest.fixture
-def refused(tmp_path):
-    """Write a file and return the error that reading it raises."""
+def refused(tmp_path, request):
+    """Hold the error of a file against its verdict, its words and the fault that the test declares."""
 
-    def read(content: bytes | list) -> RecordError:
+    def read(content: bytes | list, said: str = "", verdict: Verdict = Verdict.INCORRECT) -> str:
         path = tmp_path / "out.jsonl"
         path.write_bytes(content if isinstance(content, bytes) else samples.text(content).encode())
         with pytest.raises(RecordError) as caught:
             read_launch(path)
-        assert str(caught.value).startswith(f"{path}: ")
-        assert "\n" not in str(caught.value)
-        return caught.value
+        error, told = caught.value, str(caught.value)
+        assert told.startswith(f"{path}: ") and "\n" not in told
+        assert error.verdict is verdict and said in told
+        if request.node.get_closest_marker(MARK):
+            request.getfixturevalue("declared").check_error(error)
+        return told
 
     return read
 
@@ -47,12 +51,6 @@ def damaged(place: int, **changes) -> list:
     return records
 
 
-def without(place: int, key: str) -> list:
-    records = copy.deepcopy(GOOD)
-    del records[place][key]
-    return records
-
-
 # ---------------------------------------------------------------- what is good
 
 
@@ -60,12 +58,8 @@ def test_a_good_file_is_read_whole(tmp_path):
     launch = read_launch(samples.write(tmp_path / "a", GOOD))
     assert launch.run == GOOD[RUN]
     assert launch.end == GOOD[END]
-    assert [case.variable for case in launch.cases] == [
-        "bcast_8",
-        "bcast_1000000",
-        "pingpong@1_8",
-        "barrier_0",
-    ]
+    expected = ["bcast_8", "bcast_1000000", "pingpong@1_8", "barrier_0"]
+    assert [case.variable for case in launch.cases] == expected
     assert (launch.processes, launch.per_node) == (2, 2)
     assert (launch.cache, launch.sync) == ("evict", "dissemination")
     assert launch.mpi_library == GOOD[RUN]["mpi_library"]
@@ -97,30 +91,29 @@ def test_several_nodes(tmp_path):
     assert read_launch(samples.write(tmp_path / "a", records)).per_node == 2
 
 
+def read_one_case(tmp_path, case: dict, **run) -> CaseRecord:
+    """The record of a launch with this case alone."""
+    records = [samples.run_record(1, **run), case, samples.end_record(1)]
+    (record,) = read_launch(samples.write(tmp_path / "a", records)).cases
+    return record
+
+
 def test_late_trials_of_a_start_window_do_not_count(tmp_path):
     late = [0] * 41 + [1] * 10
-    case = samples.case_record("bcast", 8, late=late)
-    path = tmp_path / "a"
-    samples.write(path, [samples.run_record(1, sync="window"), case, samples.end_record(1)])
-    (record,) = read_launch(path).cases
+    record = read_one_case(tmp_path, samples.case_record("bcast", 8, late=late), sync="window")
     assert record.late.tolist() == [bool(flag) for flag in late]
     assert record.summary.kept + record.summary.removed == 40
 
 
 def test_dropped_trials_are_those_of_the_run_record(tmp_path):
-    case = samples.case_record("bcast", 8, dropped=5)
-    path = tmp_path / "a"
-    samples.write(path, [samples.run_record(1, dropped=5), case, samples.end_record(1)])
-    (record,) = read_launch(path).cases
+    record = read_one_case(tmp_path, samples.case_record("bcast", 8, dropped=5), dropped=5)
     assert record.summary.kept + record.summary.removed == 46
 
 
 def test_sampling_may_stop_early_if_asked(tmp_path, refused):
     case = samples.case_record("bcast", 8, trials=20)
-    records = [samples.run_record(1, relative_error=0.05), case, samples.end_record(1)]
-    assert len(read_launch(samples.write(tmp_path / "a", records)).cases[0].t_max) == 20
-    records[0] = samples.run_record(1)
-    assert refused(records).verdict is Verdict.INCORRECT
+    assert len(read_one_case(tmp_path, case, relative_error=0.05).t_max) == 20
+    refused([samples.run_record(1), case, samples.end_record(1)])
 
 
 def test_times_of_a_simulated_machine_may_have_no_skew_and_an_idle_rank(tmp_path):
@@ -132,17 +125,14 @@ def test_times_of_a_simulated_machine_may_have_no_skew_and_an_idle_rank(tmp_path
 
 def test_one_trial_is_enough_if_none_is_dropped(tmp_path):
     case = samples.case_record("bcast", 8, trials=1, dropped=0)
-    records = [samples.run_record(1, trials=1, dropped=0), case, samples.end_record(1)]
-    (record,) = read_launch(samples.write(tmp_path / "a", records)).cases
+    record = read_one_case(tmp_path, case, trials=1, dropped=0)
     assert record.summary.headline == record.t_max[0]
 
 
 def test_statistics_may_differ_by_rounding_only(tmp_path, refused):
     headline = GOOD[BCAST]["headline"]
     read_launch(samples.write(tmp_path / "a", damaged(BCAST, headline=headline * (1 + 5e-10))))
-    error = refused(damaged(BCAST, headline=headline * (1 + 2e-9)))
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 2: headline: " in str(error)
+    refused(damaged(BCAST, headline=headline * (1 + 2e-9)), "line 2: headline: ")
 
 
 # ---------------------------------------------------------------- what does not arrive whole
@@ -184,11 +174,8 @@ LINES = GOOD_TEXT.splitlines(keepends=True)
         (b"".join([LINES[0], LINES[1].replace(b"bcast", b"\xff"), *LINES[2:]]), "line 2: not a"),
     ],
 )
-def test_what_is_not_whole_is_incomplete(refused, content, said, declared: Declared):
-    error = refused(content)
-    assert error.verdict is Verdict.INCOMPLETE
-    assert said in str(error)
-    declared.check_error(error)
+def test_what_is_not_whole_is_incomplete(refused, content, said):
+    refused(content, said, Verdict.INCOMPLETE)
 
 
 def test_a_file_that_is_not_there_is_incomplete(tmp_path):
@@ -200,15 +187,12 @@ def test_a_file_that_is_not_there_is_incomplete(tmp_path):
 
 
 @plants("programs", "every trial late", "records of mpicost", "incomplete", 1,
-        "late: none of 51 trials is left")  # fmt: skip
+        "line 2: late: none of 51 trials is left")  # fmt: skip
 @pytest.mark.parametrize("late", [[0] + [1] * 50, [1] * 51])
-def test_no_trial_in_time_is_incomplete(refused, late, declared: Declared):
+def test_no_trial_in_time_is_incomplete(refused, late):
     records = damaged(BCAST, late=late)
     records[RUN]["sync"] = "window"
-    error = refused(records)
-    assert error.verdict is Verdict.INCOMPLETE
-    assert "line 2: late: none of 51 trials is left" in str(error)
-    declared.check_error(error)
+    refused(records, verdict=Verdict.INCOMPLETE)
 
 
 # ---------------------------------------------------------------- what cannot be true
@@ -224,66 +208,51 @@ def spoilt(key: str, value: float, trial: int = 7) -> list:
 @pytest.mark.parametrize("key", ["t_max", "t_min", "t_global", "skew"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-9, "1e-6", None, True])
 def test_a_time_is_a_finite_number_that_is_not_negative(refused, key, value):
-    assert refused(spoilt(key, value)).verdict is Verdict.INCORRECT
+    refused(spoilt(key, value))
 
 
 @pytest.mark.parametrize("key", ["t_max", "t_global"])
 def test_no_operation_takes_no_time(refused, key):
     records = spoilt(key, 0.0)
     records[BCAST]["t_min"][6] = 0.0
-    error = refused(records)
-    assert error.verdict is Verdict.INCORRECT
-    assert f"line 2: {key}: trial 7 is 0.0, not more than zero" in str(error)
+    refused(records, f"line 2: {key}: trial 7 is 0.0, not more than zero")
 
 
 @plants("output", "nan, inf and 1e400 as C writes them", "records of mpicost", "incorrect", 1,
         "is not a finite number")  # fmt: skip
 @pytest.mark.parametrize("spelling", [b"nan", b"-nan", b"inf", b"-inf", b"1e400"])
-def test_the_c_library_spells_nan_its_own_way(refused, spelling, declared: Declared):
-    first = repr(GOOD[BCAST]["t_max"][0]).encode()
-    error = refused(GOOD_TEXT.replace(first, spelling, 1))
-    assert error.verdict is Verdict.INCORRECT
-    assert "is not a finite number" in str(error)
-    declared.check_error(error)
+def test_the_c_library_spells_nan_its_own_way(refused, spelling):
+    refused(GOOD_TEXT.replace(repr(GOOD[BCAST]["t_max"][0]).encode(), spelling, 1))
 
 
 @pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, "1e-6", None, True])
 def test_a_statistic_is_the_one_of_the_trials(refused, key, value):
-    error = refused(damaged(BCAST, **{key: value}))
-    assert error.verdict is Verdict.INCORRECT
+    refused(damaged(BCAST, **{key: value}))
 
 
 @plants("output", "a statistic that is off by a thousandth", "records of mpicost", "incorrect", 1,
         "disagrees with the trials")  # fmt: skip
 @pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
-def test_a_statistic_that_is_a_little_off_is_wrong(refused, key, declared: Declared):
-    error = refused(damaged(BCAST, **{key: GOOD[BCAST][key] * 1.001}))
-    assert error.verdict is Verdict.INCORRECT
-    assert f"line 2: {key}: " in str(error) and "disagrees with the trials" in str(error)
-    declared.check_error(error)
+def test_a_statistic_that_is_a_little_off_is_wrong(refused, key):
+    refused(damaged(BCAST, **{key: GOOD[BCAST][key] * 1.001}), f"line 2: {key}: ")
 
 
 @plants("output", "a count of trials that is off by one", "records of mpicost", "incorrect", 1,
         "line 2: ")  # fmt: skip
 @pytest.mark.parametrize("key", ["kept", "candidates", "removed"])
 @pytest.mark.parametrize("change", [1, -1, 0.0, "text"])
-def test_a_count_is_the_one_of_the_trials(refused, key, change, declared: Declared):
+def test_a_count_is_the_one_of_the_trials(refused, key, change):
     value = GOOD[BCAST][key]
     wrong = str(value) if change == "text" else value + change
-    error = refused(damaged(BCAST, **{key: wrong}))
-    assert error.verdict is Verdict.INCORRECT
-    assert f"line 2: {key}: " in str(error)
-    declared.check_error(error)
+    refused(damaged(BCAST, **{key: wrong}), f"line 2: {key}: ")
 
 
 @pytest.mark.parametrize("key", ["filter_saturated", "bimodal"])
 @pytest.mark.parametrize("value", ["other", "false", 0, None])
 def test_a_flag_is_the_one_of_the_trials(refused, key, value):
     wrong = (not GOOD[BCAST][key]) if value == "other" else value
-    error = refused(damaged(BCAST, **{key: wrong}))
-    assert error.verdict is Verdict.INCORRECT
-    assert f"line 2: {key}: " in str(error)
+    refused(damaged(BCAST, **{key: wrong}), f"line 2: {key}: ")
 
 
 @given(st.integers(min_value=2, max_value=51), st.floats(min_value=0.5, max_value=0.999))
@@ -302,35 +271,27 @@ def test_a_trial_cannot_be_exchanged_after_the_fact(tmp_path_factory, trial, fac
 
 
 def test_what_is_in_front_of_the_mpi_is_told_whole(refused):
-    error = refused(damaged(RUN, interposed=["libprof.so"]))
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 1: interposed: " in str(error)
+    refused(damaged(RUN, interposed=["libprof.so"]), "line 1: interposed: ")
 
 
 @plants("data", "data that was not verified", "records of mpicost", "incorrect", 1, ": verified: ")
 @pytest.mark.parametrize("place", [BCAST, END])
 @pytest.mark.parametrize("value", [False, "true", 1, None])
-def test_data_that_is_not_verified_is_incorrect(refused, place, value, declared: Declared):
-    error = refused(damaged(place, verified=value))
-    assert error.verdict is Verdict.INCORRECT
-    assert ": verified: " in str(error)
-    declared.check_error(error)
+def test_data_that_is_not_verified_is_incorrect(refused, place, value):
+    refused(damaged(place, verified=value))
 
 
 def test_wrong_data_found_before_timing_is_named_as_such(refused):
     """A case without trials or statistics."""
     lists = {key: [] for key in ("t_max", "t_min", "t_global", "skew", "late")}
-    error = refused(damaged(BCAST, verified=False, trials=0, **lists))
-    assert error.verdict is Verdict.INCORRECT
-    assert "and wrong data: bcast with 8 bytes" in str(error)
+    wrong = damaged(BCAST, verified=False, trials=0, **lists)
+    refused(wrong, "and wrong data: bcast with 8 bytes")
 
 
 @plants("data", "wrong data, and no end", "records of mpicost", "incorrect", 1, "wrong data")
-def test_wrong_data_outranks_a_missing_end(refused, declared: Declared):
+def test_wrong_data_outranks_a_missing_end(refused):
     """A program that stops at wrong data is incorrect, not merely incomplete."""
-    error = refused(damaged(BCAST, verified=False)[:2])
-    assert error.verdict is Verdict.INCORRECT
-    declared.check_error(error)
+    refused(damaged(BCAST, verified=False)[:2])
 
 
 PINGPONG = 3
@@ -354,10 +315,7 @@ def test_cases_beside_one_with_wrong_data_keep_their_values(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (
-            {"received": None},
-            "received no finite number in element 9 instead of 1001.5, in trial 4",
-        ),
+        ({"received": None}, "no finite number in element 9 instead of 1001.5, in trial 4"),
         ({"moment": "before", "trial": 0}, "instead of 1001.5, before the trials"),
         ({"moment": "after", "trial": 0}, "instead of 1001.5, after the trials"),
     ],
@@ -373,22 +331,12 @@ def test_what_was_wrong_is_told(tmp_path, changes, told):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("rank", 2),
-        ("rank", -1),
-        ("index", -1),
-        ("received", "1"),
-        ("expected", True),
-        ("moment", "later"),
-        ("moment", "before"),
-        ("trial", 0),
-        ("trial", 52),
+        *(("rank", 2), ("rank", -1), ("index", -1), ("received", "1"), ("expected", True)),
+        *(("moment", "later"), ("moment", "before"), ("trial", 0), ("trial", 52)),
     ],
 )
-def test_wrong_data_that_cannot_be_is_refused(refused, key, value, declared: Declared):
-    error = refused(samples.receive_wrong_data(GOOD, BCAST, **{key: value}))
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 2: wrong." in str(error)
-    declared.check_error(error)
+def test_wrong_data_that_cannot_be_is_refused(refused, key, value):
+    refused(samples.receive_wrong_data(GOOD, BCAST, **{key: value}))
 
 
 @pytest.mark.parametrize(
@@ -407,82 +355,55 @@ def test_wrong_data_is_no_excuse_for_another_fault(refused, damage):
     """Nothing of the launch counts then, and both are named."""
     records = copy.deepcopy(samples.receive_wrong_data(GOOD, BCAST))
     damage(records)
-    error = refused(records)
-    assert error.verdict is Verdict.INCORRECT
-    assert records[BCAST]["verified"] or IN_TRIAL in str(error)
+    refused(records, "" if records[BCAST]["verified"] else IN_TRIAL)
 
 
 @plants("data", "wrong data, and the file cut off", "records of mpicost", "incorrect", 1,
         "rank 1 received -1 in element 9 instead of 1001.5, in trial 4")  # fmt: skip
-def test_a_file_cut_off_behind_wrong_data_is_incorrect(refused, declared: Declared):
-    error = refused(samples.text(samples.receive_wrong_data(GOOD, BCAST)).encode()[:-9])
-    assert error.verdict is Verdict.INCORRECT
-    assert IN_TRIAL in str(error)
-    declared.check_error(error)
+def test_a_file_cut_off_behind_wrong_data_is_incorrect(refused):
+    refused(samples.text(samples.receive_wrong_data(GOOD, BCAST)).encode()[:-9])
 
 
 @plants("output", "another unit", "records of mpicost", "incorrect", 1, "line 2: unit: ")
 @pytest.mark.parametrize("unit", ["us", "ms", "S", "", 1, None])
-def test_the_unit_is_seconds(refused, unit, declared: Declared):
-    error = refused(damaged(BCAST, unit=unit))
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 2: unit: " in str(error)
-    declared.check_error(error)
+def test_the_unit_is_seconds(refused, unit):
+    refused(damaged(BCAST, unit=unit))
 
 
 @plants("output", "a list of trials that is shorter or longer", "records of mpicost", "incorrect", 1,
         "line 2: ")  # fmt: skip
 @pytest.mark.parametrize("key", ["t_max", "t_min", "t_global", "skew", "late"])
 @pytest.mark.parametrize("change", ["shorter", "longer", "empty", "scalar"])
-def test_every_list_has_an_entry_per_trial(refused, key, change, declared: Declared):
-    values = GOOD[BCAST][key]
-    wrong = {
-        "shorter": values[:-1],
-        "longer": [*values, values[0]],
-        "empty": [],
-        "scalar": values[0],
-    }
-    error = refused(damaged(BCAST, **{key: wrong[change]}))
-    assert error.verdict is Verdict.INCORRECT
-    assert f"line 2: {key}: " in str(error)
-    declared.check_error(error)
+def test_every_list_has_an_entry_per_trial(refused, key, change):
+    first, *others = GOOD[BCAST][key]
+    wrong = {"shorter": others, "longer": [first, first, *others], "empty": [], "scalar": first}
+    refused(damaged(BCAST, **{key: wrong[change]}), f"line 2: {key}: ")
 
 
 def test_all_lists_shortened_alike_still_lack_trials(refused):
     short = {key: GOOD[BCAST][key][:-1] for key in ("t_max", "t_min", "t_global", "skew", "late")}
-    error = refused(damaged(BCAST, trials=50, **short))
-    assert error.verdict is Verdict.INCORRECT
-    assert "trials: 50 where the run record says 51" in str(error)
+    said = "trials: 50 where the run record says 51"
+    refused(damaged(BCAST, trials=50, **short), said)
 
 
 def test_no_more_trials_than_asked_for(refused):
-    records = [
-        samples.run_record(1, relative_error=0.05),
-        samples.case_record("bcast", 8, trials=52),
-        samples.end_record(1),
-    ]
-    assert "trials: 52" in str(refused(records))
+    case = samples.case_record("bcast", 8, trials=52)
+    refused([samples.run_record(1, relative_error=0.05), case, samples.end_record(1)], "trials: 52")
 
 
 def test_the_fastest_rank_is_not_slower_than_the_slowest(refused):
-    error = refused(spoilt("t_min", GOOD[BCAST]["t_max"][6] * 1.01))
-    assert error.verdict is Verdict.INCORRECT
-    assert "t_min: trial 7 is above its t_max" in str(error)
+    late = spoilt("t_min", GOOD[BCAST]["t_max"][6] * 1.01)
+    refused(late, "t_min: trial 7 is above its t_max")
 
 
 @pytest.mark.parametrize("late", [[0] * 50 + [1], [2] + [0] * 50, [False] * 51, ["0"] * 51])
 def test_late_flags_are_bits_and_need_a_window(refused, late):
-    error = refused(damaged(BCAST, late=late))
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 2: late: " in str(error)
+    refused(damaged(BCAST, late=late), "line 2: late: ")
 
 
 def test_a_case_is_there_once(refused):
-    records = copy.deepcopy(GOOD)
-    records[2] = copy.deepcopy(records[1])
-    error = refused(records)
-    assert error.verdict is Verdict.INCORRECT
-    assert "line 3: record: case bcast_8 is there twice" in str(error)
+    twice = [GOOD[0], GOOD[1], GOOD[1], *GOOD[3:]]
+    refused(twice, "line 3: record: case bcast_8 is there twice")
 
 
 @pytest.mark.parametrize(
@@ -499,9 +420,8 @@ def test_a_case_is_there_once(refused):
 def test_counts_agree(refused, planned, ended, verdict):
     records = damaged(RUN, cases=planned)
     records[END]["cases"] = ended
-    error = refused(records)
-    assert error.verdict is verdict
-    assert "4 found" in str(error) or "4 of 5 cases are there" in str(error)
+    told = refused(records, verdict=verdict)
+    assert "4 found" in told or "4 of 5 cases are there" in told
 
 
 def on_cpus(cpus: object) -> list[dict[str, object]]:
@@ -574,12 +494,11 @@ def on_cpus(cpus: object) -> list[dict[str, object]]:
     ],
 )
 def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
-    error = refused(damaged(place, **changes))
-    assert error.verdict is Verdict.INCORRECT
+    told = refused(damaged(place, **changes))
     key = next(iter(changes))
     keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
     line = place % len(GOOD) + (2 if changes == {"trials": 50} else 1)
-    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks|\.cpus)?: ", str(error))
+    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks|\.cpus)?: ", told)
 
 
 NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "kernel"}
@@ -591,9 +510,9 @@ NEEDED = [(place, key) for place, key in NEEDED if key not in NOT_NEEDED]
 
 @pytest.mark.parametrize(("place", "key"), NEEDED)
 def test_a_field_that_is_missing_is_named(refused, place, key):
-    error = refused(without(place, key))
-    assert error.verdict is Verdict.INCORRECT
-    assert f": line {place % len(GOOD) + 1}: {key}: is missing" in str(error)
+    records = damaged(place)
+    del records[place][key]
+    refused(records, f": line {place % len(GOOD) + 1}: {key}: is missing")
 
 
 def flushed(flush_sum: int, **changes) -> list:
@@ -610,12 +529,12 @@ def test_every_trial_evicted_on_every_rank(refused, tmp_path):
     records[-1]["evicted_lines"] = least
     assert read_launch(samples.write(tmp_path / "a", records)).cache == "evict"
     records[-1]["evicted_lines"] = least - 1
-    assert f"evicted_lines: {least - 1}, not {least} or more" in str(refused(records))
-    del records[-1]["evicted_lines"]
-    assert "evicted_lines: is missing" in str(refused(records))
+    refused(records, f"evicted_lines: {least - 1}, not {least} or more")
     warm = samples.launch(cache="warm")
     warm[-1]["evicted_lines"] = least
-    assert "evicted_lines: is there where cache is warm" in str(refused(warm))
+    refused(warm, "evicted_lines: is there where cache is warm")
+    del records[-1]["evicted_lines"]
+    refused(records, "evicted_lines: is missing")
 
 
 def test_a_flush_is_proven_like_an_eviction(refused, tmp_path):
@@ -623,11 +542,9 @@ def test_a_flush_is_proven_like_an_eviction(refused, tmp_path):
     trials = sum(case["trials"] for case in samples.launch()[1:-1])
     every = 64 * (trials + 5)
     assert read_launch(samples.write(tmp_path / "a", flushed(every))).cache == "flush"
-    error = refused(flushed(every - 64))
-    assert (error.verdict, "flush_sum" in str(error)) == (Verdict.INCORRECT, True)
+    refused(flushed(every - 64), "flush_sum")
     warm = {"ratio": 1.1, "warm": 1e-6, "cold": 1.1e-6, "took": 0.004}
-    error = refused(flushed(every, coldness=warm))
-    assert (error.verdict, "flush left the caches warm" in str(error)) == (Verdict.INCORRECT, True)
+    refused(flushed(every, coldness=warm), "flush left the caches warm")
 
 
 @pytest.mark.parametrize(
@@ -642,8 +559,7 @@ def test_a_flush_is_proven_like_an_eviction(refused, tmp_path):
     ],
 )
 def test_a_launch_says_no_more_of_the_caches_than_it_did(refused, cache, changes, key):
-    error = refused(samples.launch(cache=cache, **changes))
-    assert (error.verdict, f"line 1: {key}: " in str(error)) == (Verdict.INCORRECT, True)
+    refused(samples.launch(cache=cache, **changes), f"line 1: {key}: ")
 
 
 @pytest.mark.parametrize(
@@ -660,9 +576,7 @@ def test_a_launch_says_no_more_of_the_caches_than_it_did(refused, cache, changes
     ],
 )
 def test_records_come_in_their_order(refused, lines, said):
-    error = refused(b"".join(lines))
-    assert error.verdict is Verdict.INCORRECT
-    assert said in str(error)
+    refused(b"".join(lines), said)
 
 
 @given(st.data())

@@ -88,17 +88,16 @@ def test_pairs_are_a_list_of_objects(refused, pairs):
     assert refused(launch(pairs)).startswith("pairs: ")
 
 
-def test_pairs_are_there(refused):
+def test_what_is_missing_is_named(refused):
     records = launch()
+    for key in ("a", "b", "t"):
+        less = copy.deepcopy(records)
+        del less[1]["pairs"][2][key]
+        assert refused(less) == f"pairs.{key}: is missing"
+    del records[1]["pairs"][0]
+    assert refused(records) == "pairs: 2 where 6 processes make 3"
     del records[1]["pairs"]
     assert refused(records) == "pairs: is missing"
-
-
-@pytest.mark.parametrize("key", ["a", "b", "t"])
-def test_a_key_of_a_pair_that_is_missing_is_named(refused, key):
-    records = launch()
-    del records[1]["pairs"][2][key]
-    assert refused(records) == f"pairs.{key}: is missing"
 
 
 @pytest.mark.parametrize(
@@ -114,10 +113,6 @@ def test_no_rank_plays_with_another_one_than_the_round_says(refused, a, b):
     assert refused(changed(1, a=a, b=b)) == said
 
 
-def test_no_pair_is_there_twice(refused):
-    assert refused(changed(1, a=0, b=5)) == "pairs: one of them is there twice"
-
-
 @pytest.mark.parametrize(("processes", "peers"), [(6, (2, 3, 4, 5)), (7, (1, 2, 3, 4, 5, 6))])
 def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
     for peer in peers:
@@ -125,14 +120,15 @@ def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
         assert said.endswith(f" do not meet in round {peer} of {processes} processes")
 
 
-def test_a_key_that_a_pair_does_not_have_is_refused(refused):
-    assert refused(changed(2, median=1e-6)) == "pairs: 'median' is no key of a pair"
-
-
-def test_no_pair_is_missing(refused):
-    records = launch()
-    del records[1]["pairs"][0]
-    assert refused(records) == "pairs: 2 where 6 processes make 3"
+@pytest.mark.parametrize(
+    ("which", "changes", "said"),
+    [
+        (1, {"a": 0, "b": 5}, "one of them is there twice"),
+        (2, {"median": 1e-6}, "'median' is no key of a pair"),
+    ],
+)
+def test_no_pair_is_there_twice_or_has_more_keys(refused, which, changes, said):
+    assert refused(changed(which, **changes)) == f"pairs: {said}"
 
 
 @pytest.mark.parametrize("length", [0, 50, 52])
@@ -157,15 +153,13 @@ def test_a_time_is_finite(tmp_path, word):
     assert caught.value.verdict is Verdict.INCORRECT
 
 
-@pytest.mark.parametrize(("which", "factor"), [(1, 0.999999), (1, 1.000001), (0, 4.1)])
-def test_the_slowest_pair_is_the_time_of_the_trial(refused, which, factor):
-    records = launch()
-    records[1]["pairs"][which]["t"] = list(records[1]["pairs"][which]["t"])
+@pytest.mark.parametrize(
+    ("which", "factor", "of"),
+    [(1, 0.999999, "t_max"), (1, 1.000001, "t_max"), (0, 4.1, "t_max"), (2, 0.5, "t_min")],
+)
+def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_rank(
+    refused, which, factor, of
+):
+    records = copy.deepcopy(launch())
     records[1]["pairs"][which]["t"][8] *= factor
-    assert refused(records) == "pairs: trial 9 disagrees with t_max"
-
-
-def test_no_pair_is_faster_than_the_fastest_rank(refused):
-    records = launch()
-    records[1]["pairs"][2]["t"][3] *= 0.5
-    assert refused(records) == "pairs: trial 4 disagrees with t_min"
+    assert refused(records) == f"pairs: trial 9 disagrees with {of}"

@@ -50,13 +50,11 @@ def test_what_the_trials_do_not_allow_is_refused(tmp_path: Path, factor: float, 
         read_launch(written(tmp_path, mean, back_to_back=5))
 
 
-@pytest.mark.parametrize("mean", [None, "1", -1.0, True])
-def test_a_lacking_or_odd_one_is_refused(tmp_path: Path, mean):
-    with pytest.raises(RecordError, match="slowest_mean"):
-        read_launch(written(tmp_path, mean, back_to_back=5))
+ODD = [("slowest_mean", (mean, 5)) for mean in (None, "1", -1.0, True)]
+ODD += [("back_to_back", (sum(bounds()) / 2, calls)) for calls in (-1, "5", None, 0.5)]
 
 
-@pytest.mark.parametrize("calls", [-1, "5", None, 0.5])
-def test_an_odd_number_of_calls_is_refused(tmp_path: Path, calls):
-    with pytest.raises(RecordError, match="back_to_back"):
-        read_launch(written(tmp_path, sum(bounds()) / 2, back_to_back=calls))
+@pytest.mark.parametrize(("key", "told"), ODD)
+def test_a_lacking_or_odd_mean_or_number_of_calls_is_refused(tmp_path: Path, key, told):
+    with pytest.raises(RecordError, match=key):
+        read_launch(written(tmp_path, told[0], back_to_back=told[1]))

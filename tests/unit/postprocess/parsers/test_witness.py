@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.witness import read_witness
-from tests.support.faults import Declared, plants
+from tests.support.faults import MARK, plants
 
 RUN: dict[str, Any] = {
     "record": "run",
@@ -54,14 +54,22 @@ def text(*records: object) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def refusal(path: Path, content: str | bytes) -> RecordError:
-    """The error with which a file of that content is refused."""
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(RecordError) as caught:
-        read_witness(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-    return caught.value
+@pytest.fixture
+def refused(tmp_path: Path, request: pytest.FixtureRequest):
+    """Hold the error of a file against its verdict, its words and the fault that the test declares."""
+
+    def refused(content: str | bytes, verdict: Verdict | None = None, said: str = "") -> None:
+        path = tmp_path / "w.jsonl"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        with pytest.raises(RecordError) as caught:
+            read_witness(path)
+        told = str(caught.value)
+        assert str(path) in told and said in told and "\n" not in told
+        assert verdict in (None, caught.value.verdict)
+        if request.node.get_closest_marker(MARK):
+            request.getfixturevalue("declared").check_error(caught.value)
+
+    return refused
 
 
 def test_a_whole_file_is_taken(tmp_path: Path) -> None:
@@ -77,8 +85,8 @@ def test_a_whole_file_is_taken(tmp_path: Path) -> None:
     "content",
     ["", text(RUN), text(END), "no JSON\n", text(RUN, END)[:-1], text(RUN) + "\n" + text(END)],
 )
-def test_what_is_not_whole_is_incomplete(content: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "w.jsonl", content).verdict == Verdict.INCOMPLETE
+def test_what_is_not_whole_is_incomplete(refused, content: str) -> None:
+    refused(content, Verdict.INCOMPLETE)
 
 
 def test_a_file_that_is_not_there_is_incomplete(tmp_path: Path) -> None:
@@ -101,12 +109,8 @@ def test_a_file_that_is_not_there_is_incomplete(tmp_path: Path) -> None:
         (RUN, END, []),
     ],
 )
-def test_more_than_one_world_is_incorrect(
-    records: tuple, tmp_path: Path, declared: Declared
-) -> None:
-    error = refusal(tmp_path / "w.jsonl", text(*records))
-    assert error.verdict == Verdict.INCORRECT
-    declared.check_error(error)
+def test_more_than_one_world_is_incorrect(refused, records: tuple) -> None:
+    refused(text(*records))
 
 
 @pytest.mark.parametrize(
@@ -130,25 +134,25 @@ def test_more_than_one_world_is_incorrect(
         ("ranks", [{"rank": rank, "host": "a", "cpus": "0"} for rank in range(3)]),
     ],
 )
-def test_a_run_that_cannot_be_true_is_incorrect(key: str, value: object, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "w.jsonl", text(RUN | {key: value}, END)).verdict == Verdict.INCORRECT
+def test_a_run_that_cannot_be_true_is_incorrect(refused, key: str, value: object) -> None:
     less = {name: RUN[name] for name in RUN if name != key}
-    assert refusal(tmp_path / "w.jsonl", text(less, END)).verdict == Verdict.INCORRECT
+    for run in (RUN | {key: value}, less):
+        refused(text(run, END), Verdict.INCORRECT)
 
 
 @pytest.mark.parametrize(
     ("key", "value"), [("arrived", 2), ("arrived", 4), ("elapsed", -1), ("elapsed", "1")]
 )
-def test_an_end_that_cannot_be_true_is_incorrect(key: str, value: object, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "w.jsonl", text(RUN, END | {key: value})).verdict == Verdict.INCORRECT
+def test_an_end_that_cannot_be_true_is_incorrect(refused, key: str, value: object) -> None:
     less = {name: END[name] for name in END if name != key}
-    assert refusal(tmp_path / "w.jsonl", text(RUN, less)).verdict == Verdict.INCORRECT
+    for end in (END | {key: value}, less):
+        refused(text(RUN, end), Verdict.INCORRECT)
 
 
-def test_a_file_cut_off_anywhere_is_incomplete(tmp_path: Path) -> None:
+def test_a_file_cut_off_anywhere_is_incomplete(refused) -> None:
     whole = text(RUN, END)
     for length in range(len(whole)):
-        assert refusal(tmp_path / "w.jsonl", whole[:length]).verdict == Verdict.INCOMPLETE
+        refused(whole[:length], Verdict.INCOMPLETE)
 
 
 PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 500)), max_size=8)
@@ -156,21 +160,19 @@ PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 500)), max_size=8)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES)
-def test_worlds_that_write_into_each_other_never_pass(
-    pieces: list[tuple[int, int]], tmp_path: Path
-) -> None:
+def test_worlds_that_write_into_each_other_never_pass(refused, pieces) -> None:
     """However the pieces of two worlds of one come to lie in the file."""
     content, worlds = "", [text(ALONE, END | {"arrived": 1}) for _ in range(2)]
     for world, length in [*pieces, (0, 1000), (1, 1000)]:
         content, worlds[world] = content + worlds[world][:length], worlds[world][length:]
     assert not any(worlds)
-    refusal(tmp_path / "w.jsonl", content)
+    refused(content)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
-def test_no_bytes_make_it_raise_anything_else(content: bytes, tmp_path: Path) -> None:
-    refusal(tmp_path / "w.jsonl", content)
+def test_no_bytes_make_it_raise_anything_else(refused, content: bytes) -> None:
+    refused(content)
 
 
 OBJECT = {"path": "/opt/libprof.so", "text": "0123456789abcdef"}
@@ -197,7 +199,5 @@ def test_what_is_in_front_of_the_mpi_is_taken(tmp_path: Path) -> None:
         {"interposed": [], "interposed_elsewhere": {"rank": 1}},
     ],
 )
-def test_what_is_in_front_of_the_mpi_is_told_whole(told: dict, tmp_path: Path) -> None:
-    error = refusal(tmp_path / "w.jsonl", text(RUN | told, END))
-    assert error.verdict == Verdict.INCORRECT
-    assert "interposed" in str(error)
+def test_what_is_in_front_of_the_mpi_is_told_whole(refused, told: dict) -> None:
+    refused(text(RUN | told, END), Verdict.INCORRECT, "interposed")

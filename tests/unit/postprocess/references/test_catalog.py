@@ -86,9 +86,7 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
         lambda path: provenance.locate_provenance(path).write_text(json.dumps(origin_of("osu"))),
     ],
 )
-def test_a_file_with_a_fault_stops_the_session_in_one_line(
-    tmp_path: Path, damage, declared: Declared
-):
+def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path, damage, declared):
     path = write_references(tmp_path)
     damage(path)
     with declared.raises(ReferenceFileError) as refused:
@@ -99,9 +97,7 @@ def test_a_file_with_a_fault_stops_the_session_in_one_line(
 
 @plants("references", "only the center in the table, half as large again", "a reference file",
         "not-comparable", 1, "center is not that of its launches: ")  # fmt: skip
-def test_a_center_that_is_not_that_of_its_launches_compares_with_nothing(
-    tmp_path: Path, declared: Declared
-):
+def test_a_center_that_is_not_that_of_its_launches_compares_with_nothing(tmp_path, declared):
     """Made half as large again in the table alone, it let a slowdown by a half pass."""
     path = write_references(tmp_path)
     rows = path.read_text().splitlines()
@@ -119,9 +115,7 @@ def test_a_center_that_is_not_that_of_its_launches_compares_with_nothing(
 
 @plants("references", "no headlines of the launches behind a row", "a provenance", "not-comparable", 1,
         "has no headlines in the provenance; calibrate it again")  # fmt: skip
-def test_a_row_whose_launches_nobody_tells_compares_with_nothing(
-    tmp_path: Path, declared: Declared
-):
+def test_a_row_whose_launches_nobody_tells_compares_with_nothing(tmp_path, declared):
     path = write_references(tmp_path)
     provenance.locate_provenance(path).write_text(json.dumps(origin_of()))
     found = load_catalog([tmp_path], [WHERE]).sets[WHERE]
@@ -153,10 +147,7 @@ def may_accept(key: str) -> str:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("suite_version", "0.2.0"),
-        ("trials", 11),
-        ("dropped", 0),
-        ("settle", 0.0),
+        *(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)),
         ("cpu_model", "another"),
     ],
 )

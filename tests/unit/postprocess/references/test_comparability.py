@@ -12,10 +12,8 @@ from tests.support.factories.record import bound_run
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
     two, four = (circumstances_of(bound_run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
     found = join_conditions(two, four)
-    assert found["binding"] == {
-        "2x2": "2 ranks of 1 CPU",
-        "4x4": "4 ranks of 4 CPUs shared by 4",
-    }
+    expected = {"2x2": "2 ranks of 1 CPU", "4x4": "4 ranks of 4 CPUs shared by 4"}
+    assert found["binding"] == expected
     assert join_conditions({}, found) == join_conditions(found, {}) == found
 
 

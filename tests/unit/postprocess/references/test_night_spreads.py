@@ -24,18 +24,8 @@ def test_what_is_written_is_read(tmp_path: Path):
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (0, 0),
-        (0, True),
-        (0, 5.0),
-        (1, -1.0),
-        (1, 1e9),
-        (1, False),
-        (2, 0.0),
-        (2, 6.0),
-        (3, -0.1),
-        (3, 1.5),
-        (3, "1e999"),
-        (3, None),
+        *((0, 0), (0, True), (0, 5.0), (1, -1.0), (1, 1e9), (1, False), (2, 0.0), (2, 6.0)),
+        *((3, -0.1), (3, 1.5), (3, "1e999"), (3, None)),
     ],
 )
 def test_a_number_that_no_nights_have_is_refused(place: int, value: object, tmp_path: Path):

@@ -112,14 +112,8 @@ def test_a_number_that_the_user_gave_stays():
 @pytest.mark.parametrize(
     ("words", "as_measured"),
     [
-        ("nightly", True),
-        ("run --routine bcast", True),
-        ("list", True),
-        ("selftest", True),
-        ("nightly --trials 51", False),
-        ("calibrate", False),
-        ("agree", False),
-        ("links", False),
+        *(("nightly", True), ("run --routine bcast", True), ("list", True), ("selftest", True)),
+        *(("nightly --trials 51", False), ("calibrate", False), ("agree", False), ("links", False)),
     ],
 )
 def test_sessions_that_are_held_against_references(tmp_path: Path, words: str, as_measured: bool):

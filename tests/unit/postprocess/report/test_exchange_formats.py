@@ -11,7 +11,6 @@ import junitparser
 import pytest
 from prometheus_client.openmetrics import parser
 
-from postprocess.base.progress import Progress
 from postprocess.cli.output_files import is_own_output
 from postprocess.model.verdict import Verdict
 from postprocess.report.junit import format_junit
@@ -65,9 +64,7 @@ def test_openmetrics_has_every_case(summary: SessionSummary):
 
 
 @pytest.mark.parametrize(("status", "told"), [(1, True), (0, False)])
-def test_a_failed_session_is_told_to_a_command(
-    summary: SessionSummary, tmp_path: Path, progress: Progress, status: int, told: bool
-):
+def test_a_failed_session_is_told_to_a_command(summary, tmp_path, progress, status, told):
     """Even if a file that was asked for too cannot be written."""
     file = tmp_path / "told"
     request = SimpleNamespace(

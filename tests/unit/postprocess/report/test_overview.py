@@ -61,11 +61,7 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
     failure_groups = overview.group_failures(SUMMARY.failed)
     sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in failure_groups]
     assert sizes == [
-        ("incorrect", 1),
-        ("timeout", 6),
-        ("regressed", 1),
-        ("regressed", 1),
-        ("regressed", 1),
+        *(("incorrect", 1), ("timeout", 6), ("regressed", 1), ("regressed", 1), ("regressed", 1)),
     ]
     assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
 

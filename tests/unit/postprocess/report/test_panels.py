@@ -48,10 +48,8 @@ def test_ping_pong_runs_over_the_partner_of_the_largest_launch(results):
     over_ranks, over_bytes = chapter(results, "pingpong").pictures
     assert [point.x for point in over_ranks.panels[0].lines[0].points] == list(range(1, 16))
     assert over_ranks.panels[0].x == "peer"
-    assert [panel.title for panel in over_bytes.panels][::3] == [
-        "rank 0 with rank 1",
-        "rank 0 with rank 15",
-    ]
+    expected = ["rank 0 with rank 1", "rank 0 with rank 15"]
+    assert [panel.title for panel in over_bytes.panels][::3] == expected
     assert "11 further panels" in over_bytes.remark
 
 
@@ -59,22 +57,16 @@ def test_failed_cases_are_marked_and_counted(results):
     scan = chapter(results, "scan_sum")
     assert scan.failed == 2
     points = scan.pictures[0].panels[0].lines[0].points
-    assert [(point.x, point.value is None, point.failed) for point in points][-1] == (
-        16,
-        True,
-        True,
-    )
+    expected = (16, True, True)
+    assert [(point.x, point.value is None, point.failed) for point in points][-1] == expected
     assert not any(point.failed for point in points[:-1])
 
 
 def test_an_mpi_keeps_its_style_where_another_is_missing(results):
     present = [r for r in results if r.case.environment != "mpich-5.0.2" or r.case.bytes == 8]
     panels = chapter(present, "bcast").pictures[0].panels
-    assert {(line.name, line.style) for panel in panels for line in panel.lines} == {
-        ("impi-2021.16.0", 0),
-        ("mpich-5.0.2", 1),
-        ("openmpi-5.0.9", 2),
-    }
+    expected = {("impi-2021.16.0", 0), ("mpich-5.0.2", 1), ("openmpi-5.0.9", 2)}
+    assert {(line.name, line.style) for panel in panels for line in panel.lines} == expected
 
 
 def test_an_mpi_that_only_other_programs_used_keeps_its_style(results):

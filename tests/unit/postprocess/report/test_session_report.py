@@ -21,7 +21,7 @@ from postprocess.report import size_tables as sizes_view
 from postprocess.results.summary_file import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -97,9 +97,7 @@ def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
 
 @plants("lost", "a full disk", "the report of a session", "", 2,
         "report.html: cannot be written: No space left")  # fmt: skip
-def test_a_report_that_cannot_be_written_changes_nothing(
-    bad, tmp_path, monkeypatch, declared: Declared
-):
+def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch, declared):
     directory, summary = bad.write(tmp_path), parse_summary(bad.document())
     for name in ("report.md", "report.html"):
         (directory / name).write_text("earlier")
@@ -108,16 +106,11 @@ def test_a_report_that_cannot_be_written_changes_nothing(
         raise OSError(28, "No space left on device", str(directory / "report.html"))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with declared.raises(
-        UsageError, match=r"report\.html: cannot be written: No space left"
-    ) as error:
+    with declared.raises(UsageError) as error:
         session_report.build_report(directory, summary, {})
     assert str(error.value).isprintable()
-    assert {path.name for path in directory.iterdir()} == {
-        "summary.json",
-        "report.md",
-        "report.html",
-    }
+    expected = {"summary.json", "report.md", "report.html"}
+    assert {path.name for path in directory.iterdir()} == expected
     assert (directory / "report.md").read_text() == "earlier"
     assert (directory / "report.html").read_text() == "earlier"
 

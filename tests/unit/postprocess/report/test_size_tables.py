@@ -65,10 +65,8 @@ def test_every_case_is_in_one_table_under_its_size_and_its_mpi(results, strict):
 def test_one_benchmark_at_one_layout_is_one_diagram_with_a_line_for_each_mpi():
     planned = samples.cases(["osu"], (2, 4))
     found = curves(samples.healthy(planned).results)
-    assert [curve.panel.title for curve in found[:2]] == [
-        "allgather, 2 processes",
-        "allgather, 4 processes",
-    ]
+    expected = ["allgather, 2 processes", "allgather, 4 processes"]
+    assert [curve.panel.title for curve in found[:2]] == expected
     assert len(found) == 2 * len(samples.ROUTINES["osu"])
     assert all(len(curve.panel.lines) == 3 for curve in found)
     assert {curve.unit for curve in found if curve.title.startswith("bw")} == {"MB/s"}
@@ -96,14 +94,10 @@ def test_what_differs_between_routines_only_is_in_no_title():
 
 def test_findings_come_first():
     imb, osu = shown(NIGHT.results)
-    assert [(c.title, c.failed, c.outside) for c in imb.findings] == [
-        ("alltoall", 20, 0),
-        ("bcast", 1, 0),
-    ]
-    assert [(c.title, c.failed, c.outside) for c in osu.findings] == [
-        ("bibw", 0, 1),
-        ("bw", 4, 0),
-    ]
+    expected = [("alltoall", 20, 0), ("bcast", 1, 0)]
+    assert [(c.title, c.failed, c.outside) for c in imb.findings] == expected
+    expected = [("bibw", 0, 1), ("bw", 4, 0)]
+    assert [(c.title, c.failed, c.outside) for c in osu.findings] == expected
     assert not any(c.failed or c.outside for program in (imb, osu) for c in program.others)
     strict = shown(NIGHT.results, strict=True)[1]
     assert strict.others == ()  # a third of it was skipped

@@ -71,10 +71,8 @@ def test_the_grid_leaves_holes_and_tells_partitions_apart():
     assert [cell.text for cell in cells(shown)] == ["1 pass", "1 pass"]
     renamed = replace(moved, case=replace(moved.case, routine="bcast"))
     holes = build_grid(replace(SUMMARY, results=(one, renamed))).sections[0]
-    assert [[cell is None for cell in row.cells] for row in holes.rows] == [
-        [False, True],
-        [True, False],
-    ]
+    expected = [[False, True], [True, False]]
+    assert [[cell is None for cell in row.cells] for row in holes.rows] == expected
 
 
 def test_the_tone_of_a_cell():

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -232,33 +233,38 @@ def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path, declared: Decla
         read_sessions(tmp_path)
 
 
-@plants("files", "cut off at any byte", "a session of the store", "", 2,
-        "is damaged, its checksum is wrong")  # fmt: skip
-@given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-def test_a_file_cut_anywhere_is_named(tmp_path_factory, declared: Declared, data):
-    folder = tmp_path_factory.mktemp("cut")
+def check_damage(folder: Path, damage: Callable[[bytearray], None], declared: Declared) -> None:
+    """Hold against the fault how a session is refused whose file was damaged."""
     write_some(folder, "a")
-    path = folder / "a.parquet"
-    content = path.read_bytes()
-    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
-    with declared.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
+    content = bytearray((folder / "a.parquet").read_bytes())
+    damage(content)
+    (folder / "a.parquet").write_bytes(content)
+    with declared.raises(StoreError):
         read_sessions(folder)
 
 
+@plants("files", "cut off at any byte", "a session of the store", "", 2,
+        "a.parquet: is damaged, its checksum is wrong")  # fmt: skip
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_a_file_cut_anywhere_is_named(tmp_path_factory, declared: Declared, data):
+    def cut(content: bytearray) -> None:
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+
+    check_damage(tmp_path_factory.mktemp("cut"), cut, declared)
+
+
 @plants("files", "one bit flipped, anywhere", "a session of the store", "", 2,
-        "is damaged, its checksum is wrong")  # fmt: skip
+        "a.parquet: is damaged, its checksum is wrong")  # fmt: skip
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_not_one_bit_changes_unseen(tmp_path_factory, declared: Declared, data):
     """A reader of Parquet might crash on such a file, or return other numbers."""
-    folder = tmp_path_factory.mktemp("bit")
-    write_some(folder, "a")
-    content = bytearray((folder / "a.parquet").read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    (folder / "a.parquet").write_bytes(content)
-    with declared.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
-        read_sessions(folder)
+
+    def flip(content: bytearray) -> None:
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+
+    check_damage(tmp_path_factory.mktemp("bit"), flip, declared)
 
 
 def test_a_mark_in_the_data_is_data(path):
@@ -297,9 +303,9 @@ def test_other_columns_are_refused(path, change, declared: Declared):
     told = {"schema": "2", "seal": files.PLACEHOLDER}
     change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
     path.write_bytes(files.seal_data(buffer.getvalue()))
-    with declared.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError):
         read_sessions(path.parent)
-    with declared.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError):
         store.read_session(path, ["key"])
 
 
@@ -345,20 +351,14 @@ def test_a_file_of_a_newer_version_is_refused(path, version, declared: Declared)
 def test_a_file_whose_version_is_no_number_is_refused(path, version, declared: Declared):
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path), schema=version)
-    with declared.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError):
         read_sessions(path.parent)
 
 
 def test_the_first_version_had_these_columns():
-    assert schema.list_columns(store.SCHEMA, 1).names() == [
-        *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
-        *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
-        *["verdict", "reason", "reference", "lower", "upper", "unit", "value", "figures"],
-        *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
-        *["filter_saturated", "bimodal"],
-        *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
-        *["suite_version", "source_hash", "spec_hash", "provenance"],
-    ]
+    later = ["q", "detectable", "expected", "compiler", "flags", "hosts", "mode"]
+    first = [name for name in store.SCHEMA.names() if name not in later]
+    assert schema.list_columns(store.SCHEMA, 1).names() == first
 
 
 OWN_RECORD = json.dumps({
@@ -409,7 +409,7 @@ def test_an_old_file_without_rows_is_read_too(path):
 def test_an_old_file_with_a_new_column_is_no_old_file(path, declared: Declared):
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path))
-    with declared.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError):
         read_sessions(path.parent)
 
 
@@ -418,7 +418,7 @@ def test_an_old_file_with_a_new_column_is_no_old_file(path, declared: Declared):
 def test_a_copy_under_another_name_would_count_twice(tmp_path, declared: Declared):
     write_some(tmp_path, "a")
     (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes())
-    with declared.raises(StoreError, match=r"b\.parquet: holds another session"):
+    with declared.raises(StoreError):
         read_sessions(tmp_path)
 
 
@@ -430,7 +430,7 @@ def test_a_copy_under_another_name_would_count_twice(tmp_path, declared: Declare
 def test_a_session_is_never_overwritten(path, declared: Declared):
     write_session(path, [ROW])
     before = path.read_bytes()
-    with declared.raises(StoreError, match="stored already and never overwritten"):
+    with declared.raises(StoreError):
         write_session(path, [LOST])
     assert path.read_bytes() == before
     assert names(path.parent) == [path.name]
@@ -446,7 +446,7 @@ def test_a_file_is_named_after_its_session(tmp_path, name):
 @plants("stale", "a row of another session", "writing into the store", "", 2,
         "not named after its session")  # fmt: skip
 def test_a_row_of_another_session_is_refused(path, declared: Declared):
-    with declared.raises(StoreError, match="not named after its session"):
+    with declared.raises(StoreError):
         write_session(path, [ROW, replace(ROW, session="other")])
     assert not path.exists()
 

@@ -92,9 +92,7 @@ def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver, de
 
 @plants("use", "a selection that fits no test", "options of a session", "", 2, "matches no case")
 @pytest.mark.parametrize("launches", [[], [planned(cases=())]])
-def test_a_selection_that_matches_nothing_is_refused(
-    reframe: ReframeDriver, launches, declared: Declared
-):
+def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, launches, declared):
     for launch in launches:
         write_launch(reframe.session, launch)
     play(reframe)
@@ -107,17 +105,13 @@ def test_a_selection_that_matches_nothing_is_refused(
 
 def test_a_selection_that_matches_nothing_is_named():
     selection = Selection(Path(), environments=["typo"], choice={"processes": [2, 3]})
-    assert (
-        next(find_unmatched_parts(selection, []))
-        == "the selection (--environment typo --processes 2,3)"
-    )
+    found = next(find_unmatched_parts(selection, []))
+    assert found == "the selection (--environment typo --processes 2,3)"
 
 
 @plants("builds", "a check that does not load, among others", "reframe_checks", "", 2,
         "ReFrame refuses: skipping check_y.py: no module z (all of it: ")  # fmt: skip
-def test_a_check_that_does_not_load_is_refused_although_others_planned(
-    reframe: ReframeDriver, declared: Declared
-):
+def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe, declared):
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
     with declared.raises(UsageError) as refused:
@@ -232,9 +226,7 @@ def test_what_reframe_does_not_report_is_incomplete(reframe: ReframeDriver, prog
 @pytest.mark.parametrize(
     "script", ["print('ERROR: out of memory'); sys.exit(1)", "os.kill(os.getpid(), 9)", ""]
 )
-def test_a_reframe_that_leaves_no_report_fails_every_launch(
-    reframe: ReframeDriver, progress, script
-):
+def test_a_reframe_that_leaves_no_report_fails_every_launch(reframe, progress, script):
     leave(reframe.session, planned(), record.launch())
     reframe.report.parent.mkdir(parents=True)
     reframe.report.write_text(json.dumps({"runs": [{"testcases": [RUN]}]}))  # of the dry run
@@ -244,9 +236,7 @@ def test_a_reframe_that_leaves_no_report_fails_every_launch(
     assert [note for note in progress.notes if note.startswith("ReFrame left no report: ")]
 
 
-def test_a_launch_whose_program_did_not_build_says_so_and_others_run(
-    reframe: ReframeDriver, progress
-):
+def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe, progress):
     name = "openmpi-5_0_11"
     cases = tuple(case(each.routine, each.bytes, each.peer, environment=name) for each in CASES)
     other = planned(environment=name, cases=cases, library="Open MPI v5.0.11")
@@ -294,9 +284,7 @@ def test_what_runs_again_is_planned_by_the_run_itself(reframe: ReframeDriver, pr
     assert actions(reframe) == ["--run"]
 
 
-def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(
-    reframe: ReframeDriver, progress
-):
+def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(reframe, progress):
     """As where its program was not built; of that, the run's own stage directory tells."""
     leave(reframe.session, planned(), None, None)
     failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
@@ -338,9 +326,7 @@ def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDrive
     assert find_processes(SESSION, str(reframe.session)) == {}
 
 
-def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(
-    reframe: ReframeDriver, tmp_path
-):
+def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(reframe, tmp_path):
     """The driver is a process of its own here; it gets SIGTERM while a job runs."""
     start = "subprocess.Popen(['sleep', '60']); print('[ RUN      ] x', flush=True)"
     play(reframe, f"import signal; {start}; signal.pause()")

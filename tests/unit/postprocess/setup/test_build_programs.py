@@ -146,5 +146,5 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
 def test_installation_that_does_not_tell_is_named(work, declared: Declared):
     done = installed(work.root, place_of(work, "mpich-1"), "osu")
     (Path(done.prefix) / RECORD).unlink()
-    with declared.raises(SpackEnvironmentError, match="is damaged"):
+    with declared.raises(SpackEnvironmentError):
         keep_installed(work.root, "mpich-1", done)

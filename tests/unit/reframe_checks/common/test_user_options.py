@@ -142,11 +142,7 @@ def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
 @pytest.mark.parametrize(
     ("routine", "blocks"),
     [
-        ("bcast", 16),
-        ("scatter", 16),
-        ("gather", 16),
-        ("allgather", 72),
-        ("alltoall", 128),
+        *(("bcast", 16), ("scatter", 16), ("gather", 16), ("allgather", 72), ("alltoall", 128)),
         ("scan_sum", 44),
     ],
 )

@@ -28,10 +28,8 @@ def test_a_wrapper_is_found_with_its_launcher(tmp_path: Path):
 def test_wrappers_come_in_the_order_of_the_path(tmp_path: Path):
     install(tmp_path / "b")
     install(tmp_path / "a")
-    assert found(tmp_path / "b" / "bin", tmp_path / "a" / "bin") == [
-        f"{tmp_path}/b/bin/mpicc",
-        f"{tmp_path}/a/bin/mpicc",
-    ]
+    expected = [f"{tmp_path}/b/bin/mpicc", f"{tmp_path}/a/bin/mpicc"]
+    assert found(tmp_path / "b" / "bin", tmp_path / "a" / "bin") == expected
 
 
 def test_a_directory_that_is_on_the_path_twice_counts_once(tmp_path: Path):
@@ -152,10 +150,8 @@ def test_the_modules_of_mpis_are_candidates(modules):
     for name in ("mpich/5.0.2", "openmpi/5.0"):
         install(root / name)
     first, second = find_in_modules()
-    assert (first.mpicc, first.mpiexec) == (
-        root / "mpich/5.0.2/bin/mpicc",
-        root / "mpich/5.0.2/bin/mpiexec",
-    )
+    expected = (root / "mpich/5.0.2/bin/mpicc", root / "mpich/5.0.2/bin/mpiexec")
+    assert (first.mpicc, first.mpiexec) == expected
     assert (first.origin, first.module) == ("module", "mpich/5.0.2")
     assert second.module == "openmpi/5.0"
     env = dict(first.env)
@@ -204,20 +200,9 @@ def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
 @pytest.mark.parametrize(
     "name",
     [
-        "mpich",
-        "mpich/5.0.2",
-        "openmpi/5.0",
-        "OpenMPI/4.1.6-GCC-13.2.0",
-        "openmpi4/4.1.6",
-        "mpi/openmpi-x86_64",
-        "open-mpi/5",
-        "mvapich2/2.3.7",
-        "mvapich/4.0",
-        "intel-mpi/2021",
-        "intelmpi/2021",
-        "impi/2021.9",
-        "cray-mpich/8.1.28",
-        "gcc13-openmpi",
+        *("mpich", "mpich/5.0.2", "openmpi/5.0", "OpenMPI/4.1.6-GCC-13.2.0", "openmpi4/4.1.6"),
+        *("mpi/openmpi-x86_64", "open-mpi/5", "mvapich2/2.3.7", "mvapich/4.0", "intel-mpi/2021"),
+        *("intelmpi/2021", "impi/2021.9", "cray-mpich/8.1.28", "gcc13-openmpi"),
     ],
 )
 def test_names_of_modules_that_are_mpis(name: str):

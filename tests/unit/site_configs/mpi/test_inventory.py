@@ -77,10 +77,8 @@ def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monke
 def test_one_wrapper_of_two_libraries_is_two():
     """A wrapper that two modules turn into different MPIs."""
     one = Mpi("a", "mpich", "1", "MPICH 1", "module", "/p", "/p/mpicc", "/p/mpiexec", "m/1")
-    assert merge_mpis([one, one, replace(one, library="MPICH 2", module="m/2")]) == [
-        one,
-        replace(one, library="MPICH 2", module="m/2"),
-    ]
+    expected = [one, replace(one, library="MPICH 2", module="m/2")]
+    assert merge_mpis([one, one, replace(one, library="MPICH 2", module="m/2")]) == expected
 
 
 # What is remembered.
@@ -226,11 +224,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_family_that_the_machine_lacks_comes_from_its_wheel(look, tmp_path: Path, index):
     install(tmp_path / "a", OPENMPI)
     found, _ = look(tmp_path / "a" / "bin", families=("mpich", "openmpi", "intel-mpi"))
-    assert [(each.name, each.origin) for each in found.mpis] == [
-        ("openmpi-4_1_4", "path"),
-        ("mpich-5_0_2", "wheel"),
-        ("intel-mpi-2021_19", "wheel"),
-    ]
+    expected = [("openmpi-4_1_4", "path"), ("mpich-5_0_2", "wheel"), ("intel-mpi-2021_19", "wheel")]
+    assert [(each.name, each.origin) for each in found.mpis] == expected
     assert index == ["mpich", "intel-mpi"]
     assert found.mpis[2].env["I_MPI_ROOT"] == f"{tmp_path}/work/mpi/intel-mpi"
 

@@ -71,10 +71,8 @@ def test_a_family_is_installed_once(tmp_path: Path, pip):
     root = tmp_path / "mpi"
     first, second = install_wheels("mpich", root), install_wheels("mpich", root)
     assert first == second
-    assert (first.mpicc, first.mpiexec) == (
-        root / "mpich-7.1" / "bin" / "mpicc",
-        root / "mpich-7.1" / "bin" / "mpiexec",
-    )
+    expected = (root / "mpich-7.1" / "bin" / "mpicc", root / "mpich-7.1" / "bin" / "mpiexec")
+    assert (first.mpicc, first.mpiexec) == expected
     assert (first.origin, first.root) == ("wheel", root / "mpich-7.1")
     assert first.mpicc.exists()
     assert contents(root) == ["mpich-7.1"]

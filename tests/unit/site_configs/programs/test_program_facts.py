@@ -35,9 +35,7 @@ PRODUCER = b"GNU C17 12.2.0 -mtune=generic -g -O0 -fPIC"
         ([b"clang version 17.0.6", GCC], ExecutableFacts(compiler="clang version 17.0.6")),
     ],
 )
-def test_version_compiler_and_flags_are_read_where_they_are(
-    texts: list[bytes], facts: ExecutableFacts
-):
+def test_version_compiler_and_flags_are_read_where_they_are(texts, facts):
     assert parse_facts(b"\0".join([b"\x7fELF", *texts, b""])) == facts
 
 

@@ -120,9 +120,7 @@ def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
         ("pbs", "big", 4, "scheduler: 'pbs' is not 'tilly-blocks' or 'tilly'; this machine has Tilly"),
     ],
 )  # fmt: skip
-def test_a_site_is_held_against_it(
-    here: Scheduler, backend: str, queue: str, nodes: int, said: str
-):
+def test_a_site_is_held_against_it(here, backend, queue, nodes, said):
     partition = on_this_machine.DeclaredEntry(
         "partition",
         {
@@ -148,9 +146,7 @@ def test_a_site_is_held_against_it(
 
 
 @pytest.mark.parametrize(("backend", "able"), [("tilly-blocks", True), ("tilly", False)])
-def test_a_second_look_is_taken_on_other_nodes(
-    tilly: MadeUp, backend: str, able: bool, monkeypatch
-):
+def test_a_second_look_is_taken_on_other_nodes(tilly, backend, able, monkeypatch):
     ask(monkeypatch, only_looking=True)
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
     check = SimpleNamespace(

@@ -54,20 +54,15 @@ def test_what_steers_an_mpi_is_found(name: str, value: str):
         ("PMIX_MCA_mca_base_component_show_load_errors", "0"),
     ],
 )
-def test_paths_and_what_a_batch_system_or_an_outer_mpiexec_sets_are_not_by_hand(
-    name: str, value: str
-):
+def test_paths_and_what_a_batch_system_or_an_outer_mpiexec_sets_are_not_by_hand(name, value):
     assert select_shell_settings({name: value}) == {}
 
 
 def test_it_is_told_only_where_there_is_some():
     assert collect_manual_settings({}, False, "mpich", {}) == {}
     shell = {"UCX_TLS": "tcp"}
-    assert collect_manual_settings({"mpich": {"A": "1"}}, True, "mpich", shell) == {
-        "oversubscribe": True,
-        "set_env": {"A": "1"},
-        "shell": shell,
-    }
+    expected = {"oversubscribe": True, "set_env": {"A": "1"}, "shell": shell}
+    assert collect_manual_settings({"mpich": {"A": "1"}}, True, "mpich", shell) == expected
 
 
 TCP, RC = {"shell": {"UCX_TLS": "tcp"}}, {"shell": {"UCX_TLS": "rc"}}

@@ -120,12 +120,8 @@ def test_an_unknown_package_is_one_socket(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (None, None),
-        ("max 100000", None),
-        ("200000 100000", 2),
-        ("250000 100000", 2),
-        ("50000 100000", 1),
-        ("1600000 100000", 16),
+        *((None, None), ("max 100000", None), ("200000 100000", 2), ("250000 100000", 2)),
+        *(("50000 100000", 1), ("1600000 100000", 16)),
     ],
 )
 def test_the_quota_of_a_control_group(tmp_path: Path, text: str | None, expected: int | None):

@@ -169,11 +169,8 @@ def test_what_no_longer_belongs_to_the_mirror_goes(tmp_path, parts, make):
     make()
     parts.files["wheels"] = "b.whl"
     make()
-    assert sorted(everything(tmp_path / "mirror")) == [
-        "releases/spack.tar.gz",
-        "sources/source",
-        "wheels/b.whl",
-    ]
+    expected = ["releases/spack.tar.gz", "sources/source", "wheels/b.whl"]
+    assert sorted(everything(tmp_path / "mirror")) == expected
 
 
 def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
@@ -183,12 +180,8 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
     (tmp_path / "foreign").write_text("")
     assert verify_mirror(tmp_path, Progress(Console(file=screen, width=200))) == 1
     said = [line for line in screen.getvalue().splitlines() if line.startswith("wrong: ")]
-    assert [line.split(": ")[2].split(";")[0] for line in said] == [
-        "is missing",
-        "is missing",
-        "is missing",
-        "is not in mirror.json",
-    ]
+    expected = ["is missing", "is missing", "is missing", "is not in mirror.json"]
+    assert [line.split(": ")[2].split(";")[0] for line in said] == expected
 
 
 def test_a_replaced_source_is_told(tmp_path, parts, make, screen):

@@ -213,10 +213,8 @@ def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, up
         (tmp_path / name).rename(tmp_path / f"{name}-gone")
         (tmp_path / "cache" / "plumbline" / name).rename(tmp_path / f"{name}-copy")
     assert gather_releases(replace(making, before=before)).releases == part.releases
-    assert [each.what for each in gather_releases(making).missing] == [
-        "spack v1",
-        "spack-packages v1",
-    ]
+    expected = ["spack v1", "spack-packages v1"]
+    assert [each.what for each in gather_releases(making).missing] == expected
 
 
 def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, upstream):

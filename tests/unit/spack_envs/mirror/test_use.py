@@ -84,7 +84,7 @@ def test_this_call_goes_before_the_environment_and_that_before_what_is_remembere
 @plants("builds", "an empty name", "`setup --mirror`", "", 2,
         "--mirror: names nothing")  # fmt: skip
 def test_an_option_that_names_nothing_does_not_mean_the_network(work: Path, declared: Declared):
-    with declared.raises(UsageError, match="--mirror: names nothing"):
+    with declared.raises(UsageError):
         find_named_mirror(work, "", {})
 
 
@@ -139,17 +139,15 @@ def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(
         "letters, digits")  # fmt: skip
 def test_a_path_that_spack_would_change_is_refused(work, tmp_path, progress, declared: Declared):
     make_mirror(tmp_path / "a mirror")
-    with declared.raises(MirrorError, match="letters, digits"):
+    with declared.raises(MirrorError):
         choose_mirror(work, str(tmp_path / "a mirror"), progress)
 
 
 @plants("builds", "wheels for Python 2.7", "a mirror that is chosen", "", 2,
         "Python 2.7")  # fmt: skip
-def test_wheels_for_another_python_are_found_before_they_are_used(
-    work, mirror, progress, declared: Declared
-):
+def test_wheels_for_another_python_are_found_before_they_are_used(work, mirror, progress, declared):
     write(mirror, (WHEEL,), releases=(), python="2.7")
-    with declared.raises(MirrorError, match=r"Python 2\.7"):
+    with declared.raises(MirrorError):
         choose_mirror(work, str(mirror), progress)
 
 
@@ -188,19 +186,15 @@ def test_a_folder_without_a_manifest_is_not_the_users_mirror(work, nothing_named
 
 
 @plants("builds", "Spack itself, changed", "a mirror", "incomplete", 1, "is damaged")
-def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(
-    work, mirror, progress, declared: Declared
-):
+def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(work, mirror, progress, declared):
     found = choose_mirror(work, str(mirror), progress)
     unpacked = found.unpacked(work)
-    assert {name: (folder / "told").read_text() for name, folder in unpacked.items()} == {
-        "spack": "spack",
-        "spack-packages": "spack-packages",
-    }
+    expected = {"spack": "spack", "spack-packages": "spack-packages"}
+    assert {name: (folder / "told").read_text() for name, folder in unpacked.items()} == expected
     assert found.unpacked(work) == unpacked
     shutil.rmtree(unpacked["spack"])
     (mirror / "releases" / "spack-v1.tar.gz").write_bytes(b"x")
-    with declared.raises(SpackEnvironmentError, match="is damaged"):
+    with declared.raises(SpackEnvironmentError):
         found.unpacked(work)
     assert not unpacked["spack"].exists()
 
@@ -212,7 +206,7 @@ def test_a_mirror_without_spack_says_so(work, mirror, progress, declared: Declar
     for path in ("sources", "releases"):
         shutil.rmtree(mirror / path)
     found = choose_mirror(work, str(mirror), progress)
-    with declared.raises(SpackEnvironmentError, match="this mirror has no spack"):
+    with declared.raises(SpackEnvironmentError):
         found.unpacked(work)
 
 

@@ -96,10 +96,8 @@ def test_a_finding_tells_name_case_ratio_and_range():
     ],
 )
 def test_headline_and_summary(found, headline, summary):
-    assert (words.format_agreement_title(found), words.summarise_agreement(found)) == (
-        headline,
-        summary,
-    )
+    expected = (headline, summary)
+    assert (words.format_agreement_title(found), words.summarise_agreement(found)) == expected
 
 
 def test_the_table_has_a_column_for_each_pair_and_marks_what_disagrees():

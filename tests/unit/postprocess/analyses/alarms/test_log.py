@@ -90,9 +90,7 @@ def test_the_last_word_of_people_counts(tmp_path: Path):
 
 @plants("use", "a mark for what was no alarm", "`alarms`", "", 2, "was no alarm | is no session")
 @pytest.mark.parametrize(("session", "key"), [("other", "c"), (NIGHT.session, "a")])
-def test_what_was_no_alarm_cannot_be_marked(
-    tmp_path: Path, session: str, key: str, declared: Declared
-):
+def test_what_was_no_alarm_cannot_be_marked(tmp_path, session: str, key: str, declared):
     path = tmp_path / log.FILE
     log.append_night(path, NIGHT)
     before = path.read_bytes()
@@ -119,15 +117,13 @@ def test_what_was_no_alarm_cannot_be_marked(
         (lambda line: "", "row 2"),
     ],
 )
-def test_a_damaged_line_is_refused_by_its_number(
-    tmp_path: Path, damage, told: str, declared: Declared
-):
+def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, told: str, declared):
     path = tmp_path / log.FILE
     for session in (NIGHT.session, "2", "3"):
         log.append_night(path, at(session))
     first, second, third = path.read_text().splitlines()
     path.write_text("\n".join([first, damage(second), third]) + "\n")
-    with declared.raises(UsageError, match="row 2: ") as error:
+    with declared.raises(UsageError) as error:
         log.read_alarm_log(path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
@@ -135,9 +131,7 @@ def test_a_damaged_line_is_refused_by_its_number(
 
 @plants("files", "a line cut off at its end, as by a kill", "the log of alarms", "", 2,
         "alarms.jsonl: row 1: ")  # fmt: skip
-def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(
-    tmp_path: Path, declared: Declared
-):
+def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(tmp_path, declared):
     path = tmp_path / log.FILE
     log.append_night(path, NIGHT)
     path.write_bytes(path.read_bytes()[:-1])
@@ -146,7 +140,7 @@ def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(
     path.write_bytes(path.read_bytes()[:50])
     log.append_night(path, at("2"))
     assert json.loads(path.read_text().splitlines()[1])["session"] == "2"
-    with declared.raises(UsageError, match="row 1: "):
+    with declared.raises(UsageError):
         log.read_alarm_log(path)
 
 
@@ -154,7 +148,7 @@ def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(
         "cannot be written")  # fmt: skip
 def test_a_log_that_cannot_be_written_says_so(tmp_path: Path, declared: Declared):
     (tmp_path / "file").write_text("")
-    with declared.raises(UsageError, match="cannot be written"):
+    with declared.raises(UsageError):
         log.append_night(tmp_path / "file" / log.FILE, NIGHT)
 
 
@@ -345,7 +339,7 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
 @plants("use", "a month of which it holds no night", "`alarms --since`", "", 2,
         "holds no night")  # fmt: skip
 def test_no_night_is_one_line(tmp_path: Path, capsys, declared: Declared):
-    with declared.raises(UsageError, match="holds no night"):
+    with declared.raises(UsageError):
         told(tmp_path, capsys)
     log.append_night(tmp_path / log.FILE, NIGHT)
     with pytest.raises(UsageError, match="holds no night since 2027-01-01"):

@@ -177,7 +177,7 @@ def test_a_waiver_has_a_reason_an_end_and_cases(dossier, patterns, reason, until
         "is void; measure again")  # fmt: skip
 def test_a_void_comparison_cannot_be_accepted(dossier: Path, declared: Declared) -> None:
     judged = judge_comparison(data.read_comparison(dossier / data.FILE))
-    with declared.raises(UsageError, match="is void; measure again"):
+    with declared.raises(UsageError):
         decide(replace(judged, decision=Decision.VOID), True, ["*"], "why", date.max)
 
 
@@ -187,9 +187,7 @@ def test_a_waiver_ends() -> None:
     assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
 
 
-def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(
-    run, dossier, keys, capsys
-) -> None:
+def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(run, dossier, keys, capsys):
     assert run("sign", "--reject", "--reason", "why", "--key", str(keys / "ann")) == 0
     (dossier / "a\x1b[2Jb").write_text("")
     assert run("verify", "--signers", str(keys / "signers")) == 1

@@ -98,9 +98,7 @@ def test_what_is_proven_for_every_case_is_safe() -> None:
         (None, value(1e-6), Comparison.ONLY_NEW, 0),
     ],
 )
-def test_every_case_has_a_verdict(
-    old: CaseValue | None, new: CaseValue | None, verdict: Comparison, status: int
-) -> None:
+def test_every_case_has_a_verdict(old, new, verdict, status):
     one = {PINGPONG: value(1e-6)} | ({BCAST: old} if old else {})
     two = {PINGPONG: value(1e-6)} | ({BCAST: new} if new else {})
     stored = compared(one, two)
@@ -124,9 +122,7 @@ def test_a_pair_that_ran_otherwise_does_not_count() -> None:
         ((5e-8, 2.5e-7), "cores differ: the ranks were moved in a launch"),
     ],
 )
-def test_a_pair_whose_ranks_lay_elsewhere_does_not_count(
-    cores: tuple[float, float], reason: str
-) -> None:
+def test_a_pair_whose_ranks_lay_elsewhere_does_not_count(cores: tuple[float, float], reason: str):
     """A hypervisor moved them: what one side took then says nothing of its MPI."""
     near = replace(value(1e-6), core_latency=(5e-8, 5.5e-8))
     judged = judge_comparison(compared({BCAST: near}, {BCAST: replace(near, core_latency=cores)}))
@@ -152,9 +148,7 @@ def test_one_failed_launch_breaks_a_case() -> None:
 
 
 @pytest.mark.parametrize(("new", "verdict"), [(3e-6, Comparison.SLOWER), (1e-6, Comparison.SAME)])
-def test_an_old_side_that_fails_now_and_then_excuses_no_slower_new_one(
-    new: float, verdict: Comparison
-) -> None:
+def test_an_old_side_that_fails_now_and_then_excuses_no_slower_new_one(new, verdict):
     stored = compared({BCAST: value(1e-6)}, {BCAST: value(new)})
     bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "crashed", "signal 11")})
     more = ComparisonPass(9, 0, OLD, "s", 1.0, (bad,))
@@ -236,9 +230,7 @@ def exactly(*ratios: float) -> StoredComparison:
     ("ratio", "verdict"),
     [(1.04, Comparison.SAME), (1.06, Comparison.SLOWER), (0.9, Comparison.FASTER)],
 )
-def test_simulated_time_that_repeats_decides_in_one_block(
-    ratio: float, verdict: Comparison
-) -> None:
+def test_simulated_time_that_repeats_decides_in_one_block(ratio: float, verdict: Comparison):
     (case,) = judge_comparison(exactly(ratio, ratio)).cases
     assert case.verdict == verdict and case.ratio and math.isclose(case.ratio, ratio)
 

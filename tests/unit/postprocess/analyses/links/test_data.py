@@ -101,9 +101,7 @@ class Shortened(Tournament):
 
 @plants("output", "a round that was not played", "a sweep of links", "incomplete", 1,
         "pairs missing in launch 1: n1-n4, n2-n3")  # fmt: skip
-def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(
-    tmp_path: Path, declared: Declared
-):
+def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path, declared):
     done = check_launch(Shortened(seconds).finished(tmp_path))
     declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
@@ -155,9 +153,5 @@ def test_every_trial_of_every_pair_is_kept(tmp_path: Path):
 
 
 def test_nodes_are_in_the_order_of_their_numbers():
-    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=natural_sort_key) == [
-        "n1-eth9",
-        "n1-eth10",
-        "n2",
-        "n10",
-    ]
+    expected = ["n1-eth9", "n1-eth10", "n2", "n10"]
+    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=natural_sort_key) == expected

@@ -76,7 +76,7 @@ def test_what_is_planted_slows_its_routine_from_its_size_on_and_nothing_slows_no
 def test_the_same_demand_goes_on_and_another_is_refused(tmp_path: Path, declared: Declared) -> None:
     resume_or_begin_dossiers(tmp_path, HEADER)
     assert resume_or_begin_dossiers(tmp_path, replace(HEADER, seed=9)) == HEADER
-    with declared.raises(UsageError, match="was begun with other seconds"):
+    with declared.raises(UsageError):
         resume_or_begin_dossiers(tmp_path, replace(HEADER, seconds=61))
     (tmp_path / dossiers.FILE).write_text("{")
     with pytest.raises(UsageError, match="is damaged"):

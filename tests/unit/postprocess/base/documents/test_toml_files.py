@@ -25,17 +25,9 @@ text = "x"
 @pytest.mark.parametrize(
     ("place", "line"),
     [
-        ("title", 1),
-        ("risk", 3),
-        ("risk.coverage", 4),
-        ("risk.confidence", 3),
-        ("case[0].name", 6),
-        ("case[1].name", 9),
-        ("case[1].bytes[3]", 10),
-        ("case[2].name", 0),
-        ("category.baseline.text", 12),
-        ("nothing", 0),
-        ("", 0),
+        *(("title", 1), ("risk", 3), ("risk.coverage", 4), ("risk.confidence", 3)),
+        *(("case[0].name", 6), ("case[1].name", 9), ("case[1].bytes[3]", 10), ("case[2].name", 0)),
+        *(("category.baseline.text", 12), ("nothing", 0), ("", 0)),
     ],
 )
 def test_a_key_is_found_in_its_own_table(place: str, line: int) -> None:

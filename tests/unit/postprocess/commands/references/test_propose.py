@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
 from postprocess.commands.references.propose import MOST_LINES, MOST_ROWS
 from postprocess.main import main
@@ -15,9 +14,7 @@ MANY = tuple(sorted(case("bcast", 8 * size) for size in range(1, 2 * MOST_ROWS))
 
 
 @pytest.mark.parametrize(("words", "listed"), [((), 1), (("--rows",), len(MANY))])
-def test_a_case_has_a_line_of_its_own_on_request(
-    work: WorkDirectory, capfd: pytest.CaptureFixture, words: tuple[str, ...], listed: int
-) -> None:
+def test_a_case_has_a_line_of_its_own_on_request(work, capfd, words: tuple[str, ...], listed: int):
     """The difference of so many lines is in a file only."""
     launches = [launch(1.0, day, cases=MANY) for day in (1, 2, 3)]
     ledger.append_launches(work.root, "20261103T010000Z-1", launches)

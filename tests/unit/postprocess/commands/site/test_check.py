@@ -81,10 +81,8 @@ def test_what_was_measured_before_is_better_than_a_rule():
         f"estimated: 1 job as long as the last time; {rule}; {rest}"
     )
     assert describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
-    assert (
-        describe_estimate(launches[:1], known)
-        == f"estimated: 1 job as long as the last time; {rest}"
-    )
+    found = describe_estimate(launches[:1], known)
+    assert found == f"estimated: 1 job as long as the last time; {rest}"
 
 
 @pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
@@ -134,11 +132,8 @@ def test_a_night_that_measures_nothing_is_wrong():
 @pytest.mark.parametrize(
     ("key", "fix"),
     [
-        ("bcats", "did you mean bcast?"),
-        ("bcast:81", "did you mean bcast:8?"),
-        ("scan", "choose from barrier, bcast, tournament"),
-        ("tournament", ""),
-        ("bcast:80", ""),
+        *(("bcats", "did you mean bcast?"), ("bcast:81", "did you mean bcast:8?")),
+        *(("scan", "choose from barrier, bcast, tournament"), ("tournament", ""), ("bcast:80", "")),
         ("barrier", ""),
     ],
 )

@@ -75,10 +75,8 @@ def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_
 def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     place = ("cpu", "mpich-5_0_2", "2")
     done = finished(tmp_path)
-    assert build_trial_row(done).cells == (
-        *place,
-        f"works: {microseconds(headline(done, CASES[0]))} us for 8 B",
-    )
+    expected = (*place, f"works: {microseconds(headline(done, CASES[0]))} us for 8 B")
+    assert build_trial_row(done).cells == expected
     bad = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, "no such file"))
     assert build_trial_row(bad).cells == (*place, "crashed: no such file")
     assert (build_trial_row(done).works, build_trial_row(bad).works) == (True, False)

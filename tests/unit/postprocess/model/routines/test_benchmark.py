@@ -140,5 +140,5 @@ def test_a_plan_whose_lines_mean_nothing_is_refused(tmp_path: Path, damage, decl
     data = json.loads(path.read_text())
     data["benchmarks"][0] |= damage
     path.write_text(json.dumps(data))
-    with declared.raises(UsageError, match="the plan is damaged"):
+    with declared.raises(UsageError):
         read_plan(tmp_path)

@@ -54,11 +54,8 @@ def test_pingpong_of_two_processes_is_measured_whatever_else_is_chosen() -> None
     )
     choice = select_pingpong(asked).choice
     assert choice["routines"] == ["pingpong"] and choice["processes"] == [2]
-    assert (choice["partitions"], choice["cache"], choice["programs"]) == (
-        ["a"],
-        "warm",
-        ["mpicost"],
-    )
+    expected = (["a"], "warm", ["mpicost"])
+    assert (choice["partitions"], choice["cache"], choice["programs"]) == expected
     assert 0 in choice["sizes"] and 8192 in choice["sizes"]
 
 
@@ -172,10 +169,8 @@ def test_values_are_read_by_place() -> None:
         for layout in ("2x1", "2x2")
     ]
     read = read_fingerprint_launches(OLD, 1, "s", 9.0, found)
-    assert [(each.layout, each.sizes, each.seconds) for each in read] == [
-        ("2x1", (0, 8), 9.0),
-        ("2x2", (0, 8), 0.0),
-    ]
+    expected = [("2x1", (0, 8), 9.0), ("2x2", (0, 8), 0.0)]
+    assert [(each.layout, each.sizes, each.seconds) for each in read] == expected
     assert not any(each.moved for each in read)
     cores = dict(zip(keys, ((5e-8, 5e-8), (2.5e-7, 2.5e-7)), strict=False))
     moved = {key: CaseValue(1e-6, "s", core_latency=cores[key]) for key in keys[:2]}

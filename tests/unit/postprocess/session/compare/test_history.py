@@ -45,9 +45,7 @@ def test_rounds_fit_into_the_time(bench: HistoryBench, seconds: int | None, roun
 
 @plants("use", "less time than a round of all versions takes", "`compare --history --seconds`", "", 2,
         "--seconds 55: a round of 4 versions … give 56 s or more")  # fmt: skip
-def test_too_little_time_is_refused_with_what_is_needed(
-    bench: HistoryBench, declared: Declared
-) -> None:
+def test_too_little_time_is_refused_with_what_is_needed(bench: HistoryBench, declared: Declared):
     bench.header = replace(bench.header, seconds=55)
     with declared.raises(
         UsageError, match=r"--seconds 55: a round of 4 versions .* give 56 s or more"

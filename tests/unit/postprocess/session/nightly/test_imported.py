@@ -13,7 +13,7 @@ from postprocess.main import main
 from postprocess.session.lifecycle import finish
 from tests.support.factories import record
 from tests.support.factories.launch import PLACE, VALUES, leave, planned
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.paths import ROOT
 
 SITE = str(ROOT / "site_configs" / "local.py")
@@ -95,9 +95,7 @@ def test_a_report_is_stored_once(tmp_path: Path, home: Path, capfd) -> None:
     assert kept(home) == before
 
 
-def test_what_a_report_left_out_fails_the_session(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_report_left_out_fails_the_session(tmp_path, home: Path, monkeypatch):
     """Its cases are unknown, and all others may be healthy. What was measured is stored all the same."""
     monkeypatch.setattr(finish, "compute_exit_status", lambda *_: 0)
     build = not_built(tmp_path / "build")
@@ -112,9 +110,7 @@ def test_what_a_report_left_out_fails_the_session(
 
 @plants("files", "nothing in it ran", "a report of ReFrame that is imported", "", 2,
         "no test was run; luecke_0 on local:cpu with mpich-5_0_2 was left out: the build")  # fmt: skip
-def test_a_report_in_which_nothing_ran_is_refused(
-    tmp_path: Path, home: Path, capfd, declared: Declared
-) -> None:
+def test_a_report_in_which_nothing_ran_is_refused(tmp_path, home: Path, capfd, declared):
     report = write(tmp_path / "report.json", *not_built(tmp_path / "build"))
     assert plumbline_import(home, report) == 2
     told = capfd.readouterr().err
@@ -141,9 +137,7 @@ STRANGE = told_of("stream", result="pass") | {"maintainers": ["somebody"]}
         (json.dumps({"runs": [{"testcases": [GONE]}]}), "luecke_0: its files are gone; import it"),
     ],
 )
-def test_what_is_no_report_is_refused(
-    tmp_path: Path, home: Path, capfd, text: str | None, told: str, declared: Declared
-) -> None:
+def test_what_is_no_report_is_refused(tmp_path, home, capfd, text, told, declared):
     path = tmp_path / "report.json"
     if text is not None:
         path.write_text(text)

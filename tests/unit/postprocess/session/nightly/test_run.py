@@ -173,9 +173,7 @@ def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
     assert night.kept == [("run", [SLOW]), ("nightly", [SLOW])]
 
 
-def test_a_launch_that_failed_in_the_nights_own_calibration_fails_its_case(
-    night: Night, monkeypatch
-):
+def test_a_launch_that_failed_in_the_nights_own_calibration_fails_its_case(night, monkeypatch):
     failed = replace(SLOW, verdict=Verdict.INCORRECT, reason="wrong data")
     fine = replace(SLOW, verdict=Verdict.PASS, reason="")
     monkeypatch.setattr(module, "evaluate_launches", lambda *_: [fine])
@@ -293,9 +291,7 @@ def test_first_verdicts_that_cannot_be_shown_lose_nothing(night: Night, monkeypa
 
 
 @pytest.mark.parametrize("unbuilt", [True, False])
-def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
-    night: Night, monkeypatch, unbuilt: bool
-):
+def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkeypatch, unbuilt):
     """One plan is run in two parts, and judged as a whole; a slow case is confirmed once, at the end."""
     osu = replace(SLOW, case=case("latency", program="osu"))
     plan = [planned(), planned(program="osu", cases=(osu.case,))]
@@ -346,9 +342,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(0, 0), (2, 120), (None, 30)])
-def test_a_night_waits_for_another_moment_as_long_as_it_is_told(
-    monkeypatch, minutes: int | None, seconds: float
-):
+def test_a_night_waits_for_another_moment_as_long_as_it_is_told(monkeypatch, minutes, seconds):
     """An interrupt meanwhile ends the wait, and :func:`run_nightly` keeps what was measured."""
     clock = [400.0]
 

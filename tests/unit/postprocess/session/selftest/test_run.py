@@ -126,10 +126,8 @@ def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes()
         ("a-1", "allreduce_sum", 1_000_000),
         ("a-1", "allreduce_max", 8),
     }
-    assert slowed(Injection("b-2", "large", "bcast")) == {
-        ("b-2", "bcast", 10_000),
-        ("b-2", "bcast", 1_000_000),
-    }
+    expected = {("b-2", "bcast", 10_000), ("b-2", "bcast", 1_000_000)}
+    assert slowed(Injection("b-2", "large", "bcast")) == expected
     every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
     assert slowed(Injection("c-3", "everything", "")) == every
     assert not Injection("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
@@ -176,12 +174,8 @@ def test_what_is_planted_in_which_words():
     assert [name for name, plant in INJECTION_KINDS.items() if not plant.must_show] == [
         "some-launches"
     ]
-    assert list_injectable_routines(quick(), LARGE_BYTES) == [
-        "allreduce_sum",
-        "alltoall",
-        "bcast",
-        "pingpong",
-    ]
+    expected = ["allreduce_sum", "alltoall", "bcast", "pingpong"]
+    assert list_injectable_routines(quick(), LARGE_BYTES) == expected
     assert "MPI_Barrier" in FUNCTIONS["barrier"]
 
 
@@ -282,9 +276,7 @@ def test_references_are_enough_if_they_are_of_many_launches_without_options_by_h
 
 @plants("references", "references without the library of the self-test", "`selftest --references`", "",
         2, "has not 10 launches of each case with the idle library")  # fmt: skip
-def test_references_with_options_by_hand_that_were_asked_for_are_refused(
-    tmp_path: Path, declared: Declared
-):
+def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_path, declared):
     def took(by_hand: dict[str, Any]) -> str:
         root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
         request = SimpleNamespace(references=root)
@@ -293,9 +285,7 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(
 
     demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
     assert took({}).endswith(", 10 sessions")  # the bench of this test loads no library
-    with declared.raises(
-        UsageError, match="has not 10 launches of each case with the idle library"
-    ):
+    with declared.raises(UsageError):
         took({"oversubscribe": True})
 
 
@@ -666,7 +656,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
 @plants("use", "a plant that slows no case", "`selftest --plants`", "", 2,
         "large: slows no case of a-1")  # fmt: skip
 def test_a_plant_that_slows_nothing_or_is_unknown_is_refused(declared: Declared):
-    with declared.raises(UsageError, match="large: slows no case of a-1"):
+    with declared.raises(UsageError):
         list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
     with pytest.raises(UsageError, match="slower-1: is no plant"):
         list_nights(replace(BEGUN, plants=("slower-1",)))
@@ -724,10 +714,8 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
     result = score([night(1, row()), night(2, planted(), wrong, other)])
     (plant,) = result.plants
     assert (plant.accused, plant.caught) == (1, 1)
-    assert [(each.key, each.beside) for each in result.accused] == [
-        ("beside", "slower-50"),
-        ("free", ""),
-    ]
+    expected = [("beside", "slower-50"), ("free", "")]
+    assert [(each.key, each.beside) for each in result.accused] == expected
     assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
 
 
@@ -784,10 +772,8 @@ def test_flat_bands_are_held_against_the_same_launches():
     targets = [planted(key=f"t{value}", by=value) for value in values]
     others = [row(key=f"o{value}", value=value, plant="slower-50") for value in values]
     result = score([night(1, *(row(value=value) for value in values)), night(2, *targets, *others)])
-    assert [(each.band, each.caught, each.false) for each in result.plants[0].flat] == [
-        (0.10, 1, 1),
-        (0.05, 2, 2),
-    ]
+    expected = [(0.10, 1, 1), (0.05, 2, 2)]
+    assert [(each.band, each.caught, each.false) for each in result.plants[0].flat] == expected
     assert [each.false for each in result.unchanged.flat] == [1, 2]
 
 

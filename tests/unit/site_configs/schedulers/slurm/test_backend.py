@@ -63,18 +63,11 @@ def test_srun_is_told_the_kind_of_mpi_and_the_layout(name: str, words: list[str]
 @pytest.mark.parametrize(
     ("reason", "never"),
     [
-        ("PartitionConfig", True),
-        ("PartitionNodeLimit", True),
-        ("BadConstraints", True),
-        ("JobHeldUser, more", True),
-        ("QOSMaxNodePerJobLimit", True),
-        ("AssocMaxCpuPerJobLimit", True),
-        ("QOSMaxJobsPerUserLimit", False),
-        ("Resources", False),
-        ("Priority", False),
-        ("PartitionDown", False),
-        ("ReqNodeNotAvail, UnavailableNodes:n2", False),
-        ("", False),
+        *(("PartitionConfig", True), ("PartitionNodeLimit", True), ("BadConstraints", True)),
+        *(("JobHeldUser, more", True), ("QOSMaxNodePerJobLimit", True)),
+        *(("AssocMaxCpuPerJobLimit", True), ("QOSMaxJobsPerUserLimit", False)),
+        *(("Resources", False), ("Priority", False), ("PartitionDown", False)),
+        *(("ReqNodeNotAvail, UnavailableNodes:n2", False), ("", False)),
     ],
 )
 def test_reasons_that_do_not_pass_by_themselves(reason: str, never: bool):
@@ -139,18 +132,14 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     ("limit", "ran", "ends"),
     [(None, 1e6, False), (0, GRACE_SECONDS + 1, True), (60, 60, False), (60, 66, True)],
 )
-def test_job_is_ended_after_its_time_limit_and_zero_is_one(
-    limit: float | None, ran: float, ends: bool, given_up: list[str]
-):
+def test_job_is_ended_after_its_time_limit_and_zero_is_one(limit, ran, ends, given_up):
     watch = Watch(submitted=0.0, started=time.monotonic() - ran)
     scheduler().judge_run(SimpleNamespace(workdir="/nowhere", time_limit=limit, watch=watch))
     assert given_up == (["job timed out"] if ends else [])
 
 
 @pytest.mark.parametrize("text", ["x", "", "nan", "inf", "-1", "10m"])
-def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(
-    text: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(text: str, monkeypatch):
     monkeypatch.setenv(PATIENCE, text)
     with pytest.raises(
         ValueError, match=f"^{PATIENCE}='{text}': give a number of seconds, such as "
@@ -159,9 +148,7 @@ def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("2.5", 2.5), (None, 600)])
-def test_patience_as_the_user_says(
-    text: str | None, seconds: float, monkeypatch: pytest.MonkeyPatch
-):
+def test_patience_as_the_user_says(text: str | None, seconds: float, monkeypatch):
     monkeypatch.delenv(PATIENCE, raising=False)
     if text is not None:
         monkeypatch.setenv(PATIENCE, text)
@@ -214,9 +201,7 @@ def refused(_: object, job: object) -> None:
     raise SpawnedProcessError("sbatch", "", "sbatch: error: Invalid account", 1)
 
 
-def test_a_job_that_slurm_refuses_never_started_whatever_the_reason_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_job_that_slurm_refuses_never_started_whatever_the_reason_says(tmp_path, monkeypatch):
     monkeypatch.setattr(SlurmJobScheduler, "submit", refused)
     with pytest.raises(JobSchedulerError, match=r"never started: .*Invalid account"):
         scheduler().submit(SimpleNamespace(workdir=tmp_path))
@@ -227,9 +212,7 @@ def test_a_job_that_slurm_refuses_never_started_whatever_the_reason_says(
 
 
 @pytest.mark.parametrize("state", ["TIMEOUT", "RUNNING"])
-def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(
-    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(state: str, tmp_path, monkeypatch):
     monkeypatch.setattr(BlockSlurm, "cancel", lambda *_: None)
     watch = Watch(submitted=0.0, started=time.monotonic() - 100)
     job = SimpleNamespace(workdir=tmp_path, watch=watch, time_limit=60, jobid="7")
@@ -271,9 +254,7 @@ def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("in_a_job", [True, False])
-def test_a_job_inherits_nothing_of_the_job_that_the_night_runs_in(
-    in_a_job: bool, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_job_inherits_nothing_of_the_job_that_the_night_runs_in(in_a_job: bool, monkeypatch):
     """Outside of one, what is set of Slurm's variables is the user's own."""
     own = {"SLURM_CPUS_PER_TASK": "7", "SLURM_MEM_PER_CPU": "1", "HYDRA_BOOTSTRAP": "slurm"}
     kept = {"SLURM_CONF": "/etc/other.conf", "SBATCH_ACCOUNT": "mine"}

@@ -104,9 +104,7 @@ def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
         assert all(os.path.realpath(job.directory) for job in slurm_jobs.own_jobs())
 
 
-def test_job_that_neither_controller_nor_accounting_understands_is_not_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_job_that_neither_controller_nor_accounting_understands_is_not_known(tmp_path, monkeypatch):
     no_job = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     commands(tmp_path, monkeypatch, scontrol=no_job, sacct="echo ' |0:0|n1'")
     with pytest.raises(UnknownJob, match="Invalid job id specified"):
@@ -136,9 +134,7 @@ def test_nodes_that_cannot_be_used():
 
 
 @pytest.mark.parametrize("said", ["n1 down*\nwarning\n", "n1 down*\na warning of words\n", "\n"])
-def test_nodes_are_not_named_if_the_answer_is_not_understood(
-    said: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_nodes_are_not_named_if_the_answer_is_not_understood(said: str, monkeypatch):
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
     assert describe_unhealthy_nodes(JobState("1", "PENDING", partition="work")) == ""
 
@@ -209,9 +205,7 @@ def test_mark_that_cannot_be_removed_is_a_note(tmp_path: Path, monkeypatch: pyte
     assert "jobs of this session may still be in the queue" in progress.notes[0]
 
 
-def test_what_the_user_chose_to_see_of_slurm_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_the_user_chose_to_see_of_slurm_does_not_count(tmp_path, monkeypatch):
     chosen = ["SQUEUE_PARTITION", "SQUEUE_STATES", "SINFO_FORMAT", "SACCT_FORMAT", "SCONTROL_ALL"]
     for name in (*chosen, "SCANCEL_STATE", "SLURM_CLUSTERS", "SLURM_CONF"):
         monkeypatch.setenv(name, "a")
@@ -221,18 +215,14 @@ def test_what_the_user_chose_to_see_of_slurm_does_not_count(
     assert left == ["SLURM_CONF=a"]
 
 
-def test_jobs_of_every_partition_and_state_are_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_jobs_of_every_partition_and_state_are_asked_for(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, squeue=f'echo "$@" > {tmp_path}/words')
     assert slurm_jobs.own_jobs() == []
     words = (tmp_path / "words").read_text().split()
     assert {"--all", "--states=all", f"--user={os.getuid()}"} <= set(words)
 
 
-def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(tmp_path, monkeypatch):
     mine, other, quiet = (tmp_path / name for name in ("mine", "mine-not", "quiet"))
     for session in (mine, other, quiet):
         (session / "stage").mkdir(parents=True)

@@ -22,11 +22,8 @@ LINE = "work|up|infinite|1-infinite|idle|2|4|1|2000|n[1-4]|(null)"
 
 def test_a_large_cray():
     found = slurm.SLURM.read(answering(CRAY))
-    assert (found.title, found.backend, found.cluster) == (
-        "Slurm",
-        "slurm-blocks",
-        "big-cray",
-    )
+    expected = ("Slurm", "slurm-blocks", "big-cray")
+    assert (found.title, found.backend, found.cluster) == expected
     assert found.accounting
     standard, highmem, short = found.queues
     assert [queue.name for queue in found.queues] == ["standard", "highmem", "short"]
@@ -44,11 +41,8 @@ def test_a_large_cray():
 def test_a_partition_of_many_kinds_has_what_selects_each():
     found = slurm.SLURM.read(answering(GROWN))
     kinds = found.queue("all").kinds
-    assert [(len(kind.hosts), kind.cores, kind.option) for kind in kinds] == [
-        (40, 48, "--constraint=skylake"),
-        (124, 96, "--constraint=icelake"),
-        (1, 8, ""),
-    ]
+    expected = [(40, 48, "--constraint=skylake"), (124, 96, "--constraint=icelake"), (1, 8, "")]
+    assert [(len(kind.hosts), kind.cores, kind.option) for kind in kinds] == expected
     assert found.queue("new").kinds[0].option == ""
     assert found.mpi_types == ("none", "pmi2", "openmpi")
     assert found.nodes_per_switch(kinds[0].hosts) == 0
@@ -111,13 +105,8 @@ def test_accounting_may_be_off(option: str):
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("infinite", 0),
-        ("n/a", 0),
-        ("30:00", 1800),
-        ("5", 300),
-        ("1:02:03", 3723),
-        ("2-00:00:00", 172800),
-        ("1-12", 129600),
+        *(("infinite", 0), ("n/a", 0), ("30:00", 1800), ("5", 300), ("1:02:03", 3723)),
+        *(("2-00:00:00", 172800), ("1-12", 129600)),
     ],
 )
 def test_limits(text: str, number: int):
