@@ -27,6 +27,7 @@ from postprocess.analyses.papers.luecke.page import STANDS, PaperView, paper_vie
 from postprocess.analyses.papers.luecke.spread import build_spread_table
 from postprocess.analyses.papers.luecke.timer import build_timer_table
 from postprocess.analyses.papers.rus import costs as rus
+from postprocess.analyses.papers.rus import reduction as rus_reduction
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.analyses.papers.rus import sweep as rus_sweep
 from postprocess.analyses.papers.taboada import tables as taboada
@@ -176,12 +177,16 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
         rus_sends.build_mode_table(measured),
         rus_sweep.build_sweep_table(measured),
         rus_sends.build_tree_table(measured),
+        rus_reduction.build_reduction_table(measured),
     )
     tables += filter(None, sends)
     tables += filter(None, [build_timer_table(measured, asked.timers, history)])
     if in_print:
         tables.append(rus.build_against_table(measured, history))
-    return tables, [rus.describe_missing_sizes(measured)]
+    return tables, [
+        rus.describe_missing_sizes(measured),
+        rus_reduction.describe_missing_arithmetic(measured),
+    ]
 
 
 def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:

@@ -190,7 +190,7 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
         tuple(rows),
         (
             "sends one after the other, each of half a ping-pong: ceil(log2 p) for bcast and reduce, whose "
-            "arithmetic is left out, p-1 for gather, scatter and alltoall",
+            "arithmetic has a table of its own, p-1 for gather, scatter and alltoall",
             "over a loop of sends: measured over the same put together from sends, measured too "
             "(bcast_as_sends ...)",
             "in print: bcast of 4 KB 0.99 at 32 processes and 0.93 at 256, of 1 MB 1.36; alltoall "

@@ -14,7 +14,7 @@ from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS
 from postprocess.analyses.papers.luecke import chained, libraries, predictions
 from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
-from postprocess.analyses.papers.rus import costs, sweep
+from postprocess.analyses.papers.rus import costs, reduction, sweep
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
@@ -100,6 +100,22 @@ def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
     assert row[6] == "7"
     assert row[9] == "1.50"
+
+
+def test_reduce_is_held_against_its_sends_and_its_arithmetic():
+    """A tree of eight has three levels, each a send and a local reduction."""
+    send, local = ALPHA + 4096 * BETA, 2e-6
+    reduces = [result("reduce_sum", 4096, p, 30e-6) for p in (8, 32)]
+    without = arrange_results([*night(("pingpong",)), *reduces])
+    assert reduction.build_reduction_table(without) is None
+    assert "--routine reduce_local_sum" in reduction.describe_missing_arithmetic(without)
+    whole = arrange_results(
+        [*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)]
+    )
+    (row,) = reduction.build_reduction_table(whole).rows
+    assert row[2:6] == ("4 KiB", "8", "30.0", "3")
+    assert row[7:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
+    assert reduction.describe_missing_arithmetic(whole) == ""
 
 
 def test_the_send_model_has_two_formulas_where_the_protocol_changes():
