@@ -16,6 +16,7 @@ from postprocess.analyses.papers.common.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
+    PrintedFigure,
     PrintedModel,
 )
 from postprocess.analyses.papers.rus import costs as rus
@@ -26,6 +27,7 @@ from postprocess.base.text_table import NOT_PRINTED, TextTable
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
 KB = 1024
 NO_MODEL = "N/A"
+UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
 
 
 @dataclass(frozen=True)
@@ -229,13 +231,19 @@ def _text_figures(history: History, paper: Paper) -> TextTable:
     rows = tuple(
         (
             *(each.machine, each.library, each.routine, each.processes, each.bytes),
-            *(each.quantity, f"{each.value:.10g} {each.unit}"),
+            *(each.quantity.replace("_", " "), _text_value(each)),
         )
         for each in history.figures
         if each.paper == paper.text
     )
     labels = ("machine", "library", "routine", "processes", "bytes", "quantity")
     return TextTable("Figures of the text", labels, ("value",), rows)
+
+
+def _text_value(each: PrintedFigure) -> str:
+    if each.unit == "bool":
+        return "yes" if each.value else "no"
+    return f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
 
 
 def _none(history: History, against: str | None) -> list[TextTable]:

@@ -143,7 +143,7 @@ def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(t
 
 
 def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(tmp_path: Path):
-    """mpicost refuses to be told sizes of a barrier: planned ones would be missing, and with them all others."""
+    """mpicost takes no sizes of a barrier: planned ones would be missing, and with them all others."""
     choice = {"family": "taboada", "routines": ["barrier", "bcast"], "sizes": [8, 1024]}
     cases = planned(tmp_path, choice=choice).cases
     found = [(case.routine, case.bytes) for case in cases]

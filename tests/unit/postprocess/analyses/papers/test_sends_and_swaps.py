@@ -227,8 +227,24 @@ def test_without_contention_none_is_found():
 
 def test_swaps_are_drawn_logarithmic_and_linear():
     (figure,) = build_figures("commtest", shifts(0.25))
+    assert figure.title.endswith("bandwidth in both directions") and "linear" not in figure.title
+    panels = [panel.title for panel in figure.panels]
+    assert panels[:2] == ["all sizes, logarithmic", "to 2 MiB, linear"]
     assert [panel.linear for panel in figure.panels] == [False, True, True, True]
     assert [line.name for line in figure.lines] == ["0 with 1", "ring, 8 processes"]
+
+
+def test_two_processes_are_no_contention_where_more_were_measured():
+    """They swap with each other in every experiment."""
+
+    def rows(counts):
+        names = ("swap_first_sendrecv", "swap_half_sendrecv", "swap_next_sendrecv")
+        found = [result(name, 64, p, 1e-6) for name in names for p in counts]
+        table = contention.build_contention_tables(arrange_results(found))[0]
+        return [row[3:5] for row in table.rows]
+
+    assert rows((2, 8)) == [("i with i+1", "8"), ("i with i+P/2", "8")]
+    assert rows((2,)) == [("i with i+1", "2"), ("i with i+P/2", "2")]
 
 
 def test_platforms_are_compared_alone_and_beside_others():
