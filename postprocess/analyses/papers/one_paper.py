@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.commtest import contention
-from postprocess.analyses.papers.few_processes import describe_few_processes
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.luecke import (

@@ -173,6 +173,9 @@ def test_costs_are_held_against_those_in_print():
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
         ("gather", "1 KiB", "32", "26", "52", "0.5"),
     ]
+    pipelined, unknown = table.notes
+    assert pipelined.startswith("in print: means of calls that overlap")
+    assert unknown.startswith("8 B of gather, scatter and alltoall are in no row")
 
 
 # COMMTEST.
