@@ -77,8 +77,8 @@ def build_send_table(measured: PaperMeasurements) -> TextTable | None:
         ("below", "to", "from", "above", "error", "latency (us)", "peak (MB/s)"),
         tuple(rows),
         (
-            "two formulas as in the report where the sizes call for them, else one for all sizes; none of those "
-            f"that are off by more than {GOOD:.0%} on average",
+            "two formulas as in the report where the sizes call for them, else one for all sizes; none that is "
+            f"off by more than {GOOD:.0%} on average",
             "in print: a break at 4 KB; latency about 15 us, up to 300 MB/s on the T3E-512",
         ),
     )
