@@ -1,4 +1,4 @@
-"""Operations put together from other calls, measured only where they are asked for by name.
+"""Operations put together from other calls, and MPI_Reduce_local, measured where they are asked for by name.
 
 ``./plumbline run --family compositions``, or ``--routine bcast,bcast_as_scatter_allgather``. What they replace
 is measured by ``luecke``.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.routines.mpicost import FAMILIES
+from postprocess.model.routines.mpicost import FAMILIES, REDUCE_LOCAL
 from reframe_checks.common.requested import RequestedCheck
 
 WHOLE_VECTOR = [8, 10_000, 1_000_000]
 BLOCK = [8, 10_000]
-VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: that are replaced
+#: That are replaced, and the arithmetic of a reduction
+VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum", REDUCE_LOCAL)
 
 
 @rfm.simple_test

@@ -172,7 +172,9 @@ class MpicostCheck(LaunchCheck, family=True):
         return self.launches[0]
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:
-        """Explain why an MPI cannot run a case, which would end all others of its launch; None if it can."""
+        """Explain why a case cannot be timed, or would end all others of its launch; None if it can be run."""
+        if self.facts.exact and find_routine(case.routine).local:
+            return SkippedCase(case, "what a process computes takes no simulated time")
         known = self.current_environ.extras.get("impossible", {})
         reason = known.get(f"{case.routine}:{case.bytes}")
         return SkippedCase(case, reason) if reason else None

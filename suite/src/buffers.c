@@ -3,8 +3,6 @@
 /* Counts and offsets, of the three kinds of struct exchange. */
 enum { BLOCK_LISTS = 6 };
 
-static const double POISON = -1; /* the pattern has no negative values */
-
 /* A payload of bytes has the remainders of the pattern's numbers; the largest byte is none of them. */
 enum { REMAINDERS = 251, POISONED_BYTE = 255 };
 

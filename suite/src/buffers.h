@@ -10,6 +10,7 @@
 #include "routine.h"
 
 enum { GUARD_BYTES = 64 }; /* behind the received data; nobody may write to them */
+enum { POISON = -1 };      /* fills the receive buffer before a trial: the pattern has no negative values */
 
 struct buffers {
     double *send;

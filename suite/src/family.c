@@ -17,7 +17,7 @@ const struct family families[] = {
     {"luecke2003",
      "pingpong:8:10000:1000000,rightshift:8:10000:1000000,bcast:8:10000:1000000,scatter:8:1000:100000,"
      "gather:8:1000:100000,alltoall:8:1000:100000,reduce_sum:8:10000:1000000"},
-    /* what other calls can be put together to, and what they replace */
+    /* what other calls can be put together to, what they replace, and the arithmetic of a reduction */
     {"compositions",
      "bcast,scatter,gather,allgather,alltoall,reduce_sum,allreduce_sum,scan_sum,reduce_scatter_sum,"
      "reduce_scatter_block_sum,"
@@ -27,7 +27,7 @@ const struct family families[] = {
      "reduce_scatter_sum_as_reduce_scatterv,reduce_scatter_sum_as_allreduce,scan_sum_as_exscan_reduce_local,"
      "bcast_as_allgatherv,scatter_as_scatterv,gather_as_gatherv,gather_as_reduce,allgather_as_allgatherv,"
      "allgather_as_allreduce,alltoall_as_alltoallv,reduce_sum_as_reduce_scatter_gatherv,"
-     "allreduce_sum_as_reduce_scatter_allgatherv,reduce_scatter_block_sum_as_reduce_scatter"},
+     "allreduce_sum_as_reduce_scatter_allgatherv,reduce_scatter_block_sum_as_reduce_scatter,reduce_local_sum"},
     /* who swaps messages with whom, by which protocol */
     {"swaps",
      "swap_first_sendrecv,swap_first_nonblocking,swap_first_ordered,swap_first_synchronous,"

@@ -17,6 +17,7 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
         .processes = control->size,
         .partner = routine_partner(item->routine, control->size, peer, control->rank),
         .target = routine_target(item->routine, control->size, control->rank),
+        .calls = 1,
         .parks = routine_swaps(item->routine),
     };
 }
@@ -78,12 +79,12 @@ static void verify_run(struct wrong_data *wrong, const struct routine *routine, 
 
 /* Trials, what each of them brought verified before the next one begins. */
 static void run_verified(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                         const struct exchange *exchange, const struct pattern *pattern, size_t calls, size_t count)
+                         const struct exchange *exchange, const struct pattern *pattern, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         buffers_poison(routine, exchange);
         bench->trials.stamps[i] =
-            timing_trial(exchange, routine_meeting(routine), false, calls, &bench->sync, &bench->cooling);
+            timing_trial(exchange, routine_meeting(routine), false, exchange->calls, &bench->sync, &bench->cooling);
         verify(wrong, routine, exchange, pattern, MOMENT_TIMED, bench->trials.count + i + 1);
     }
 }
@@ -144,18 +145,20 @@ static size_t sample(struct bench *bench, struct wrong_data *wrong, const struct
     struct trials *trials = &bench->trials;
     trials->count = 0;
     warm_up(bench, routine, exchange);
-    size_t calls = bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
+    struct exchange timed = *exchange;
+    if (bench->options->sync == SYNC_LOOP)
+        timed.calls = choose_calls(bench, routine, exchange);
     do {
         size_t left = trials->capacity - trials->count;
         size_t count = left < trials->batch ? left : trials->batch;
         if (bench->options->back_to_back)
             run_back_to_back(bench, routine, exchange, count);
         else
-            run_verified(bench, wrong, routine, exchange, pattern, calls, count);
+            run_verified(bench, wrong, routine, &timed, pattern, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
-                      routine_takes_part(routine, exchange), routine_legs(routine) * (int)calls);
+                      routine_takes_part(routine, exchange), routine_legs(routine) * (int)timed.calls);
     } while (!sampling_is_done(bench));
-    return calls;
+    return timed.calls;
 }
 
 /* What this rank received that it must not have: before, in or after the timing. */

@@ -45,6 +45,7 @@ struct exchange {
     int processes;
     int partner; /* the rank that this rank plays with, or receives from; or -1 */
     int target;  /* the rank that it sends to */
+    size_t calls; /* that follow each other on the same buffers before they are verified */
     bool parks;  /* whether ranks without a partner wait quietly until the others are done */
     MPI_Request *requests; /* two, for persistent requests */
     struct blocks equal;  /* `count` elements of each rank */

@@ -1,6 +1,7 @@
 #include <limits.h>
 
 #include "alone.h"
+#include "buffers.h"
 #include "compositions.h"
 #include "routine.h"
 #include "swaps.h"
@@ -170,6 +171,11 @@ static void reduce_scatter_block(const struct exchange *x)
     MPI_Reduce_scatter_block(x->send, x->receive, x->count, x->type, x->op, x->comm);
 }
 
+static void reduce_local(const struct exchange *x)
+{
+    MPI_Reduce_local(x->send, x->receive, x->count, x->type, x->op);
+}
+
 /* --- what must have been received --- */
 
 static double from_partner(const struct pattern *pattern, const struct exchange *x, size_t index)
@@ -255,6 +261,12 @@ static double min_up_to_own(const struct pattern *pattern, const struct exchange
 static double max_up_to_own(const struct pattern *pattern, const struct exchange *x, size_t index)
 {
     return pattern_max(pattern, x->rank + 1, index);
+}
+
+/* What the receive buffer held, and this rank's own data once for each call. */
+static double own_added_up(const struct pattern *pattern, const struct exchange *x, size_t index)
+{
+    return POISON + (double)x->calls * pattern_value(pattern, x->rank, index);
 }
 
 /* --- the table --- */
@@ -365,6 +377,8 @@ const struct routine routines[] = {
      one, one, allreduce_as_reduce_scatter_allgatherv, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"reduce_scatter_block_sum_as_reduce_scatter", BLOCK, "8,10000",
      all_at_once, root_all_others_one, reduce_scatter_block_as_reduce_scatter, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"reduce_local_sum", VECTOR, "8,10000,1000000",
+     one, one, reduce_local, own_added_up, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"swap_first_sendrecv", MESSAGE, POWERS,
      pair_one, pair_one, swap_sendrecv, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_FIRST},
     {"swap_first_nonblocking", MESSAGE, POWERS,

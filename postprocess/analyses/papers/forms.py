@@ -16,6 +16,7 @@ from postprocess.analyses.papers.common.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
+    PrintedFigure,
     PrintedModel,
 )
 from postprocess.analyses.papers.rus import costs as rus
@@ -26,6 +27,7 @@ from postprocess.base.text_table import NOT_PRINTED, TextTable
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
 KB = 1024
 NO_MODEL = "N/A"
+UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,15 @@ def _taboada(history: History, against: str | None) -> list[TextTable]:
 
 
 def _models(history: History) -> Iterable[TextTable]:
-    heads = ("t0 (us)", "ti (us)", "tb (ns/B)", "pi0 (KB/s)", "follows", "Bw (MB/s)", "follows")
+    heads = (
+        "t0 (us)",
+        "ti (us)",
+        "tb (ns/B)",
+        "pi0 (KB/s)",
+        "pi0 follows",
+        "Bw (MB/s)",
+        "Bw follows",
+    )
     for source in dict.fromkeys(each.source for each in history.models):
         models = [each for each in history.models if each.source == source]
         rows = tuple(
@@ -137,7 +147,7 @@ def _models(history: History) -> Iterable[TextTable]:
             rows,
             (
                 source,
-                "follows: the peak that follows from the model, where it is not the printed one",
+                "follows: the peak that follows from the model, where it is not the one in print",
             ),
         )
 
@@ -229,13 +239,19 @@ def _text_figures(history: History, paper: Paper) -> TextTable:
     rows = tuple(
         (
             *(each.machine, each.library, each.routine, each.processes, each.bytes),
-            *(each.quantity, f"{each.value:.10g} {each.unit}"),
+            *(each.quantity.replace("_", " "), _text_value(each)),
         )
         for each in history.figures
         if each.paper == paper.text
     )
     labels = ("machine", "library", "routine", "processes", "bytes", "quantity")
     return TextTable("Figures of the text", labels, ("value",), rows)
+
+
+def _text_value(each: PrintedFigure) -> str:
+    if each.unit == "bool":
+        return "yes" if each.value else "no"
+    return f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
 
 
 def _none(history: History, against: str | None) -> list[TextTable]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.commtest import contention
-from postprocess.analyses.papers.few_processes import describe_few_processes
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.luecke import (
@@ -27,6 +27,7 @@ from postprocess.analyses.papers.luecke.page import STANDS, PaperView, paper_vie
 from postprocess.analyses.papers.luecke.spread import build_spread_table
 from postprocess.analyses.papers.luecke.timer import build_timer_table
 from postprocess.analyses.papers.rus import costs as rus
+from postprocess.analyses.papers.rus import reduction as rus_reduction
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.analyses.papers.rus import sweep as rus_sweep
 from postprocess.analyses.papers.taboada import tables as taboada
@@ -173,12 +174,16 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
         rus_sends.build_mode_table(measured),
         rus_sweep.build_sweep_table(measured),
         rus_sends.build_tree_table(measured),
+        rus_reduction.build_reduction_table(measured),
     )
     tables += filter(None, sends)
     tables += filter(None, [build_timer_table(measured, asked.timers, history)])
     if in_print:
         tables.append(rus.build_against_table(measured, history))
-    return tables, [rus.describe_missing_sizes(measured)]
+    return tables, [
+        rus.describe_missing_sizes(measured),
+        rus_reduction.describe_missing_arithmetic(measured),
+    ]
 
 
 def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:

@@ -121,13 +121,22 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.processes,
         trials,
         timers,
-        [f"{each.session}: {note}" for each in sessions for note in each.notes],
+        describe_notes(sessions),
         arguments.format == "html",
         parse_theory(arguments.theory),
     )
     found = build_paper(asked, measured)
     print(format_paper(found, arguments.format, names), end="")
     return 0
+
+
+def describe_notes(sessions: Sequence[SessionSummary]) -> list[str]:
+    """Describe each note of the sessions once, behind those that have it."""
+    found: dict[str, list[str]] = {}
+    for each in sessions:
+        for note in each.notes:
+            found.setdefault(note, []).append(each.session)
+    return [f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 
 def load_sessions(work: WorkDirectory, names: Sequence[str]) -> list[SessionSummary]:

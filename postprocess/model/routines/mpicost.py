@@ -25,6 +25,10 @@ PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a p
 
 BARRIER = "barrier"  #: the routine without a payload, whose size mpicost is not told
 
+REDUCE_LOCAL = (
+    "reduce_local_sum"  #: the arithmetic of a reduction: MPI_Reduce_local on each process
+)
+
 NUMBER = 8  #: bytes of the numbers that mpicost computes with, where it reduces
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
@@ -107,6 +111,7 @@ class Routine:
     quick: bool = False  #: whether a self-test measures it unless it is told otherwise
     control_bytes: int = 0  #: of a control, the only size at which it is measured; 0 for all others
     computes: bool = False  #: whether its payload is made of numbers: a reduction, a control
+    local: bool = False  #: whether a process computes alone, which takes no simulated time
     replaces: str = (
         ""  #: of a composition: the routine whose result it puts together from other calls
     )
@@ -204,6 +209,7 @@ ROUTINES = (
     _composition(
         "reduce_scatter_block_sum_as_reduce_scatter", rooted=True, count_blocks=count_all_exchanged
     ),
+    Routine(REDUCE_LOCAL, computes=True, local=True, family=COMPOSITIONS),
     *(Routine(f"swap_{who}_{how}", family=SWAPS) for who in EXPERIMENTS for how in PROTOCOLS),
     *(Routine(f"pingpong_{mode}", in_pairs=True, family=SENDS) for mode in MODES),
 )

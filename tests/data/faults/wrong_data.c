@@ -3,6 +3,7 @@
  *   recv       MPI_Recv of doubles changes the last element that rank 1 receives
  *   overrun    MPI_Allreduce writes one element behind the result of rank 1
  *   skip       MPI_Allgather does nothing, on every rank
+ *   local      MPI_Reduce_local does nothing, on every rank
  * from call number PLUMBLINE_FAULT_AFTER on, counted from 0 on each rank, until call number
  * PLUMBLINE_FAULT_BEFORE if that is set. */
 #include <limits.h>
@@ -69,4 +70,12 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
     if (is_due("skip", &calls))
         return MPI_SUCCESS;
     return PMPI_Allgather(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Reduce_local(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op)
+{
+    static int calls;
+    if (is_due("local", &calls))
+        return MPI_SUCCESS;
+    return PMPI_Reduce_local(send, receive, count, type, op);
 }

@@ -140,6 +140,14 @@ def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(t
     assert [case.bytes for case in launch.cases] == [0, *(4**power for power in range(11))]
 
 
+def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(tmp_path: Path):
+    """mpicost takes no sizes of a barrier: planned ones would be missing, and with them all others."""
+    choice = {"family": "taboada", "routines": ["barrier", "bcast"], "sizes": [8, 1024]}
+    cases = planned(tmp_path, choice=choice).cases
+    found = [(case.routine, case.bytes) for case in cases]
+    assert sorted(found) == [("barrier", 0), ("bcast", 8), ("bcast", 1024)]
+
+
 def test_caches_of_a_loop_are_warm_whatever_the_site_says(tmp_path: Path):
     launch = planned(tmp_path, choice={"sync": "loop"}, defaults={"cache": "flush"})
     assert {case.variant for case in launch.cases} == {"warm-loop"}

@@ -126,6 +126,10 @@ class PaperMeasurements:
         """Return the values of an operation in the fields ``varying``."""
         return tuple(getattr(operation, name) for name in self.varying)
 
+    def name_conditions(self, operation: Operation) -> tuple[str, ...]:
+        """Name the values of an operation in the fields ``varying``, as ``cache warm``, where no head does."""
+        return tuple(f"{name} {getattr(operation, name)}" for name in self.varying)
+
     def time(
         self, machine: str, environment: str, operation: Operation, processes: int
     ) -> float | None:

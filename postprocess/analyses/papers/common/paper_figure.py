@@ -63,6 +63,6 @@ def group_operations(measured: PaperMeasurements) -> dict[tuple[str, ...], list[
     """Group the operations that share a figure: one routine under the same conditions."""
     found: dict[tuple[str, ...], list[Operation]] = {}
     for operation in measured.operations:
-        about = (operation.routine, *measured.conditions(operation))
+        about = (operation.routine, *measured.name_conditions(operation))
         found.setdefault(about, []).append(operation)
     return found

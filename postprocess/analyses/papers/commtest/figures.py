@@ -13,6 +13,7 @@ from postprocess.analyses.papers.common.paper_figure import (
     number_styles,
 )
 from postprocess.analyses.papers.commtest import contention
+from postprocess.base.formats import size as format_size
 from postprocess.base.units import MEGABYTES
 from postprocess.report.panels import thin_values
 
@@ -42,7 +43,7 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
 def _swap_curves(swaps: contention.Swaps) -> dict[str, Curve]:
     """Return the bandwidth of each experiment: alone, and at the most processes beside others."""
     curves = {contention.ALONE: _bandwidths(_first(swaps))}
-    for name, counts in swaps.times.items():
+    for name, counts in swaps.ordered.items():
         if name != contention.ALONE:
             for count in thin_values(sorted(counts), 2):
                 curves[f"{name}, {count} processes"] = _bandwidths(counts[count])
@@ -66,10 +67,11 @@ def _bandwidths(times: contention.Times) -> Curve:
 
 def _swap_figure(title: str, curves: Mapping[str, Curve]) -> PaperFigure:
     styles = number_styles([*curves])
-    panels = [build_panel("logarithmic", "bytes", curves, styles, MEGABYTES)]
+    panels = [build_panel("all sizes, logarithmic", "bytes", curves, styles, MEGABYTES)]
     for most in LOG_LINEAR:
         small = {n: {s: v for s, v in curve.items() if s <= most} for n, curve in curves.items()}
         if any(len(curve) > 2 for curve in small.values()):
-            panel = build_panel("linear", "bytes", small, styles, MEGABYTES, linear=True)
+            name = f"to {format_size(most)}, linear"
+            panel = build_panel(name, "bytes", small, styles, MEGABYTES, linear=True)
             panels.append(panel)
     return PaperFigure(f"{title}: bandwidth in both directions", tuple(filter(None, panels)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from postprocess.analyses.papers.common import printed
 from postprocess.analyses.papers.common.data import PaperMeasurements, arrange_sessions
+from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.paper_figure import PaperFigure
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.luecke import ratio_tables, ratios, scalability
@@ -25,6 +26,7 @@ from postprocess.report import legend, plots, templating
 from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
 
+PAPER = "luecke2001"  #: whose views these are
 TEXT_WIDTH = 100
 BY_HAND = frozenset(
     {"--set-env", "--oversubscribe"}
@@ -183,11 +185,14 @@ def _machines(measured: PaperMeasurements, history: History, basis: ratios.Ratio
     nearness = ratio_tables.describe_nearness(measured, history, tables)
     tables = [ratio_tables.format_ratio_table(measured, table) for table in tables]
     stands = bool(ratios.find_stand_ins(measured, history))
+    remarks = [STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else []
+    if few := describe_few_processes(measured, PAPER):
+        remarks.append(few)
     return PaperView(
         f"Machines against {basis.title}, {basis.processes} processes",
         AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness else ""),
         tables=[*([nearness] if nearness else []), *tables],
-        remarks=[STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else (),
+        remarks=remarks,
         machines=machines,
         agreements=agreeing,
     )

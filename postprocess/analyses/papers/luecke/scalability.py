@@ -45,7 +45,7 @@ def compute_divisor(routine: str, processes: int) -> float:
 
 def format_divisor(routine: str) -> str:
     """Format the divisor as people write it."""
-    return "log2 p" if MODELS[routine] is Scaling.LOG2 else "p-1"
+    return "log2 p" if MODELS[routine] is Scaling.LOG2 else "(p-1)"
 
 
 def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
@@ -122,9 +122,8 @@ def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int)
     groups: dict[tuple[str, ...], list[Operation]] = {}
     for operation in _modelled(measured):
         if _counts(measured, machine, operation):
-            groups.setdefault((operation.routine, *measured.conditions(operation)), []).append(
-                operation
-            )
+            about = (operation.routine, *measured.name_conditions(operation))
+            groups.setdefault(about, []).append(operation)
     pictures = [
         _picture(measured, machine, title, operations, strict, most)
         for title, operations in groups.items()

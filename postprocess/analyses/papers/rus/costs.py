@@ -37,7 +37,7 @@ def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
             groups: dict[tuple[str, ...], list[Operation]] = {}
             for each in sorted(measured.operations, key=lambda each: each.bytes):
                 if each.routine in ROUTINES and measured.planned(machine, environment, each):
-                    about = (format_size(each.bytes), *measured.conditions(each))
+                    about = (format_size(each.bytes), *measured.name_conditions(each))
                     groups.setdefault(about, []).append(each)
             for about, operations in groups.items():
                 title = (

@@ -62,6 +62,15 @@ def test_every_printed_number_is_in_a_table():
     assert sum(texts.values()) == len(HISTORY.figures)
 
 
+def test_figures_of_the_text_are_in_words_with_their_units():
+    rows = tables("commtest")["Figures of the text"].rows
+    assert ("swap", "8", "65536..131072", "protocol change", "65536 bytes") in [r[2:] for r in rows]
+    assert all("_" not in row[5] for row in rows)
+    taboada = [row[5:] for row in tables("taboada")["Figures of the text"].rows]
+    assert ("replace always", "yes") in taboada
+    assert ("random messages in accuracy test", "20") in taboada
+
+
 def test_printed_ratios_can_be_taken_to_any_machine_the_nt_cluster_too():
     rows = tables("luecke2001")["bcast: time over that of the T3E-600, 128 processes"].rows
     assert ("NT Cluster", "0.6", "3.8") in rows

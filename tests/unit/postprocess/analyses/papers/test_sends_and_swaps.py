@@ -14,7 +14,7 @@ from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS
 from postprocess.analyses.papers.luecke import chained, libraries, predictions
 from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
-from postprocess.analyses.papers.rus import costs, sweep
+from postprocess.analyses.papers.rus import costs, reduction, sweep
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
@@ -102,6 +102,22 @@ def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     assert row[9] == "1.50"
 
 
+def test_reduce_is_held_against_its_sends_and_its_arithmetic():
+    """A tree of eight has three levels, each a send and a local reduction."""
+    send, local = ALPHA + 4096 * BETA, 2e-6
+    reduces = [result("reduce_sum", 4096, p, 30e-6) for p in (8, 32)]
+    without = arrange_results([*night(("pingpong",)), *reduces])
+    assert reduction.build_reduction_table(without) is None
+    assert "--routine reduce_local_sum" in reduction.describe_missing_arithmetic(without)
+    whole = arrange_results(
+        [*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)]
+    )
+    (row,) = reduction.build_reduction_table(whole).rows
+    assert row[2:6] == ("4 KiB", "8", "30.0", "3")
+    assert row[7:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
+    assert reduction.describe_missing_arithmetic(whole) == ""
+
+
 def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     sizes = [2**k for k in range(3, 21)]
     slow = [
@@ -157,6 +173,9 @@ def test_costs_are_held_against_those_in_print():
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
         ("gather", "1 KiB", "32", "26", "52", "0.5"),
     ]
+    pipelined, unknown = table.notes
+    assert pipelined.startswith("in print: means of calls that overlap")
+    assert unknown.startswith("8 B of gather, scatter and alltoall are in no row")
 
 
 # COMMTEST.
@@ -211,8 +230,24 @@ def test_without_contention_none_is_found():
 
 def test_swaps_are_drawn_logarithmic_and_linear():
     (figure,) = build_figures("commtest", shifts(0.25))
+    assert figure.title.endswith("bandwidth in both directions") and "linear" not in figure.title
+    panels = [panel.title for panel in figure.panels]
+    assert panels[:2] == ["all sizes, logarithmic", "to 2 MiB, linear"]
     assert [panel.linear for panel in figure.panels] == [False, True, True, True]
     assert [line.name for line in figure.lines] == ["0 with 1", "ring, 8 processes"]
+
+
+def test_two_processes_are_no_contention_where_more_were_measured():
+    """They swap with each other in every experiment."""
+
+    def rows(counts):
+        names = ("swap_first_sendrecv", "swap_half_sendrecv", "swap_next_sendrecv")
+        found = [result(name, 64, p, 1e-6) for name in names for p in counts]
+        table = contention.build_contention_tables(arrange_results(found))[0]
+        return [row[3:5] for row in table.rows]
+
+    assert rows((2, 8)) == [("i with i+1", "8"), ("i with i+P/2", "8")]
+    assert rows((2,)) == [("i with i+1", "2"), ("i with i+P/2", "2")]
 
 
 def test_platforms_are_compared_alone_and_beside_others():

@@ -44,6 +44,14 @@ def test_ethernet_is_slower_than_myrinet_everywhere_as_the_paper_concludes():
     assert all(value > RATIOS[(*what, MYRINET)] for what, value in pairs)
 
 
+def test_what_rus_sent_at_8_bytes_is_said_to_be_unknown_and_stands_beside_nothing():
+    """Its buffer is the whole of what a process sends, ours a block for each."""
+    page = " ".join((printed.DIRECTORY / "README.md").read_text().split())
+    assert "for 8 bytes that cannot be, and what was sent then is unknown" in page
+    assert "alltoall of 8 B (989 us) is set beside nothing" in page
+    assert "averages over a loop, in which calls overlap" in page
+
+
 def test_what_stands_for_a_machine_names_one_that_is_printed():
     machines = {r.machine for r in HISTORY.ratios} | {r.against for r in HISTORY.ratios}
     assert {each.machine for each in HISTORY.stand_ins} <= machines

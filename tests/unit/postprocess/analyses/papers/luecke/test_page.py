@@ -74,6 +74,15 @@ def test_a_session_has_the_views_that_it_allows():
     assert titles(counts=[8]) == ["Machines against torus, 8 processes"]
 
 
+def test_ratios_of_one_pair_of_processes_are_said_to_be_so():
+    def remarks(count):
+        night = samples.session(samples.cases(counts=[count]))
+        return build_paper_views(parse_summary(night.document()))[0].remarks
+
+    assert any("2 processes only: " in remark for remark in remarks(2))
+    assert not any("2 processes only: " in remark for remark in remarks(8))
+
+
 def test_a_real_machine_has_no_words_about_models():
     night = report.healthy_night(report.few_cases())
     views = build_paper_views(parse_summary(night.document()))

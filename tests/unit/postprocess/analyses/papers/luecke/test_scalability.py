@@ -33,7 +33,7 @@ def test_the_divisor_of_96_is_its_own_logarithm():
     assert 6 < compute_divisor("bcast", 96) < 7
     assert [compute_divisor("bcast", 2**n) for n in (1, 3, 7, 10)] == [1, 3, 7, 10]
     assert [compute_divisor("alltoall", p) for p in (2, 17, 96, 128)] == [1, 16, 95, 127]
-    assert (format_divisor("bcast"), format_divisor("gather")) == ("log2 p", "p-1")
+    assert (format_divisor("bcast"), format_divisor("gather")) == ("log2 p", "(p-1)")
 
 
 @pytest.mark.parametrize(("routine", "processes"), [("bcast", 1), ("gather", 0), ("scan_sum", 8)])
@@ -64,10 +64,10 @@ def test_a_chapter_for_each_machine_and_a_panel_for_each_size():
     assert [chapter.title for chapter in found] == sorted(samples.MACHINES)
     assert [picture.title for picture in found[0].pictures] == [
         "bcast: time / log2 p",
-        "scatter: time / p-1",
-        "gather: time / p-1",
-        "allgather: time / p-1",
-        "alltoall: time / p-1",
+        "scatter: time / (p-1)",
+        "gather: time / (p-1)",
+        "allgather: time / (p-1)",
+        "alltoall: time / (p-1)",
     ]
     bcast = found[0].pictures[0]
     assert [panel.title for panel in bcast.panels] == ["8 B", "10 kB", "1 MB"]
@@ -129,7 +129,7 @@ def test_growth_shows_what_does_not_scale():
     (table,) = build_growth_tables(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
     assert table.columns == tuple(samples.MPIS)
     row = next(row for row in table.rows if row[0] == "alltoall")
-    assert row[2:] == ("p-1", "8 to 16", "1.87", "1.87")  # 256 / 15 over 64 / 7
+    assert row[2:] == ("(p-1)", "8 to 16", "1.87", "1.87")  # 256 / 15 over 64 / 7
 
 
 def test_growth_that_one_mpi_lacks_is_missing():
@@ -146,7 +146,7 @@ def test_conditions_that_differ_are_kept_apart():
     flush = [replace(r, case=replace(r.case, cache="flush"), value=2 * r.value) for r in warm]
     both = arrange_results([*warm, *flush])
     titles = [picture.title for picture in build_scalability_chapters(both, False)[0].pictures]
-    assert "bcast, flush: time / log2 p" in titles
+    assert "bcast, cache flush: time / log2 p" in titles
     assert "bcast, warm: time / log2 p" in titles
     (table,) = build_growth_tables(both)
     assert table.labels == ("routine", "size", "cache", "divisor", "processes")
