@@ -18,7 +18,7 @@ from postprocess.analyses.offer.accept import (
 from postprocess.analyses.offer.check.data import PASSES, RULES, copy_told
 from postprocess.analyses.offer.check.evidence import MeasuredRow
 from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     Code,
     Violation,
@@ -81,7 +81,7 @@ def run_acceptance(
 
     :raises UsageError: for anything that is the user's to mend
     """
-    official = hash_own_source(work.source)
+    official = OfficialSource(work.source)
     checked = open_committed(demand, official, progress)
     with work.held():
         context = open_session_context(work, request, progress)
@@ -96,7 +96,9 @@ def run_acceptance(
     return status
 
 
-def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) -> CheckedOffer:
+def open_committed(
+    demand: AcceptanceDemand, official: OfficialSource, progress: Progress
+) -> CheckedOffer:
     """Open the offer below the folder of the acceptance, or find there the one of an earlier call.
 
     :raises UsageError: if its seal is broken, it is by other rules than the buyer's, or another offer is there

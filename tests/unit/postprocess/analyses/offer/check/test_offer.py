@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.offer.check.data import PASSES, RULES, TELL
+from postprocess.analyses.offer.check.builds import OfferSources
+from postprocess.analyses.offer.check.data import PASSES, RULES, TELL, Patch
 from postprocess.analyses.offer.check.offer import check_offer, open_offer
 from postprocess.analyses.offer.check.violations import (
     Code,
@@ -24,7 +26,6 @@ from tests.support.factories.launch import case
 from tests.support.factories.offer import (
     OFFICIAL,
     RULES_TEXT,
-    TOLD_TEXT,
     add_pass,
     edit_pass,
     edit_plan,
@@ -87,6 +88,48 @@ def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
 def built(old: str, new: str) -> Forge:
     """Changes what the first pass tells of the build of OSU."""
     return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
+
+
+def solved(**changes: object) -> Forge:
+    """Changes what Spack's lock file of the first pass says of OSU."""
+
+    def forge(path: Path) -> None:
+        told = json.loads(path.read_text())
+        told["concrete_specs"]["lwan"] |= changes
+        path.write_text(json.dumps(told))
+
+    return raw("programs/*/osu.lock", forge)
+
+
+def diff(name: str) -> str:
+    """A patch that adds a file."""
+    return f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+int faster;\n"
+
+
+def name_patch(program: str, patch: str | None) -> Forge:
+    """Names a patch, and keeps it if there is one."""
+
+    def forge(folder: Path) -> None:
+        told = f'[[patch]]\nprogram = "{program}"\nfile = "a.patch"\ntext = "faster"\n'
+        with (folder / TELL).open("a") as file:
+            file.write(told)
+        (folder / "patches").mkdir()
+        if patch is not None:
+            (folder / "patches" / "a.patch").write_text(patch)
+
+    return forge
+
+
+def with_patch(program: str, patch: str) -> Forge:
+    """Measures by another source in a category that allows it, and names a patch."""
+
+    def forge(folder: Path) -> None:
+        name_patch(program, patch)(folder)
+        for number in range(1, 6):
+            edit_pass(folder, number, category="optimised")
+        run(source_hash="f" * 16)(folder)
+
+    return forge
 
 
 def faster(folder: Path) -> None:
@@ -168,7 +211,6 @@ APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
 SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
 OTHER = {"set_env": {"mpich-5_0_2": {"MPIR_CVAR_X": "1"}}}
 SIMULATED = {"partition": "cpu", "nodes": 1, "cores_per_node": 2, "exact": True}
-PATCH = TOLD_TEXT + '[[patch]]\nprogram = "mpicost"\nfile = "a.patch"\ntext = "faster"\n'
 
 FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.RULES_OTHER, "fewer launches", text(RULES, "launches = 5", "launches = 3")),
@@ -234,8 +276,18 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
     (Code.SOURCE_OTHER, "another source", run(source_hash="f" * 16)),
     (Code.SOURCE_OTHER, "another OSU", built("official", "mirror")),
     (Code.BUILD_UNKNOWN, "no build", raw("programs/*/osu.json", lambda p: p.unlink())),
-    (Code.BUILD_UNKNOWN, "no lock", built("cmake", "osu@7.4/abc")),
-    (Code.PATCH_MISSING, "a patch named", lambda f: (f / TELL).write_text(PATCH)),
+    (Code.BUILD_UNKNOWN, "no lock", raw("programs/*/osu.lock", lambda p: p.unlink())),
+    (Code.BUILD_UNKNOWN, "the lock of another build", built("/lwan", "/kzen")),
+    (Code.SOURCE_UNCHECKED, "an OSU of the site", built("benchmarks/lwan", "site")),
+    (Code.SOURCE_OTHER, "a recipe of one's own", solved(namespace="acme")),
+    (Code.SOURCE_OTHER, "another commit", solved(parameters={"commit": "c" * 40})),
+    (Code.SOURCE_OTHER, "a patch of the recipe", solved(patches=["a" * 64])),
+    (Code.PATCH_MISSING, "a patch named", name_patch("mpicost", None)),
+    (Code.PATCH_VOID, "an empty patch", name_patch("mpicost", "")),
+    (Code.PATCH_VOID, "a patch in words", name_patch("mpicost", "+ faster")),
+    (Code.PATCH_VOID, "a patch of something else", name_patch("mpicost", diff("docs/a.c"))),
+    (Code.PATCH_VOID, "a patch of OSU's text", name_patch("osu", diff("README.md"))),
+    (Code.PATCH_OTHER, "another patch", with_patch("mpicost", diff("suite/src/a.c"))),
     (Code.FEW_ITERATIONS, "fewer trials", text(RULES, "mpicost = 51", "mpicost = 99")),
     (Code.FEW_LAUNCHES, "more are asked for", text(RULES, "launches = 5", "launches = 6")),
     (Code.FEW_LAUNCHES, "a value of 0.00 counts for none", print_zero),
@@ -331,12 +383,55 @@ def test_older_rules_are_told_from_the_buyers(offer: Path, tmp_path: Path) -> No
 
 
 def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
+    """And what was measured must follow from it: mpicost by its hash."""
     for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
-        folder = make_offer(tmp_path / category, told=PATCH, category=category)
-        (folder / "patches").mkdir()
-        (folder / "patches" / "a.patch").write_text("+ faster")
-        run(source_hash="f" * 16)(folder)
+        folder = make_offer(tmp_path / category, category=category)
+        name_patch("mpicost", diff("suite/src/faster.c"))(folder)
+        run(source_hash=OFFICIAL.hash_patched([folder / "patches" / "a.patch"]))(folder)
         assert set(codes(folder)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("forge", "code"),
+    [
+        (solved(patches=[hashlib.sha256(diff("c/a.c").encode()).hexdigest()]), None),
+        (solved(parameters={"patches": ["a" * 64]}), "patch-other"),
+        (built("official", "mirror"), "source-unchecked"),
+    ],
+)
+def test_a_patch_of_osu_is_held_against_the_lock_file(
+    tmp_path: Path, forge: Forge, code: str | None
+) -> None:
+    folder = make_offer(tmp_path / "offer", category="optimised")
+    name_patch("osu", diff("c/a.c"))(folder)
+    forge(folder)
+    assert set(codes(folder)) == ({code} if code else set())
+
+
+def test_a_patch_is_applied_as_if_no_repository_were_above_it(tmp_path: Path, monkeypatch) -> None:
+    """And nothing outside the suite is written, whatever a patch says."""
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    one, other, out = (tmp_path / name for name in ("one", "other", "out"))
+    one.write_text(diff("suite/src/one.c"))
+    other.write_text(diff("suite/src/other.c"))
+    out.write_text(diff("../out.c"))
+    both = OFFICIAL.hash_patched([one, other])
+    assert len({OFFICIAL.hash, OFFICIAL.hash_patched([one]), both}) == 3
+    assert OFFICIAL.hash_patched([out]) in ("", OFFICIAL.hash)
+    sources = OfferSources(
+        OFFICIAL, tmp_path, tuple(Patch("mpicost", n, "") for n in ("one", "other"))
+    )
+    (tmp_path / "patches").mkdir()
+    for path in (one, other):
+        path.rename(tmp_path / "patches" / path.name)
+    assert both in sources.patched
+
+
+def test_without_git_a_named_patch_is_an_error_of_one_line(offer: Path, monkeypatch) -> None:
+    name_patch("mpicost", diff("suite/src/a.c"))(offer)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError, match=r"git: .*; a patch is checked by it: install git"):
+        codes(offer)
 
 
 def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
