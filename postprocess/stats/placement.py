@@ -54,10 +54,21 @@ def limit_slowdown(measured: CoreLatency | None, reference: float | None) -> flo
     :param measured: times from core to core before and after the call
     :param reference: that of the launches behind the reference, in seconds; None where nothing tells
     """
-    known = [each for each in (measured.before, measured.after) if each] if measured else []
-    if not known or reference is None:
+    farthest = find_farthest(measured)
+    if farthest is None or reference is None:
         return MOST_OF_PLACES
-    return min(max(MOST_OF_PLACES, FARTHER * max(known) / reference), MOST_FARTHER)
+    return min(max(MOST_OF_PLACES, FARTHER * farthest / reference), MOST_FARTHER)
+
+
+def find_farthest(measured: CoreLatency | None) -> float | None:
+    """Return the longer time from core to core, before or after a case, in seconds; None if none is told."""
+    known = [each for each in (measured.before, measured.after) if each] if measured else []
+    return max(known) if known else None
+
+
+def is_farther(one: float, other: float) -> bool:
+    """Return whether cores are clearly farther apart than others, by their times from core to core."""
+    return one > other and not is_near(one, other)
 
 
 def is_near(one: float, other: float) -> bool:

@@ -1,105 +1,247 @@
 """Acceptances on a real MPI with calls delayed by a known share, beside what the protocol states of them.
 
-Usage: ``python -m tests.statistical.delayed_acceptances BUILD MPIEXEC FILE [LAUNCHES]``, where BUILD is that of
-the suite with this MPI, and FILE gets a line for each launch; a second call adds to it and counts all of them.
+Usage: ``python -m tests.statistical.delayed_acceptances FOLDER [ACCEPTANCES] [FAMILY]``: so many acceptances of
+each delay (default 10) with an MPI of the work directory (default mpich). FOLDER keeps the programs and the
+records of every launch; a second call with more acceptances goes on there, and tells of all.
 
-Launches with 0, 2, 5 and 10% are taken in turn, with the library of the self-test, idle where nothing is
-delayed. What is committed of a row is the center of all launches without a delay. Each acceptance has launches
-of its own, and is judged look by look by the package's own functions.
+The offer is measured once, with the library of the self-test loaded and idle. A row is committed to the center
+of its launches. Acceptances with 0, 2, 5 and 10% take turns launch by launch, so that all see the same machine.
+Each goes on until its rows are decided or looks end. The functions of ``accept`` judge it. Launches are made
+without ReFrame, by which those of one acceptance would take minutes.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from postprocess.parsers.mpicost import read_launch
+from postprocess.analyses.offer.accept import (
+    Acceptance,
+    JudgedRow,
+    find_next_look,
+    judge_delivery,
+    list_undecided,
+)
+from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
+from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
+from postprocess.analyses.offer.rules.lint import lint_text
+from postprocess.analyses.offer.rules.rules_data import RuleCase, Rules
+from postprocess.parsers.mpicost import LaunchRecords, read_launch
+from postprocess.stats.placement import find_farthest
 from postprocess.stats.procurement.acceptance import (
-    RowVerdict,
+    OperatingCharacteristic,
     choose_acceptance_looks,
-    judge_acceptance,
     simulate_characteristic,
 )
-from tests.statistical.simulated_acceptances import COUNTED, SLOWER, rules
+from tests.statistical.simulated_acceptances import COUNTED, SLOWER
+from tests.support.mpicost import Program, program
+from tests.support.shared_files import VARIABLE
 
-ROUTINES = "--routine=bcast:8:100000,allreduce_sum:8:100000,allgather:8:10000"
-FUNCTIONS = "MPI_Bcast,MPI_Allreduce,MPI_Allgather"
-OPTIONS = (ROUTINES, "--trials=31", "--cache=warm")
+FUNCTIONS = {"bcast": "MPI_Bcast", "allreduce_sum": "MPI_Allreduce", "allgather": "MPI_Allgather"}
+SIZES = {"bcast": (8, 100000), "allreduce_sum": (8, 100000), "allgather": (8, 10000)}
+OPTIONS = ("--trials=31", "--cache", "warm")
+OFFERED = 40  #: launches of the offer
+RULES_TEXT = """\
+schema = 1
+title = "calls delayed by a known share"
+launches = 10
+tolerance = 0.05
+tell = ["offeror"]
+cache = "warm"
+[risk]
+most_launches = 40
+[category.baseline]
+text = "as it is"
+"""
+CASE_TEXT = """\
+[[case]]
+name = "{name}"
+program = "mpicost"
+routine = "{name}"
+bytes = {sizes}
+nodes = "one"
+per_node = "two"
+"""
 
 
-def launch(build: Path, mpiexec: str, slower: float) -> dict[str, float]:
-    """Launch mpicost on two processes; headlines in seconds by routine and bytes."""
+@cache
+def rules() -> Rules:
+    """The rules: a case for each routine."""
+    cases = (CASE_TEXT.format(name=name, sizes=list(SIZES[name])) for name in FUNCTIONS)
+    found, faults = lint_text(RULES_TEXT + "".join(cases))
+    assert found and not faults, faults
+    return found
+
+
+def launch(built: Program, path: Path, slower: float) -> None:
+    """Launch mpicost on two processes; its records are kept only when they are whole."""
+    routines = ",".join(":".join((name, *map(str, SIZES[name]))) for name in FUNCTIONS)
     told = {
-        "LD_PRELOAD": str(build / "libdelay.so"),
-        "PLUMBLINE_DELAY_FRACTION": str(slower or 1.0),
-        "PLUMBLINE_DELAY_ROUTINES": FUNCTIONS,
-        "PLUMBLINE_DELAY_LAUNCHES": "1" if slower else "0",
+        "LD_PRELOAD": built.build / "libdelay.so",
+        "PLUMBLINE_DELAY_FRACTION": slower or 1.0,
+        "PLUMBLINE_DELAY_ROUTINES": ",".join(FUNCTIONS.values()),
+        "PLUMBLINE_DELAY_LAUNCHES": 1 if slower else 0,
     }
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch, "records.jsonl")
-        words = ["env", *(f"{name}={value}" for name, value in told.items())]
-        words += [str(build / "mpicost"), *OPTIONS, f"--output={path}"]
-        subprocess.run(
-            [mpiexec, "-n", "2", *words], check=True, stdout=subprocess.DEVNULL, env=os.environ
-        )
-        found = read_launch(path)
-        return {f"{e.routine} {e.bytes}": e.summary.headline for e in found.cases}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    begun = path.with_suffix(".part")
+    words = (f"--routine={routines}", *OPTIONS, f"--output={begun}")
+    ended = built.run(2, *words, wrapper=("env", *(f"{k}={v}" for k, v in told.items())))
+    assert ended.status == 0, ended
+    begun.rename(path)
 
 
-def main(build: Path, mpiexec: str, path: Path, launches: int) -> None:
-    """Launch, and print counted and stated shares."""
-    until = time.monotonic()
-    with path.open("a") as file:
-        for _ in range(launches):
-            for slower in SLOWER:
-                print(json.dumps([slower, launch(build, mpiexec, slower)]), file=file, flush=True)
-    print(f"{launches} launches of each: {time.monotonic() - until:.0f} s")
-    every = [json.loads(line) for line in path.read_text().splitlines()]
-    names = list(every[0][1])
-    values = {
-        (slower, name): [math.log(told[name]) for share, told in every if share == slower]
-        for slower in SLOWER
-        for name in names
-    }
-    for name in names:
-        center = statistics.fmean(values[0.0, name])
-        shown = ", ".join(
-            f"{math.expm1(statistics.fmean(values[s, name]) - center):+.1%}" for s in SLOWER
-        )
-        print(f"{name}: spread {statistics.stdev(values[0.0, name]):.1%}; slower by {shown}")
-    for slower in SLOWER:
-        print_counts(slower, {name: values[slower, name] for name in names}, values)
+@cache
+def read_records(path: Path) -> LaunchRecords:
+    """Read the records of a launch."""
+    return read_launch(path)
 
 
-def print_counts(slower: float, own: dict, values: dict) -> None:
-    """Print what acceptances of so many launches each say of every row, beside what is stated."""
-    told = rules()
-    looks = choose_acceptance_looks(told.launches, told.risk.most_launches)
-    risks = told.risk.good_failed, told.risk.slow_accepted
-    counts: Counter[RowVerdict] = Counter()
-    stated = [0.0, 0.0]
-    for name, logs in own.items():
-        limit = statistics.fmean(values[0.0, name]) + math.log1p(told.tolerance)
-        spread = statistics.stdev(values[0.0, name])
-        drawn = simulate_characteristic(spread, told.tolerance, looks, *risks, [slower])
-        parts = [logs[n : n + looks[-1]] for n in range(0, len(logs) - looks[-1] + 1, looks[-1])]
-        for part in parts:
-            counts[judge_acceptance([log - limit for log in part], looks, *risks).verdict] += 1
-        stated = [stated[0] + len(parts) * drawn.met[0], stated[1] + len(parts) * drawn.missed[0]]
-    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in COUNTED)
-    print(
-        f"{slower:.0%} slower: {counts.total()} acceptances: {shares}; "
-        f"stated {stated[0]:.1f} met, {stated[1]:.1f} missed"
+def list_launches(folder: Path) -> list[LaunchRecords]:
+    """Read the launches of an offer or acceptance, in their order."""
+    return [read_records(path) for path in sorted(folder.glob("*.jsonl"))]
+
+
+def build_rows(launches: Sequence[LaunchRecords]) -> list[MeasuredRow]:
+    """Build the rows of an offer or acceptance."""
+    sizes = [(case, size) for case in rules().case for size in case.bytes] if launches else []
+    return [build_row(case, size, launches) for case, size in sizes]
+
+
+def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> MeasuredRow:
+    """Build a row of its launches."""
+    found = [each.measurements[f"{case.routine}_{size}"] for each in launches]
+    return MeasuredRow(
+        RowKey(case.name, size, "here", "baseline"),
+        case,
+        "2x2",
+        "mpi",
+        "s",
+        tuple(each.value for each in found),
+        False,
+        tuple(range(1, len(found) + 1)),
+        tuple(find_farthest(each.core_latency) for each in found),
     )
 
 
+def commit(offered: Sequence[MeasuredRow]) -> StoredCommitments:
+    """Commit to the center of the launches of the offer."""
+    committed = (Commitment(each.key.key, math.exp(mean_log(each.values))) for each in offered)
+    return StoredCommitments(1, "", tuple(committed))
+
+
+def mean_log(values: Sequence[float]) -> float:
+    """Return the mean of ln value."""
+    return statistics.fmean(map(math.log, values))
+
+
+def accept_in_turn(built: Program, folder: Path, number: int, offered: list[MeasuredRow]) -> None:
+    """Make the acceptances of one number, a launch of each delay in turn, until all are decided."""
+    wanted = {name_folder(folder, slower, number): slower for slower in SLOWER}
+    for n in count(1):
+        wanted = {
+            place: slower
+            for place, slower in wanted.items()
+            if n <= count_wanted(judge(offered, place))
+        }
+        if not wanted:
+            return
+        for place, slower in wanted.items():
+            path = place / f"{n:03d}.jsonl"
+            if not path.exists():
+                launch(built, path, slower)
+
+
+def name_folder(folder: Path, slower: float, number: int) -> Path:
+    """Name the folder of an acceptance."""
+    return folder / f"{slower:.0%}" / f"{number:03d}"
+
+
+def judge(offered: list[MeasuredRow], place: Path) -> Acceptance:
+    """Judge an acceptance as far as it was measured."""
+    return judge_delivery(rules(), offered, commit(offered), build_rows(list_launches(place)))
+
+
+def count_wanted(found: Acceptance) -> int:
+    """Count the launches of the next look: the first one of all rows, then those of undecided rows."""
+    later = [find_next_look(rules(), row) or 0 for row in list_undecided(found)]
+    return max([found.looks[0], *later])
+
+
+def print_outcome(folder: Path, offered: list[MeasuredRow], acceptances: int) -> None:
+    """Print how slow rows really were, and what acceptances say of them, beside what is stated."""
+    spreads, means = {}, {}
+    for slower in SLOWER:
+        places = [name_folder(folder, slower, n) for n in range(1, acceptances + 1)]
+        found = [judge(offered, place) for place in places]
+        launches = [each for place in places for each in list_launches(place)]
+        for row in build_rows(launches):
+            spreads[slower, row.key] = statistics.stdev(map(math.log, row.values))
+            means[slower, row.key] = mean_log(row.values)
+        rows = [row for each in found for row in each.rows]
+        real = {row.key: means[slower, row.key] - math.log(row.committed) for row in rows}
+        print_counts(slower, rows, {key: spreads[slower, key] for key in real}, real)
+        statuses = Counter(each.status for each in found)
+        words = ((0, "accepted"), (1, "not accepted"), (3, "undecided"))
+        told = ", ".join(f"{statuses[status]} {word}" for status, word in words)
+        print(f"    {len(launches)} launches; {told}")
+    print("row: spread; slower than committed, by delay")
+    for own in offered:
+        drifts = (math.expm1(means[s, own.key] - mean_log(own.values)) for s in SLOWER)
+        shown = ", ".join(f"{each:+.1%}" for each in drifts)
+        print(f"{own.key.case} {own.key.bytes}: {spreads[0.0, own.key]:.1%}; {shown}")
+
+
+def print_counts(
+    slower: float, rows: Sequence[JudgedRow], spreads: Mapping[RowKey, float], real: Mapping
+) -> None:
+    """Print the verdicts of rows, beside those stated of the delay, and of how slow each row really was."""
+    counts = Counter(row.found.verdict for row in rows)
+    stated = {"asked": [0.0, 0.0], "real": [0.0, 0.0]}
+    for row in rows:
+        drawn = state(spreads[row.key], (slower, math.expm1(real[row.key])))
+        for number, each in enumerate(stated.values()):
+            each[0] += drawn.met[number]
+            each[1] += drawn.missed[number]
+    asked, own = (f"{met:.1f} met, {missed:.1f} missed" for met, missed in stated.values())
+    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in COUNTED)
+    apart = sum(row.apart for row in rows)
+    print(f"{slower:.0%} slower: {len(rows)} rows: {shares}; {apart} values not counted")
+    print(f"    stated {asked}; of rows as slow as they were {own}")
+
+
+@cache
+def state(spread: float, slower: tuple[float, ...]) -> OperatingCharacteristic:
+    """Return what the protocol states of launches that differ so much."""
+    own = rules()
+    looks = choose_acceptance_looks(own.launches, own.risk.most_launches)
+    risks = own.risk.good_failed, own.risk.slow_accepted
+    return simulate_characteristic(spread, own.tolerance, looks, *risks, slower)
+
+
+def main(folder: Path, acceptances: int, family: str) -> None:
+    """Measure what is not there yet, and print what all of it says."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault(VARIABLE, str(folder))  # where the program is built
+    built = program(family)
+    for n in range(1, OFFERED + 1):
+        if not (path := folder / "offer" / f"{n:03d}.jsonl").exists():
+            launch(built, path, 0.0)
+    offered = build_rows(list_launches(folder / "offer"))
+    for number in range(1, acceptances + 1):
+        since = time.monotonic()
+        accept_in_turn(built, folder, number, offered)
+        print(f"acceptance {number} of each delay: {time.monotonic() - since:.0f} s", flush=True)
+    print_outcome(folder, offered, acceptances)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), int((sys.argv[4:] or ["140"])[0]))
+    told = sys.argv[2:]
+    main(Path(sys.argv[1]).absolute(), int((told or ["10"])[0]), (told[1:] or ["mpich"])[0])

@@ -34,6 +34,7 @@ KINDS = {
     "speed": "Slow machines",
     "lost": "Kills and full disks",
     "files": "Damaged files",
+    "offers": "Forged offers and broken run rules",
     "security": "Texts that a shell would run",
     "environment": "Hostile environments",
     "use": "Wrong use",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
@@ -13,15 +13,19 @@ from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
 from postprocess.analyses.offer.form.rows import from_log, logs_of
 from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.stats.placement import is_farther
 from postprocess.stats.procurement.acceptance import (
     AcceptedRow,
+    Open,
     OperatingCharacteristic,
     RowVerdict,
     choose_acceptance_looks,
     judge_acceptance,
     simulate_characteristic,
 )
+from postprocess.stats.procurement.exceedance import compute_exceedance
 
+MADE_UP = 2  #: times the most launches: that are made in all, those that do not count included
 SLOWER = tuple(each / 100 for each in range(-10, 31))  #: of the operating characteristic
 ALL_PAIRS = "links"  #: the row of all pairs of nodes
 USUAL_SPREAD = 0.05  #: where no row tells one
@@ -38,9 +42,17 @@ class JudgedRow:
     tolerance: float
     limit: float  #: the commitment with its tolerance
     found: AcceptedRow
-    launches: int
+    launches: int  #: that count
     value: float | None  #: the center of the launches
     bounds: tuple[float, float] | None  #: confidence limits of that, the lower number first
+    apart: int = (
+        0  #: launches that do not count: their cores were farther apart than any of the offer
+    )
+
+    @property
+    def made(self) -> int:
+        """The launches of it, also those that do not count."""
+        return self.launches + self.apart
 
 
 @dataclass(frozen=True)
@@ -137,16 +149,62 @@ def judge_row(
     if found is None or found.unit != row.unit:
         return JudgedRow(*known, AcceptedRow(RowVerdict.NOT_RUN), 0, None, None)
     distances = [log - sign_log for log in logs_of(found.values, row.unit)]
-    looks = choose_acceptance_looks(rules.launches_of(row.rule), rules.risk.most_launches)
-    risks = rules.risk.good_failed, rules.risk.slow_accepted
-    worst = row.rule.statistic == "worst"
-    judged = judge_acceptance(distances, looks, *risks, exact=found.exact, worst=worst)
+    judged, apart = judge_placed(rules, row, found, distances)
     value = bounds = None
     if math.isfinite(judged.mean):
         value = from_log(judged.mean + sign_log, row.unit)
         ends = [from_log(each + sign_log, row.unit) for each in (judged.lower, judged.upper)]
         bounds = min(ends), max(ends)
-    return JudgedRow(*known, judged, len(found.values), value, bounds)
+    return JudgedRow(*known, judged, len(found.values) - apart, value, bounds, apart)
+
+
+def judge_placed(
+    rules: Rules, row: MeasuredRow, found: MeasuredRow, distances: Sequence[float]
+) -> tuple[AcceptedRow, int]:
+    """Judge a row by the launches that lay as those of the offer. Returns how many did not.
+
+    What lay farther apart does not count as long as chance explains it: on a machine that moves ranks, both
+    would have them. Else it is the machine's own: all launches must then keep the commitment, and a row that
+    they do not keep is undecided, since the offer says nothing of such cores. Both ways share the risk.
+
+    :param distances: of each launch from the limit, on the logarithm
+    """
+    looks = looks_of(rules, row.rule.name)
+    failed, accepted = rules.risk.good_failed, rules.risk.slow_accepted
+    worst = row.rule.statistic == "worst"
+    apart = [] if worst or found.exact else find_apart(row.cores, found.cores)
+    if not any(apart):
+        return judge_acceptance(distances, looks, failed, accepted, found.exact, worst), 0
+    own = [each for each, far in zip(distances, apart, strict=True) if not far]
+    near = judge_acceptance(own, looks, failed, accepted / 2)
+    if near.verdict == RowVerdict.MISSED or is_chance(rules, row, apart):
+        return near, sum(apart)
+    whole = judge_acceptance(distances, looks, failed, accepted / 2)
+    if whole.verdict == RowVerdict.MET:
+        return whole, 0
+    open_row = replace(near, verdict=RowVerdict.UNDECIDED, why=Open.APART, launches_more=None)
+    return replace(open_row, needed=None), sum(apart)
+
+
+def find_apart(offered: Sequence[float | None], delivered: Sequence[float | None]) -> list[bool]:
+    """Find the launches whose cores were clearly farther apart than those of every launch of the offer.
+
+    None where a launch of the offer does not tell: it may have been as far.
+
+    :param offered: longest time from core to core of each launch, in seconds
+    """
+    known = [each for each in offered if each is not None]
+    if not known or len(known) < len(offered):
+        return [False] * len(delivered)
+    return [each is not None and is_farther(each, max(known)) for each in delivered]
+
+
+def is_chance(rules: Rules, row: MeasuredRow, apart: Sequence[bool]) -> bool:
+    """Return whether chance explains launches that lay farther apart, and more of them may be made up for."""
+    if len(apart) >= MADE_UP * rules.risk.most_launches:
+        return False
+    probability = compute_exceedance(len(row.values), len(apart), sum(apart))
+    return probability > rules.risk.good_failed
 
 
 def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> MeasuredRow | None:
@@ -165,6 +223,23 @@ def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> Measur
 def list_undecided(acceptance: Acceptance) -> list[JudgedRow]:
     """List the rows that need more launches."""
     return [row for row in acceptance.rows if row.found.verdict == RowVerdict.UNDECIDED]
+
+
+def looks_of(rules: Rules, case: str) -> tuple[int, ...]:
+    """Return after how many launches one looks at the rows of a case."""
+    return choose_acceptance_looks(
+        rules.launches_of(rules.find_case(case)), rules.risk.most_launches
+    )
+
+
+def find_next_look(rules: Rules, row: JudgedRow) -> int | None:
+    """Return the launches of a row at its next look; None if there is none.
+
+    Those that do not count are made up for, as long as all together are not too many.
+    """
+    most = MADE_UP * rules.risk.most_launches
+    later = [look for look in looks_of(rules, row.key.case) if look > row.launches]
+    return min(later[0] + row.apart, most) if later and row.made < most else None
 
 
 def open_categories(offer: OpenedOffer, commitments: StoredCommitments) -> list[str]:

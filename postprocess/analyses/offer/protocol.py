@@ -26,10 +26,15 @@ from postprocess.base.formats import DASH, format_percent, number, plural, quant
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
-from postprocess.stats.procurement.acceptance import OperatingCharacteristic
+from postprocess.stats.procurement.acceptance import Open, OperatingCharacteristic
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
+#: ``more`` launches until the look that would decide; ``apart`` do not count; ``needed`` in all would decide
+CSV_HEADS = (
+    *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more"),
+    *("apart", "why", "needed"),
+)
 PICTURE = (
     "The picture: how often a row of a machine so much slower than committed is met and missed."
 )
@@ -62,7 +67,9 @@ def write_protocol(
         "notes": [
             "A row is named by its case, bytes, MPI and category.",
             "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
-            "A row that was not run counts as missed; an undecided one says how many more launches decide.",
+            "A row that was not run counts as missed; an undecided one says what would decide it.",
+            "farther apart: launches whose cores were farther from each other than in any launch of the offer. "
+            "They do not count, and others are made; if chance does not explain them, all must be within.",
             "confidence: between which values the machine's own lies, in the unit of the row.",
         ],
         "picture_note": PICTURE,
@@ -117,14 +124,28 @@ def nearest(drawn: OperatingCharacteristic, slower: float) -> int:
     return min(range(len(drawn.slower)), key=lambda n: abs(drawn.slower[n] - slower))
 
 
-def describe_row_verdict(row: JudgedRow) -> str:
-    """Describe a verdict, with what would decide."""
-    more = row.found.launches_more
-    return (
-        f"{row.found.verdict} ({plural(more, 'launch', 'es')} more)"
-        if more
-        else str(row.found.verdict)
-    )
+def describe_row_verdict(row: JudgedRow, most: int) -> str:
+    """Describe a verdict; of an undecided row with what would decide.
+
+    :param most: launches that the rules allow
+    """
+    judged = row.found
+    if judged.why is None:
+        return str(judged.verdict)
+    if judged.why is Open.APART:
+        what = f"{row.apart} of {plural(row.made, 'launch', 'es')} on cores farther apart than any of the offer"
+    elif judged.why is Open.LOOK:
+        what = f"{plural(judged.launches_more or 0, 'launch', 'es')} more"
+    elif judged.needed is None:
+        what = "no number of launches would decide"
+    else:
+        what = f"about {judged.needed} launches would decide, and the rules allow {most}"
+    return f"{judged.verdict} ({what})"
+
+
+def describe_launches(row: JudgedRow) -> str:
+    """Describe how many launches count, and how many do not."""
+    return f"{row.launches} (and {row.apart} farther apart)" if row.apart else str(row.launches)
 
 
 def tabulate_acceptance(found: Acceptance) -> TextTable:
@@ -133,14 +154,14 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
         (
             row.key.key,
             row.demand,
-            describe_row_verdict(row),
+            describe_row_verdict(row, found.rules.risk.most_launches),
             quantity(row.committed, row.unit),
             quantity(row.limit, row.unit),
             quantity(row.value, row.unit),
             f"{number(row.bounds[0], row.unit)} to {number(row.bounds[1], row.unit)}"
             if row.bounds
             else DASH,
-            str(row.launches),
+            describe_launches(row),
         )
         for row in found.rows
     )
@@ -176,11 +197,9 @@ def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) ->
     """Format the rows of an acceptance as CSV, and after them each run rule that was broken."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        ("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more")
-    )
+    writer.writerow(CSV_HEADS)
     for row in found.rows:
-        more = row.found.launches_more
+        more, needed, why = row.found.launches_more, row.found.needed, row.found.why
         cells = row.committed, row.limit, "" if row.value is None else row.value
         writer.writerow(
             (
@@ -191,14 +210,17 @@ def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) ->
                 *cells,
                 row.launches,
                 "" if more is None else more,
+                row.apart,
+                why or "",
+                "" if needed is None else needed,
             )
         )
     if found.links:
         own, more = found.links, found.links.launches_more
         told = (ALL_PAIRS, own.demand, str(own.verdict), "", "", "", "", own.launches)
-        writer.writerow((*told, "" if more is None else more))
+        writer.writerow((*told, "" if more is None else more, "", "", ""))
     for word, count in count_broken(violations).items():
-        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 6))
+        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 9))
     return stream.getvalue()
 
 
@@ -222,12 +244,15 @@ def build_acceptance_json(
                 "row": row.key.key,
                 "demand": row.demand,
                 "verdict": str(row.found.verdict),
+                "why": row.found.why,
                 "launches_more": row.found.launches_more,
+                "launches_needed": row.found.needed,
                 "unit": row.unit,
                 "committed": row.committed,
                 "limit": row.limit,
                 "measured": row.value,
                 "launches": row.launches,
+                "launches_apart": row.apart,
             }
             for row in found.rows
         ],

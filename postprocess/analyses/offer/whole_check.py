@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from postprocess.analyses.offer.check.data import COMMITMENTS
 from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.form.commitments import (
     StoredCommitments,
@@ -32,11 +33,10 @@ class CheckedOffer:
 
 
 def check_folder(
-    folder: Path, official: str, issued: str = "", final: bool = False
+    folder: Path, official: OfficialSource, issued: str = "", final: bool = False
 ) -> CheckedOffer:
     """Check the folder of an offer.
 
-    :param official: hash of the source of mpicost that the checker has
     :param issued: SHA-256 of the buyer's own rules; empty if they are not at hand
     :param final: whether commitments must be there
     :raises UsageError: if it has no rules or passes that can be read
@@ -57,7 +57,11 @@ def check_folder(
 
 
 def check_archive(
-    path: Path, folder: Path, official: str, issued: str = "", signers: Path | None = None
+    path: Path,
+    folder: Path,
+    official: OfficialSource,
+    issued: str = "",
+    signers: Path | None = None,
 ) -> CheckedOffer:
     """Check an offer as it was handed in; its files are unpacked into an empty folder.
 
@@ -79,7 +83,7 @@ def archive_named(path: Path, folder: Path) -> Iterator[None]:
 
 
 def check_opened(
-    folder: Path, official: str, issued: str = "", signers: Path | None = None
+    folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
 ) -> CheckedOffer:
     """Check an offer that was handed in and is unpacked.
 
@@ -93,7 +97,7 @@ def check_opened(
 
 @contextmanager
 def opened_archive(
-    path: Path, official: str, issued: str = "", signers: Path | None = None
+    path: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
 ) -> Iterator[CheckedOffer]:
     """Check an offer in a folder that goes away afterwards.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     Code,
     Violation,
@@ -110,7 +110,7 @@ def print_check(
     report: Path | None = None,
 ) -> int:
     """Check an offer, and print its violations. Returns the exit status."""
-    official = hash_own_source(work.source)
+    official = OfficialSource(work.source)
     with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
         folder = path
         if not path.is_dir():

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import format_violations
 from postprocess.analyses.offer.comparison_page import (
     COMPARE,
@@ -81,7 +81,7 @@ def hash_issued(rules: Path | None) -> str:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare offers. Returns the exit status."""
-    official = hash_own_source(work.source)
+    official = OfficialSource(work.source)
     issued = hash_issued(arguments.rules)
     ranked: list[RankedOffer] = []
     rules: dict[str, Rules] = {}

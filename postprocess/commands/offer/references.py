@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postprocess.analyses.offer.check.data import PASSES
 from postprocess.analyses.offer.check.offer import check_offer, open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import format_violations, is_rejected
 from postprocess.base.formats import plural
 from postprocess.base.sanitize import show_line
@@ -38,7 +38,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     offer = open_offer(folder)
     found = [
         each
-        for each in check_offer(offer, hash_own_source(work.source))
+        for each in check_offer(offer, OfficialSource(work.source))
         if each.code not in TOLD_BY_ROWS
     ]
     if is_rejected(found):

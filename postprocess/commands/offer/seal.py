@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     describe_violations,
     format_violations,
@@ -51,7 +51,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if path.absolute().is_relative_to(folder.absolute()):
         raise UsageError(f"--output {path}: is in the folder that is sealed; choose another place")
     check_output_file(work, "--output", path, arguments.force)
-    found = list(check_folder(folder, hash_own_source(work.source), final=True).violations)
+    found = list(check_folder(folder, OfficialSource(work.source), final=True).violations)
     for line in format_violations(found):
         show_line(f"plumbline: {line}", error=True)
     if is_rejected(found) and not arguments.incomplete:

@@ -9,14 +9,16 @@ from tempfile import TemporaryDirectory
 
 from postprocess.analyses.offer.accept import (
     Acceptance,
+    find_next_look,
     judge_delivery,
     list_undecided,
+    looks_of,
     open_categories,
 )
 from postprocess.analyses.offer.check.data import PASSES, RULES, copy_told
 from postprocess.analyses.offer.check.evidence import MeasuredRow
 from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     Code,
     Violation,
@@ -51,7 +53,6 @@ from postprocess.session.offer.acceptance_check import (
 from postprocess.session.offer.links import measure_links
 from postprocess.session.offer.plan import plan_on_site
 from postprocess.session.offer.run import OfferBench, OfferDemand, begin_folder
-from postprocess.stats.procurement.acceptance import choose_acceptance_looks
 
 MODE = "accept"
 
@@ -80,7 +81,7 @@ def run_acceptance(
 
     :raises UsageError: for anything that is the user's to mend
     """
-    official = hash_own_source(work.source)
+    official = OfficialSource(work.source)
     checked = open_committed(demand, official, progress)
     with work.held():
         context = open_session_context(work, request, progress)
@@ -95,7 +96,9 @@ def run_acceptance(
     return status
 
 
-def open_committed(demand: AcceptanceDemand, official: str, progress: Progress) -> CheckedOffer:
+def open_committed(
+    demand: AcceptanceDemand, official: OfficialSource, progress: Progress
+) -> CheckedOffer:
     """Open the offer below the folder of the acceptance, or find there the one of an earlier call.
 
     :raises UsageError: if its seal is broken, it is by other rules than the buyer's, or another offer is there
@@ -198,12 +201,6 @@ def first_looks(rules: Rules, checked: CheckedOffer, category: str) -> dict[str,
     return {name: looks_of(rules, name)[0] for name in sorted(names)}
 
 
-def looks_of(rules: Rules, name: str) -> tuple[int, ...]:
-    """Return after how many launches one looks at a case."""
-    case = rules.find_case(name)
-    return choose_acceptance_looks(rules.launches_of(case), rules.risk.most_launches)
-
-
 def next_looks(
     rules: Rules,
     checked: CheckedOffer,
@@ -213,12 +210,11 @@ def next_looks(
 ) -> dict[str, int]:
     """Return the launches at the next look of each case that is undecided; nothing where there is none."""
     judged = judge_delivery(rules, checked.offer.rows, kept_of(checked), delivered)
-    found = {}
+    found: dict[str, int] = {}
     for row in list_undecided(judged):
-        looks = [each for each in looks_of(rules, row.key.case) if each > row.launches]
-        reached = row.launches >= before.get(row.key.case, 0)
-        if looks and reached and row.key.category == category:
-            found[row.key.case] = looks[0]
+        case, look = row.key.case, find_next_look(rules, row)
+        if look and row.made >= before.get(case, 0) and row.key.category == category:
+            found[case] = max(found.get(case, 0), look)
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from postprocess.analyses.offer.accept import Acceptance, judge_delivery
 from postprocess.analyses.offer.check.data import PASSES, RULES
 from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.form.commitments import parse_number
 from postprocess.analyses.offer.protocol import (
@@ -59,11 +60,10 @@ def is_acceptance(folder: Path) -> bool:
 
 
 def judge_measured(
-    offered: CheckedOffer, folder: Path, official: str
+    offered: CheckedOffer, folder: Path, official: OfficialSource
 ) -> tuple[Acceptance, list[Violation]]:
     """Judge what the folder of an acceptance holds, and check it by the run rules of offers.
 
-    :param official: hash of the source of mpicost that the checker has
     :raises UsageError: if nothing was measured
     """
     assert offered.commitments
@@ -87,7 +87,7 @@ def open_links(folder: Path) -> OpenedOffer | None:
     return open_offer(folder / LINKS) if (folder / LINKS / PASSES).exists() else None
 
 
-def check_measured(measured: OpenedOffer, official: str) -> list[Violation]:
+def check_measured(measured: OpenedOffer, official: OfficialSource) -> list[Violation]:
     """Check measurements of an acceptance by the run rules of offers, but for what rows say themselves."""
     besides = (*TOLD_BY_ROWS, *(OF_ROWS if is_sweep(measured) else ()))
     own = [each for each in check_offer(measured, official) if each.code not in besides]
@@ -101,7 +101,11 @@ def is_sweep(measured: OpenedOffer) -> bool:
 
 
 def check_acceptance(
-    folder: Path, official: str, issued: str = "", signers: Path | None = None, sealed: bool = True
+    folder: Path,
+    official: OfficialSource,
+    issued: str = "",
+    signers: Path | None = None,
+    sealed: bool = True,
 ) -> CheckedAcceptance:
     """Check an acceptance: both seals, the offer, the measurement, and the protocol against them.
 

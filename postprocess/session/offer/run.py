@@ -27,7 +27,7 @@ from postprocess.analyses.offer.check.data import (
     write_header,
 )
 from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import Code, list_broken
 from postprocess.analyses.offer.rules.lint import read_rules
 from postprocess.analyses.offer.rules.plan import OfferPlan, count_needed_launches
@@ -153,7 +153,7 @@ class OfferBench:
 
     def warn(self) -> None:
         """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
-        official = hash_own_source(self.context.work.source)
+        official = OfficialSource(self.context.work.source)
         found = check_offer(self.open_measured(), official)
         for line in list_broken(each for each in found if each.code not in MENDED_LATER):
             self.context.progress.note(f"a reason to reject: {line}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 GROWTH = 2  #: times as many launches at each look
+MOST_NEEDED = 10**6  #: launches; where more would decide, nobody makes them
 EXACT_TOLERANCE = 1e-9  #: of simulated time: rounding
 SIMULATED_ROWS = 4000  #: behind each point of an operating characteristic
 SEED = 20011122
@@ -37,6 +38,17 @@ class RowVerdict(str, Enum):
         return self.value
 
 
+class Open(str, Enum):
+    """Why a row is undecided."""
+
+    LOOK = "more-launches"  #: a later look would decide, as launches differ until now
+    MOST = "beyond-most-launches"  #: no number of launches that the rules allow would
+    APART = "cores-farther-apart"  #: too few launches lay as those of the offer
+
+    def __str__(self) -> str:
+        return self.value
+
+
 @dataclass(frozen=True)
 class AcceptedRow:
     """A verdict with what it rests on, on the logarithm."""
@@ -45,9 +57,9 @@ class AcceptedRow:
     mean: float = math.nan
     lower: float = -math.inf
     upper: float = math.inf
-    launches_more: int | None = (
-        None  #: that would decide, as launches differ until now; None if nobody knows
-    )
+    why: Open | None = None  #: it is undecided
+    launches_more: int | None = None  #: until the look that would decide; None if none would
+    needed: int | None = None  #: launches in all that would decide; None if no number would
 
 
 def choose_acceptance_looks(least: int, most: int) -> tuple[int, ...]:
@@ -82,20 +94,27 @@ def judge_acceptance(
         return _judge_worst(d, looks[0])
     reached = [look for look in looks if look <= len(d)]
     if not reached:
-        return AcceptedRow(RowVerdict.UNDECIDED, launches_more=looks[0] - len(d))
+        return _wait_for(looks[0], len(d))
     found = AcceptedRow(RowVerdict.UNDECIDED)
     for look in reached:  # what was decided at an earlier look stays so
         found = _judge_look(d[:look], look, len(looks), good_failed, slow_accepted)
         if found.verdict != RowVerdict.UNDECIDED:
-            break
-    return found
+            return found
+    later = [look for look in looks if look > len(d) and found.needed and look >= found.needed]
+    more = later[0] - len(d) if later else None
+    return replace(found, why=Open.LOOK if later else Open.MOST, launches_more=more)
+
+
+def _wait_for(least: int, launches: int) -> AcceptedRow:
+    more = least - launches
+    return AcceptedRow(RowVerdict.UNDECIDED, why=Open.LOOK, launches_more=more, needed=least)
 
 
 def _judge_worst(d: NDArray[np.float64], least: int) -> AcceptedRow:
     if len(d) and d.max() > 0:
         return AcceptedRow(RowVerdict.MISSED, float(d.mean()), float(d.min()), float(d.max()))
     if len(d) < least:
-        return AcceptedRow(RowVerdict.UNDECIDED, launches_more=least - len(d))
+        return _wait_for(least, len(d))
     return AcceptedRow(RowVerdict.MET, float(d.mean()), float(d.min()), float(d.max()))
 
 
@@ -110,9 +129,9 @@ def _judge_look(
     if lower > 0:
         return AcceptedRow(RowVerdict.MISSED, mean, lower, upper)
     factor = down if mean > 0 else up
-    needed = math.ceil((factor * error * math.sqrt(look) / mean) ** 2) if mean else None
-    more = max(1, needed - look) if needed is not None and needed < 10**6 else None
-    return AcceptedRow(RowVerdict.UNDECIDED, mean, lower, upper, more)
+    wanted = (factor * error * math.sqrt(look) / mean) ** 2 if mean else math.inf
+    needed = math.ceil(wanted) if wanted < MOST_NEEDED else None
+    return AcceptedRow(RowVerdict.UNDECIDED, mean, lower, upper, needed=needed)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,9 @@ demand = "information"
 PATCH = '[[patch]]\nprogram = "mpicost"\nfile = "a.patch"\ntext = "faster"\n'
 
 
+PATCHED = "--- /dev/null\n+++ b/suite/src/faster.c\n@@ -0,0 +1 @@\n+int faster;\n"
+
+
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     if shutil.which("smpirun") is None or shutil.which("ssh-keygen") is None:
@@ -78,7 +81,7 @@ def sealed(workshop: Workshop) -> Path:
     told = (offer / "offer.toml").read_text().replace('offeror = ""', 'offeror = "Acme"')
     (offer / "offer.toml").write_text(told + PATCH)  # which an acceptance needs, too
     (offer / "patches").mkdir()
-    (offer / "patches" / "a.patch").write_text("+ faster")
+    (offer / "patches" / "a.patch").write_text(PATCHED)
     again = workshop.run(*run)  # one launch is enough in simulated time: nothing is measured again
     assert again.status == 0 and "pass 2" not in again.output, again.output + again.errors
     assert workshop.run("offer", "sheet", str(offer)).status == 0

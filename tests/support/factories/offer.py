@@ -22,14 +22,18 @@ from postprocess.analyses.offer.check.data import (
     locate_session,
     write_header,
 )
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.rules.layouts import MachineFacts
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.model.plan import PlannedLaunch, write_launch
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.programs import BuiltBinary, locate_program_file, write_program
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case, leave, planned
+from tests.support.paths import ROOT
 
-OFFICIAL = "0123456789abcdef"
+OFFICIAL = OfficialSource(ROOT)
+#: A package of Spack by its hash, and what a lock file says of it.
+SOLVED = {"lwan": {"namespace": "plumbline", "parameters": {"commit": "", "patches": []}}}
 RULES_TEXT = """\
 schema = 1
 title = "a sample"
@@ -131,7 +135,7 @@ def leave_own(session: Path, number: int, factor: float) -> None:
         record.case_record("bcast", 8, scale=1e-6 * factor),
         record.case_record("bcast", 1_000_000, scale=1e-4 * factor),
     ]
-    told = {"token": launch.token, "date_utc": moment(number, 1), "source_hash": OFFICIAL}
+    told = {"token": launch.token, "date_utc": moment(number, 1), "source_hash": OFFICIAL.hash}
     told["compiler_flags"] = "-O3 -DNDEBUG -std=c11"
     run = record.run_record(2, **told, command=["mpicost", *OPTIONS, f"--token={launch.token}"])
     end = record.end_record(2) | {"token": launch.token, "ended_utc": moment(number, 9)}
@@ -169,8 +173,10 @@ def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str) ->
     )
     end |= {"token": launch.token, "ended_utc": moment(number, 19)}
     benchmark.leave(session, launch, text, [run, end])
-    place = (ENVIRONMENT, launch.program, "/opt/bin", "cmake")
+    place = (ENVIRONMENT, launch.program, "/opt/bin", "benchmarks/lwan")
     write_program(session, BuiltBinary(*place, version="7.4", **benchmark.BUILD))
+    lock = locate_program_file(session, ENVIRONMENT, launch.program).with_suffix(".lock")
+    lock.write_text(json.dumps({"concrete_specs": SOLVED}))
     launch.span(session).write_text(f"{seconds(number, 10)}\n{seconds(number, 20)}\n")
 
 

@@ -16,6 +16,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch
+from postprocess.stats.placement import find_farthest
 from site_configs.mpi.family import identify_library
 from spack_envs.programs import BuiltBinary
 
@@ -85,6 +86,8 @@ class MeasuredRow:
     values: tuple[float, ...]
     exact: bool
     passes: tuple[int, ...]  #: number of each value's pass
+    #: Longest time from core to core of each launch, in seconds; None where nothing tells
+    cores: tuple[float | None, ...] = ()
 
 
 def plan_of(rules: Rules, done: OfferPass) -> OfferPlan:
@@ -138,6 +141,7 @@ def build_row(
         tuple(read_statistic(rule, each) for _, _, each in found),
         first.launch.exact,
         tuple(each.done.number for each, _, _ in found),
+        tuple(find_farthest(each.core_latency) for _, _, each in found),
     )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
+from postprocess.analyses.offer.check.builds import OfferSources, check_source, find_build
 from postprocess.analyses.offer.check.data import ToldFacts
 from postprocess.analyses.offer.check.evidence import LaunchEvidence
-from postprocess.analyses.offer.check.flags import find_changed_flags
 from postprocess.analyses.offer.check.physics import list_speed_limits
 from postprocess.analyses.offer.check.violations import Code, Violation
-from postprocess.analyses.offer.rules.rules_data import Category, Change, Rules
-from postprocess.base.errors import UsageError
+from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base.formats import format_comparison, size
 from postprocess.judging.identity import describe_foreign_records
 from postprocess.judging.outcome import (
@@ -30,7 +28,6 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from site_configs.mpi.family import SIMULATED_LIBRARY
-from spack_envs.programs import BuiltBinary, locate_program_file, read_program
 
 COARSE = 1e-6  #: seconds of a step of the clock
 FAILED = {
@@ -49,12 +46,9 @@ LIMITS = {
 
 
 def check_launch(
-    each: LaunchEvidence, rules: Rules, told: ToldFacts, official: str
+    each: LaunchEvidence, rules: Rules, told: ToldFacts, sources: OfferSources
 ) -> Iterator[Violation]:
-    """Check one launch.
-
-    :param official: hash of the source of mpicost that the checker has
-    """
+    """Check one launch."""
     records = read_records(each)
     if isinstance(records, Violation):
         yield records
@@ -67,7 +61,7 @@ def check_launch(
     yield from check_method(each, records, rules)
     yield from check_binding(each, records)
     yield from check_facts(each, records)
-    yield from check_source(each, records, rules, told, official)
+    yield from check_source(each, records, rules, sources)
     yield from check_iterations(each, rules)
     yield from check_speed(each, records, told)
 
@@ -77,7 +71,7 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
     launch, session = each.launch, each.session
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
     data = contents(path)
-    if launch.benchmarks and not _has_build(each):
+    if launch.benchmarks and find_build(each) is None:
         return Violation(
             Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built"
         )
@@ -99,18 +93,6 @@ def has_end(data: bytes | None) -> bool:
     """Return whether records have an end, which is written when every rank has come there."""
     lines = (data or b"").splitlines()
     return bool(lines) and b'"end"' in lines[-1][:40]
-
-
-def _has_build(each: LaunchEvidence) -> bool:
-    return find_build(each) is not None
-
-
-def find_build(each: LaunchEvidence) -> BuiltBinary | None:
-    """Find how the program of a launch was built; None if nothing tells."""
-    try:
-        return read_program(each.session, each.launch.environment, each.launch.program)
-    except UsageError:
-        return None
 
 
 def check_records(
@@ -178,33 +160,6 @@ def check_facts(each: LaunchEvidence, records: Records) -> Iterator[Violation]:
         yield Violation(Code.CLOCK_COARSE, each.place, f"its step is {step:g} s")
 
 
-def check_source(
-    each: LaunchEvidence, records: Records, rules: Rules, told: ToldFacts, official: str
-) -> Iterator[Violation]:
-    """Check that the official source ran, or one whose patch is named, kept and allowed."""
-    launch, run = each.launch, records.run
-    built = find_build(each)
-    own = launch.program == OWN_PROGRAM
-    source = run.get("source_hash", "") if own else (built.source if built else "")
-    is_official = source == official if own else source == "official"
-    if is_official:
-        return
-    patches = [patch for patch in told.patch if patch.program == launch.program]
-    if not patches:
-        what = f"{launch.program} of source {source or 'unknown'}"
-        yield Violation(Code.SOURCE_OTHER, each.place, f"{what}, not of the official one")
-        return
-    if not allows(rules, each.done.category, "patch"):
-        category = each.done.category
-        yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, f"{category} allows no patch")
-
-
-def allows(rules: Rules, name: str, change: Change) -> bool:
-    """Return whether a category allows a change."""
-    category: Category | None = rules.category.get(name)
-    return category is not None and change in category.allows
-
-
 def check_iterations(each: LaunchEvidence, rules: Rules) -> Iterator[Violation]:
     """Check that a launch repeated its cases often enough; simulated time repeats by itself."""
     least = rules.iterations.get(each.launch.program, 0)
@@ -228,55 +183,3 @@ def check_speed(each: LaunchEvidence, records: Records, told: ToldFacts) -> Iter
                 how = format_comparison(measured.value, limit.value, measured.unit)
                 what = f"{case.label} {size(case.bytes)}: {how} {limit.what} allows"
                 yield Violation(LIMITS[limit.what], each.place, what)
-
-
-def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Violation]:
-    """Check that programs were compiled as published, where their category does not allow other flags.
-
-    Each is named once, with the first of its launches.
-    """
-    seen = set()
-    for each in evidence:
-        launch, category = each.launch, each.done.category
-        if launch.exact or allows(rules, category, "flags"):
-            continue
-        if launch.program == OWN_PROGRAM and not each.run:
-            continue  # it ended without a record, so nothing of it counts
-        built = find_build(each)
-        own = each.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
-        flags = own or (built.flags if built else "")
-        key = launch.environment, launch.program, category, flags
-        if key in seen:
-            continue
-        seen.add(key)
-        changed = find_changed_flags(launch.program, flags, bool(built and "/" in built.spec))
-        if changed is None:
-            what = f"nothing tells the flags of {launch.program}, and {category} allows none"
-            yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
-        elif changed:
-            what = (
-                f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
-            )
-            yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, what)
-
-
-def find_lock(session: Path, environment: str, program: str) -> Path | None:
-    """Find Spack's lock file of a program; None if it was not built by Spack."""
-    path = locate_program_file(session, environment, program).with_suffix(".lock")
-    return path if path.exists() else None
-
-
-def check_builds(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
-    """Check that each program tells how it was built, with Spack's lock file where Spack did."""
-    seen = set()
-    for each in evidence:
-        key = each.done.session, each.launch.environment, each.launch.program
-        if key in seen or each.launch.exact:
-            continue
-        seen.add(key)
-        place = "/".join(key)
-        built = find_build(each)
-        if built is None:
-            yield Violation(Code.BUILD_UNKNOWN, place, "nothing tells how it was built")
-        elif "/" in built.spec and find_lock(each.session, *key[1:]) is None:
-            yield Violation(Code.BUILD_UNKNOWN, place, "Spack's lock file is not there")

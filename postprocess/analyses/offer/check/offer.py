@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from postprocess.analyses.offer.check.builds import (
+    OfferSources,
+    allows,
+    check_builds,
+    check_flags,
+    check_patches,
+)
 from postprocess.analyses.offer.check.data import (
-    PATCHES,
     RULES,
     SESSIONS,
     TELL,
@@ -26,12 +32,8 @@ from postprocess.analyses.offer.check.evidence import (
     collect_rows,
     plan_of,
 )
-from postprocess.analyses.offer.check.launch import (
-    allows,
-    check_builds,
-    check_flags,
-    check_launch,
-)
+from postprocess.analyses.offer.check.launch import check_launch
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.rules.lint import read_rules
 from postprocess.analyses.offer.rules.plan import count_needed_launches
@@ -86,22 +88,24 @@ def open_offer(folder: Path) -> OpenedOffer:
     return OpenedOffer(stored, rules, told, tuple(evidence), tuple(damage))
 
 
-def check_offer(offer: OpenedOffer, official: str, issued: str = "") -> list[Violation]:
+def check_offer(offer: OpenedOffer, official: OfficialSource, issued: str = "") -> list[Violation]:
     """Check an offer.
 
-    :param official: hash of the source of mpicost that the checker has
     :param issued: SHA-256 of the buyer's own rules; empty if only those of the folder are known
+    :raises UsageError: if patches are named, and there is no git to check them by
     """
+    sources = OfferSources(official, offer.stored.folder, offer.told.patch)
     found = [
         *offer.damage,
         *check_rules(offer, issued),
         *check_told(offer),
+        *check_patches(sources),
         *check_passes(offer),
         *check_builds(offer.evidence),
         *check_flags(offer.evidence, offer.rules),
     ]
     for each in offer.evidence:
-        found += check_launch(each, offer.rules, offer.told, official)
+        found += check_launch(each, offer.rules, offer.told, sources)
     found += check_twice(offer.evidence)
     found += check_machines(offer.evidence)
     found += check_layouts(offer)
@@ -120,15 +124,12 @@ def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:
 
 
 def check_told(offer: OpenedOffer) -> Iterator[Violation]:
-    """Check that everything is told that the rules ask for, and that patches are there."""
+    """Check that everything is told that the rules ask for."""
     for name in offer.rules.tell:
         if not getattr(offer.told, name) or (
             not TOLD[name] and not getattr(offer.told, name).strip()
         ):
             yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is not told")
-    for patch in offer.told.patch:
-        if not (offer.stored.folder / PATCHES / patch.file).is_file():
-            yield Violation(Code.PATCH_MISSING, f"{PATCHES}/{patch.file}", "is not there")
 
 
 def check_passes(offer: OpenedOffer) -> Iterator[Violation]:

@@ -46,6 +46,13 @@ class Code(Enum):
         "build the official source, or name the patch in offer.toml",
     )
     PATCH_MISSING = ("patch-missing", True, "keep the patch below patches/")
+    PATCH_VOID = ("patch-void", True, "keep what git diff writes, with its paths from the clone")
+    PATCH_OTHER = ("patch-other", True, "name the patches that were built, all of them")
+    SOURCE_UNCHECKED = (
+        "source-unchecked",
+        False,
+        "build it by Spack, or ask the bidder for its source",
+    )
     CHANGE_NOT_ALLOWED = ("change-not-allowed", True, "measure it in a category that allows it")
     FLAGS_UNCHECKED = (
         "flags-unchecked",
@@ -135,7 +142,13 @@ class Violation:
 
 #: What one fault gives every launch, or row.
 REPEATED = (
-    *(Code.MPI_OTHER, Code.LAYOUT_OTHER, Code.LAYOUT_NOT_ASKED, Code.SOURCE_OTHER),
+    *(
+        Code.MPI_OTHER,
+        Code.LAYOUT_OTHER,
+        Code.LAYOUT_NOT_ASKED,
+        Code.SOURCE_OTHER,
+        Code.PATCH_OTHER,
+    ),
     *(Code.INTERPOSED, Code.DELAYED, Code.BINDING_SHARED, Code.BINDING_UNKNOWN),
     *(
         Code.BUILD_UNKNOWN,

@@ -16,7 +16,7 @@ import pytest
 
 from postprocess.analyses.offer.check.data import RULES
 from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.check.official import hash_own_source
+from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
@@ -348,7 +348,6 @@ def test_an_offer_by_other_rules_than_the_buyers_is_refused_and_leaves_nothing(h
 
 
 def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("postprocess.commands.offer.compare.hash_own_source", lambda _: OFFICIAL)
     offers = {"slow": (2.0, ""), "fast": (1.0, ""), "gaps": (0.5, "broadcast")}
     for name, (factor, drop) in offers.items():
         told = TOLD_TEXT.replace('"A"', f'"{name}"')
@@ -404,4 +403,4 @@ def test_the_hash_of_the_own_source_is_that_which_a_build_tells() -> None:
     words = [f"-DROOT={suite}", f"-DFILES={';'.join(names)}", "-DOUTPUT=/dev/stdout"]
     script = ["-P", str(suite / "cmake/source_hash.cmake")]
     done = subprocess.run([cmake, *words, *script], check=True, capture_output=True, text=True)
-    assert hash_own_source(ROOT) in done.stdout
+    assert OfficialSource(ROOT).hash in done.stdout

@@ -194,9 +194,8 @@ def change_source(folder: Path) -> None:
         edit_records(folder, lambda r: r[0].update(source_hash="f" * 16), number=number)
 
 
-def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, monkeypatch, capsys):
+def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, capsys):
     """Every row is met: without a word on the rule nobody understands why the machine is not accepted."""
-    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
     path = accept(tmp_path / "done", keys, GOOD, forge=change_source)
     outcome = "Not accepted: 1 run rule broken (source-other 2 times); of 3 rows, 3 met"
     place = "source-other: measured/20261121T090100Z-1/luecke"
@@ -216,9 +215,8 @@ def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, monke
 
 
 def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(
-    honest, tmp_path, keys, monkeypatch, capsys
+    honest, tmp_path, keys, capsys
 ) -> None:
-    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
     folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
     table(folder)
     seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "forged.tar")
@@ -261,10 +259,9 @@ def add_imb(folder: Path, slower: float) -> None:
     ("slower", "status", "met", "missed"), [(GOOD, 0, 5, 0), (0.8, 0, 5, 0), (SLOW, 1, 0, 5)]
 )
 def test_rows_of_osu_and_imb_verify_as_they_were_judged(
-    tmp_path, keys, monkeypatch, capsys, slower, status, met, missed
+    tmp_path, keys, capsys, slower, status, met, missed
 ) -> None:
     """Of empty messages, too, and of a rate, of which a larger one is better."""
-    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
     path = accept(tmp_path / "done", keys, slower, add=add_imb, rules=IMB_RULES)
     told = json.loads((path.with_suffix("") / "acceptance.json").read_text())
     assert (told["counts"]["met"], told["counts"]["missed"]) == (met, missed)
@@ -298,7 +295,6 @@ def test_failed_launches_are_told_alike_wherever_the_acceptance_lies(tmp_path, k
 def test_the_command_tells_the_outcome(
     tmp_path, keys, capsys, monkeypatch, slower, status, said
 ) -> None:
-    monkeypatch.setattr("postprocess.commands.offer.check.hash_own_source", lambda _: OFFICIAL)
     path = accept(tmp_path / "done", keys, slower)
     words = ["offer", "check", str(path), "--signers", str(keys / "signers")]
     assert main(str(ROOT), str(tmp_path / "home"), words) == status

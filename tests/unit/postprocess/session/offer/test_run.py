@@ -21,7 +21,7 @@ from postprocess.session.offer.run import (
     sum_job_seconds,
 )
 from tests.support.factories.launch import planned
-from tests.support.factories.offer import MACHINE, OFFICIAL, add_pass, make_offer
+from tests.support.factories.offer import MACHINE, add_pass, edit_records, make_offer
 from tests.support.paths import ROOT
 
 
@@ -49,7 +49,9 @@ class SampleBench(OfferBench):
 
     def run_pass(self, names: Sequence[str], first: bool) -> None:
         folder = self.demand.folder
-        add_pass(folder, len(open_offer(folder).stored.passes) + 1, 1.0)
+        number = len(open_offer(folder).stored.passes) + 1
+        add_pass(folder, number, 1.0)
+        edit_records(folder, lambda r: r[0].update(source_hash="f" * 16), number=number)
 
 
 def test_what_no_further_pass_mends_is_told_once_after_the_first(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ def test_what_no_further_pass_mends_is_told_once_after_the_first(tmp_path: Path)
     demand = OfferDemand(folder / RULES, folder, "baseline")
     assert SampleBench(context, rules, plan_offer(rules, MACHINE), demand).run() == 5
     place = "20261121T090100Z-1/" + planned().name
-    what = f"source-other: {place}: mpicost of source {OFFICIAL}"
+    what = f"source-other: {place}: mpicost of source {'f' * 16}"
     assert notes == [(1, f"a reason to reject: {what}")]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from postprocess.stats.procurement.acceptance import (
+    Open,
     RowVerdict,
     choose_acceptance_looks,
     judge_acceptance,
@@ -39,13 +40,16 @@ def test_a_row_is_decided_by_its_confidence_limit(shift: float, verdict: RowVerd
 
 
 def test_an_undecided_row_says_how_many_launches_more() -> None:
-    found = judge(-0.005)
-    assert (
-        found.launches_more
-        and judge(-0.005, 5 + found.launches_more + 10).verdict == RowVerdict.MET
-    )
-    assert judge(-0.05, 3).launches_more == 2  # before the first look
-    assert judge(-0.05, 3).verdict == RowVerdict.UNDECIDED
+    """To the look that would decide; where no look would, how many launches in all."""
+    found = judge(-0.0075)
+    assert (found.why, found.launches_more, found.needed) == (Open.LOOK, 15, 12)
+    assert judge(-0.0075, 20).verdict == RowVerdict.MET
+    beyond = judge(-0.005)
+    assert (beyond.why, beyond.launches_more, beyond.needed) == (Open.MOST, None, 26)
+    never = judge(0.0)
+    assert (never.why, never.launches_more, never.needed) == (Open.MOST, None, None)
+    early = judge(-0.05, 3)  # before the first look
+    assert (early.verdict, early.why, early.launches_more) == (RowVerdict.UNDECIDED, Open.LOOK, 2)
 
 
 def test_what_was_decided_at_a_look_stays_so_and_between_looks_nobody_looks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.offer.check.data import PASSES, RULES, TELL
+from postprocess.analyses.offer.check.builds import OfferSources
+from postprocess.analyses.offer.check.data import PASSES, RULES, TELL, Patch
 from postprocess.analyses.offer.check.offer import check_offer, open_offer
 from postprocess.analyses.offer.check.violations import (
     Code,
@@ -24,7 +26,6 @@ from tests.support.factories.launch import case
 from tests.support.factories.offer import (
     OFFICIAL,
     RULES_TEXT,
-    TOLD_TEXT,
     add_pass,
     edit_pass,
     edit_plan,
@@ -87,6 +88,48 @@ def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
 def built(old: str, new: str) -> Forge:
     """Changes what the first pass tells of the build of OSU."""
     return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
+
+
+def solved(**changes: object) -> Forge:
+    """Changes what Spack's lock file of the first pass says of OSU."""
+
+    def forge(path: Path) -> None:
+        told = json.loads(path.read_text())
+        told["concrete_specs"]["lwan"] |= changes
+        path.write_text(json.dumps(told))
+
+    return raw("programs/*/osu.lock", forge)
+
+
+def diff(name: str) -> str:
+    """A patch that adds a file."""
+    return f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+int faster;\n"
+
+
+def name_patch(program: str, patch: str | None) -> Forge:
+    """Names a patch, and keeps it if there is one."""
+
+    def forge(folder: Path) -> None:
+        told = f'[[patch]]\nprogram = "{program}"\nfile = "a.patch"\ntext = "faster"\n'
+        with (folder / TELL).open("a") as file:
+            file.write(told)
+        (folder / "patches").mkdir()
+        if patch is not None:
+            (folder / "patches" / "a.patch").write_text(patch)
+
+    return forge
+
+
+def with_patch(program: str, patch: str) -> Forge:
+    """Measures by another source in a category that allows it, and names a patch."""
+
+    def forge(folder: Path) -> None:
+        name_patch(program, patch)(folder)
+        for number in range(1, 6):
+            edit_pass(folder, number, category="optimised")
+        run(source_hash="f" * 16)(folder)
+
+    return forge
 
 
 def faster(folder: Path) -> None:
@@ -168,85 +211,329 @@ APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
 SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
 OTHER = {"set_env": {"mpich-5_0_2": {"MPIR_CVAR_X": "1"}}}
 SIMULATED = {"partition": "cpu", "nodes": 1, "cores_per_node": 2, "exact": True}
-PATCH = TOLD_TEXT + '[[patch]]\nprogram = "mpicost"\nfile = "a.patch"\ntext = "faster"\n'
 
-FORGERIES: list[tuple[Code, str, Forge]] = [
-    (Code.RULES_OTHER, "fewer launches", text(RULES, "launches = 5", "launches = 3")),
-    (Code.TOLD_MISSING, "no name", text(TELL, '"A"', '" "')),
-    (Code.TOLD_MISSING, "no link", text(TELL, "200.0", "0.0")),
-    (Code.TOLD_DAMAGED, "no number", text(TELL, "200.0", '"fast"')),
-    (Code.CATEGORY_UNKNOWN, "own category", lambda f: edit_pass(f, category="tuned")),
-    (Code.CHANGE_NOT_ALLOWED, "a variable", lambda f: edit_pass(f, **OTHER)),
-    (Code.CHANGE_NOT_ALLOWED, "a flag", run(compiler_flags="-O3 -march=native -std=c11")),
-    (Code.CHANGE_NOT_ALLOWED, "a flag of OSU", built("-O2", "-O2 -ffast-math")),
-    (Code.FLAGS_UNCHECKED, "no flags", built("-O2", "unknown")),
-    (Code.PASS_TAKEN_OUT, "a pass dropped", drop_pass),
-    (Code.PASS_TAKEN_OUT, "a pass dropped, others renumbered", drop_and_renumber),
-    (Code.PASS_TAKEN_OUT, "a pass dropped, hashes made right", drop_and_hash),
-    (Code.SESSION_MISSING, "no files", lambda f: shutil.rmtree(session_of(f))),
-    (Code.SESSION_UNLISTED, "files without a pass", lambda f: (f / "sessions" / "x").mkdir()),
-    (Code.PLAN_DAMAGED, "half a plan", raw("plan/luecke*", lambda p: p.write_text("{"))),
-    (Code.LAUNCH_TWICE, "a pass repeated", repeat_launch),
+FORGERIES = (
     (
-        Code.LAUNCH_CRASHED,
-        "an exit code",
+        plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
+        text(RULES, "launches = 5", "launches = 3"),
+    ),
+    (
+        plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"),
+        text(TELL, '"A"', '" "'),
+    ),
+    (
+        plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"),
+        text(TELL, "200.0", "0.0"),
+    ),
+    (
+        plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
+        text(TELL, "200.0", '"fast"'),
+    ),
+    (
+        plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
+        lambda f: edit_pass(f, category="tuned"),
+    ),
+    (
+        plants("offers", "a variable", "passes of an offer", "", 1, "change-not-allowed"),
+        lambda f: edit_pass(f, **OTHER),
+    ),
+    (
+        plants("offers", "a flag", "records of mpicost in an offer", "", 1, "change-not-allowed"),
+        run(compiler_flags="-O3 -march=native -std=c11"),
+    ),
+    (
+        plants("offers", "a flag of OSU", "build records of an offer", "", 1, "change-not-allowed"),
+        built("-O2", "-O2 -ffast-math"),
+    ),
+    (
+        plants("offers", "no flags", "build records of an offer", "", 0, "flags-unchecked"),
+        built("-O2", "unknown"),
+    ),
+    (plants("offers", "a pass dropped", "passes of an offer", "", 1, "pass-taken-out"), drop_pass),
+    (
+        plants(
+            "offers",
+            "a pass dropped, others renumbered",
+            "passes of an offer",
+            "",
+            1,
+            "pass-taken-out",
+        ),
+        drop_and_renumber,
+    ),
+    (
+        plants(
+            "offers",
+            "a pass dropped, hashes made right",
+            "passes of an offer",
+            "",
+            1,
+            "pass-taken-out",
+        ),
+        drop_and_hash,
+    ),
+    (
+        plants("offers", "no files", "files of an offer", "", 1, "session-missing"),
+        lambda f: shutil.rmtree(session_of(f)),
+    ),
+    (
+        plants("offers", "files without a pass", "files of an offer", "", 1, "session-unlisted"),
+        lambda f: (f / "sessions" / "x").mkdir(),
+    ),
+    (
+        plants("offers", "half a plan", "plan of an offer", "", 1, "plan-damaged"),
+        raw("plan/luecke*", lambda p: p.write_text("{")),
+    ),
+    (
+        plants("offers", "a pass repeated", "passes of an offer", "", 1, "launch-twice"),
+        repeat_launch,
+    ),
+    (
+        plants("offers", "an exit code", "records of mpicost in an offer", "", 1, "launch-crashed"),
         raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n")),
     ),
-    (Code.LAUNCH_CRASHED, "no end", raw("raw/*mpicost*.exit", lambda p: p.unlink())),
-    (Code.LAUNCH_TIMEOUT, "its time was up", overdue),
-    (Code.NOT_FINALISED, "no witness", raw("raw/*.witness.jsonl", lambda p: p.unlink())),
-    (Code.NOT_FINALISED, "no end record", lambda f: edit_records(f, lambda r: r.pop(), "osu")),
     (
-        Code.LAUNCH_INCORRECT,
-        "a rank lacks",
+        plants("offers", "no end", "records of mpicost in an offer", "", 1, "launch-crashed"),
+        raw("raw/*mpicost*.exit", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "its time was up", "witness of OSU in an offer", "", 1, "launch-timeout"),
+        overdue,
+    ),
+    (
+        plants("offers", "no witness", "witness of OSU in an offer", "", 1, "not-finalised"),
+        raw("raw/*.witness.jsonl", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "no end record", "witness of OSU in an offer", "", 1, "not-finalised"),
+        lambda f: edit_records(f, lambda r: r.pop(), "osu"),
+    ),
+    (
+        plants("offers", "a rank lacks", "witness of OSU in an offer", "", 1, "launch-incorrect"),
         lambda f: edit_records(f, lambda r: r[-1].update(arrived=1), "osu"),
     ),
     (
-        Code.LAUNCH_INCORRECT,
-        "a trial",
+        plants("offers", "a trial", "records of mpicost in an offer", "", 1, "launch-incorrect"),
         lambda f: edit_records(f, lambda r: r[1]["t_max"].__setitem__(7, 1e-9)),
     ),
     (
-        Code.LAUNCH_INCORRECT,
-        "a headline",
+        plants("offers", "a headline", "records of mpicost in an offer", "", 1, "launch-incorrect"),
         lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7)),
     ),
-    (Code.LAUNCH_INCOMPLETE, "a case dropped", lambda f: edit_records(f, lambda r: r.pop(1))),
-    (Code.DATA_WRONG, "wrong data", wrong_data),
-    (Code.RECORDS_FOREIGN, "another token", run(token="f" * 32)),
-    (Code.RECORDS_FOREIGN, "no token asked for", lambda f: edit_plan(f, token="")),
-    (Code.RECORDS_FOREIGN, "another command", run(command=["mpicost", "--cache=warm"])),
-    (Code.RECORDS_FOREIGN, "another day", run(date_utc="2026-11-20T09:00:00Z")),
-    (Code.MPI_OTHER, "another MPI", run(mpi_library="Open MPI v5.0.11")),
-    (Code.MPI_OTHER, "another release", run(mpi_library="MPICH Version: 5.0.21")),
-    (Code.MPI_OTHER, "another MPI under OSU", witness(mpi_library="Open MPI v5.0.11")),
-    (Code.LAYOUT_OTHER, "a process on each of two nodes", run(**APART)),
-    (Code.MPI_OTHER, "called simulated", lambda f: edit_plan(f, exact=True)),
-    (Code.MPI_OTHER, "a machine called simulated", lambda f: edit_pass(f, machine=SIMULATED)),
-    (Code.CACHE_OTHER, "other caches", text(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
-    (Code.BINDING_SHARED, "two ranks on a core", run(ranks=BOUND)),
-    (Code.BINDING_UNKNOWN, "unbound", run(ranks=UNBOUND)),
-    (Code.BINDING_UNKNOWN, "one rank unbound", run(ranks=HALF_BOUND)),
-    (Code.INTERPOSED, "a library in front", run(interposed=OBJECT)),
-    (Code.INTERPOSED, "a library in front of OSU", witness(interposed=OBJECT)),
-    (Code.RANKS_DIFFER, "on one rank", run(interposed_elsewhere={"rank": 1, "interposed": OBJECT})),
-    (Code.DELAYED, "the delay library", run(environment={"PLUMBLINE_DELAY_PLANTED": "1"})),
-    (Code.SOURCE_OTHER, "another source", run(source_hash="f" * 16)),
-    (Code.SOURCE_OTHER, "another OSU", built("official", "mirror")),
-    (Code.BUILD_UNKNOWN, "no build", raw("programs/*/osu.json", lambda p: p.unlink())),
-    (Code.BUILD_UNKNOWN, "no lock", built("cmake", "osu@7.4/abc")),
-    (Code.PATCH_MISSING, "a patch named", lambda f: (f / TELL).write_text(PATCH)),
-    (Code.FEW_ITERATIONS, "fewer trials", text(RULES, "mpicost = 51", "mpicost = 99")),
-    (Code.FEW_LAUNCHES, "more are asked for", text(RULES, "launches = 5", "launches = 6")),
-    (Code.FEW_LAUNCHES, "a value of 0.00 counts for none", print_zero),
     (
-        Code.ROW_MISSING,
-        "a size more",
+        plants(
+            "offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"
+        ),
+        lambda f: edit_records(f, lambda r: r.pop(1)),
+    ),
+    (
+        plants("offers", "wrong data", "records of mpicost in an offer", "", 1, "data-wrong"),
+        wrong_data,
+    ),
+    (
+        plants(
+            "offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"
+        ),
+        run(token="f" * 32),
+    ),
+    (
+        plants("offers", "no token asked for", "plan of an offer", "", 1, "records-foreign"),
+        lambda f: edit_plan(f, token=""),
+    ),
+    (
+        plants(
+            "offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"
+        ),
+        run(command=["mpicost", "--cache=warm"]),
+    ),
+    (
+        plants("offers", "another day", "records of mpicost in an offer", "", 1, "records-foreign"),
+        run(date_utc="2026-11-20T09:00:00Z"),
+    ),
+    (
+        plants("offers", "another MPI", "records of mpicost in an offer", "", 1, "mpi-other"),
+        run(mpi_library="Open MPI v5.0.11"),
+    ),
+    (
+        plants("offers", "another release", "records of mpicost in an offer", "", 1, "mpi-other"),
+        run(mpi_library="MPICH Version: 5.0.21"),
+    ),
+    (
+        plants("offers", "another MPI under OSU", "witness of OSU in an offer", "", 1, "mpi-other"),
+        witness(mpi_library="Open MPI v5.0.11"),
+    ),
+    (
+        plants(
+            "offers",
+            "a process on each of two nodes",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "layout-other",
+        ),
+        run(**APART),
+    ),
+    (
+        plants("offers", "called simulated", "plan of an offer", "", 1, "mpi-other"),
+        lambda f: edit_plan(f, exact=True),
+    ),
+    (
+        plants("offers", "a machine called simulated", "passes of an offer", "", 1, "mpi-other"),
+        lambda f: edit_pass(f, machine=SIMULATED),
+    ),
+    (
+        plants("offers", "other caches", "rules of an offer", "", 1, "cache-other"),
+        text(RULES, "schema = 1", 'schema = 1\ncache = "flush"'),
+    ),
+    (
+        plants(
+            "offers",
+            "two ranks on a core",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "binding-shared",
+        ),
+        run(ranks=BOUND),
+    ),
+    (
+        plants("offers", "unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
+        run(ranks=UNBOUND),
+    ),
+    (
+        plants(
+            "offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"
+        ),
+        run(ranks=HALF_BOUND),
+    ),
+    (
+        plants(
+            "offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"
+        ),
+        run(interposed=OBJECT),
+    ),
+    (
+        plants(
+            "offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"
+        ),
+        witness(interposed=OBJECT),
+    ),
+    (
+        plants("offers", "on one rank", "records of mpicost in an offer", "", 1, "ranks-differ"),
+        run(interposed_elsewhere={"rank": 1, "interposed": OBJECT}),
+    ),
+    (
+        plants("offers", "the delay library", "records of mpicost in an offer", "", 1, "delayed"),
+        run(environment={"PLUMBLINE_DELAY_PLANTED": "1"}),
+    ),
+    (
+        plants("offers", "another source", "records of mpicost in an offer", "", 1, "source-other"),
+        run(source_hash="f" * 16),
+    ),
+    (
+        plants("offers", "another OSU", "build records of an offer", "", 1, "source-other"),
+        built("official", "mirror"),
+    ),
+    (
+        plants("offers", "no build", "build records of an offer", "", 1, "build-unknown"),
+        raw("programs/*/osu.json", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "no lock", "lock file of Spack in an offer", "", 1, "build-unknown"),
+        raw("programs/*/osu.lock", lambda p: p.unlink()),
+    ),
+    (
+        plants(
+            "offers",
+            "the lock of another build",
+            "build records of an offer",
+            "",
+            1,
+            "build-unknown",
+        ),
+        built("/lwan", "/kzen"),
+    ),
+    (
+        plants(
+            "offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"
+        ),
+        built("benchmarks/lwan", "site"),
+    ),
+    (
+        plants(
+            "offers",
+            "a recipe of one's own",
+            "lock file of Spack in an offer",
+            "",
+            1,
+            "source-other",
+        ),
+        solved(namespace="acme"),
+    ),
+    (
+        plants("offers", "another commit", "lock file of Spack in an offer", "", 1, "source-other"),
+        solved(parameters={"commit": "c" * 40}),
+    ),
+    (
+        plants(
+            "offers",
+            "a patch of the recipe",
+            "lock file of Spack in an offer",
+            "",
+            1,
+            "source-other",
+        ),
+        solved(patches=["a" * 64]),
+    ),
+    (
+        plants("offers", "a patch named", "patches of an offer", "", 1, "patch-missing"),
+        name_patch("mpicost", None),
+    ),
+    (
+        plants("offers", "an empty patch", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", ""),
+    ),
+    (
+        plants("offers", "a patch in words", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", "+ faster"),
+    ),
+    (
+        plants("offers", "a patch of something else", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", diff("docs/a.c")),
+    ),
+    (
+        plants("offers", "a patch of OSU's text", "patches of an offer", "", 1, "patch-void"),
+        name_patch("osu", diff("README.md")),
+    ),
+    (
+        plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
+        with_patch("mpicost", diff("suite/src/a.c")),
+    ),
+    (
+        plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
+        text(RULES, "mpicost = 51", "mpicost = 99"),
+    ),
+    (
+        plants("offers", "more are asked for", "rules of an offer", "", 1, "few-launches"),
+        text(RULES, "launches = 5", "launches = 6"),
+    ),
+    (
+        plants(
+            "offers",
+            "a value of 0.00 counts for none",
+            "output of OSU in an offer",
+            "",
+            1,
+            "few-launches",
+        ),
+        print_zero,
+    ),
+    (
+        plants("offers", "a size more", "rules of an offer", "", 1, "row-missing"),
         text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]"),
     ),
     (
-        Code.ROW_MISSING,
-        "a machine too small",
+        plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
         text(
             RULES,
             'nodes = "one"\nper_node = "two"\nlimit',
@@ -254,45 +541,102 @@ FORGERIES: list[tuple[Code, str, Forge]] = [
         ),
     ),
     (
-        Code.LAYOUT_NOT_ASKED,
-        "a larger machine",
+        plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
         lambda f: [
             edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1})
             for n in range(1, 6)
         ],
     ),
-    (Code.FAMILY_MISSING, "another family", text(RULES, '["mpich"]', '["openmpi"]')),
-    (Code.FACTS_MISSING, "no kernel", run(kernel="")),
-    (Code.FACTS_MISSING, "no processor", run(cpu_model="")),
     (
-        Code.FACTS_MISSING,
-        "no word on objects",
+        plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
+        text(RULES, '["mpich"]', '["openmpi"]'),
+    ),
+    (
+        plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"),
+        run(kernel=""),
+    ),
+    (
+        plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
+        run(cpu_model=""),
+    ),
+    (
+        plants(
+            "offers", "no word on objects", "records of mpicost in an offer", "", 1, "facts-missing"
+        ),
         lambda f: edit_records(f, lambda r: (r[0].pop("interposed"), r[0].update(schema=1))),
     ),
-    (Code.MACHINE_DIFFERS, "another processor", run(cpu_model="a faster one")),
-    (Code.CLOCK_COARSE, "steps of 4 ms", run(timer=SLOW_TIMER)),
-    (Code.MACHINE_BUSY, "a busy machine", lambda f: edit_pass(f, others=0.5)),
     (
-        Code.CLOCK_BACKWARDS,
-        "time goes back",
+        plants(
+            "offers",
+            "another processor",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "machine-differs",
+        ),
+        run(cpu_model="a faster one"),
+    ),
+    (
+        plants("offers", "steps of 4 ms", "records of mpicost in an offer", "", 1, "clock-coarse"),
+        run(timer=SLOW_TIMER),
+    ),
+    (
+        plants("offers", "a busy machine", "passes of an offer", "", 0, "machine-busy"),
+        lambda f: edit_pass(f, others=0.5),
+    ),
+    (
+        plants("offers", "time goes back", "passes of an offer", "", 1, "clock-backwards"),
         lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z"),
     ),
     (
-        Code.CLOCK_BACKWARDS,
-        "ended before it began",
+        plants("offers", "ended before it began", "passes of an offer", "", 1, "clock-backwards"),
         lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z"),
     ),
-    (Code.FASTER_THAN_LIGHT, "faster than light", light),
-    (Code.FASTER_THAN_WIRE, "faster than its links", on_two_nodes),
-    (Code.FASTER_THAN_MEMORY, "faster than memory", faster),
-]
+    (
+        plants(
+            "offers",
+            "faster than light",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-light",
+        ),
+        light,
+    ),
+    (
+        plants(
+            "offers",
+            "faster than its links",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-wire",
+        ),
+        on_two_nodes,
+    ),
+    (
+        plants(
+            "offers",
+            "faster than memory",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-memory",
+        ),
+        faster,
+    ),
+)
 
 
-@pytest.mark.parametrize(("code", "what", "forge"), FORGERIES, ids=[each[1] for each in FORGERIES])
-def test_a_forgery_is_found_by_its_code(offer: Path, code: Code, what: str, forge: Forge) -> None:
+@pytest.mark.parametrize(
+    "forge",
+    [pytest.param(forge, marks=mark, id=mark.args[0].planted) for mark, forge in FORGERIES],
+)
+def test_a_forgery_is_found_by_its_code(offer: Path, forge: Forge, declared: Declared) -> None:
     forge(offer)
-    found = codes(offer)
-    assert code.word in found, found
+    found = check_offer(open_offer(offer), OFFICIAL)
+    told = [each.code.word for each in found if each.code.word == declared.fault.message]
+    declared.check((), int(is_rejected(found)), told)
 
 
 def test_the_same_core_of_two_nodes_is_not_shared(offer: Path) -> None:
@@ -303,7 +647,8 @@ def test_the_same_core_of_two_nodes_is_not_shared(offer: Path) -> None:
 
 def test_every_code_has_a_forgery_and_is_documented() -> None:
     """Codes of the form, the seal and the protocol have their tests beside those of what they are about."""
-    forged = {code for code, _, _ in FORGERIES}
+    words = {each.word: each for each in Code}
+    forged = {words[mark.args[0].message] for mark, _ in FORGERIES}
     elsewhere = {Code.RULES_OLDER, *list(Code)[list(Code).index(Code.FORM_MISSING) :]}
     assert forged | elsewhere == set(Code) and len(forged) >= 30
     told = (ROOT / "docs" / "procurement.md").read_text()
@@ -331,12 +676,55 @@ def test_older_rules_are_told_from_the_buyers(offer: Path, tmp_path: Path) -> No
 
 
 def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
+    """And what was measured must follow from it: mpicost by its hash."""
     for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
-        folder = make_offer(tmp_path / category, told=PATCH, category=category)
-        (folder / "patches").mkdir()
-        (folder / "patches" / "a.patch").write_text("+ faster")
-        run(source_hash="f" * 16)(folder)
+        folder = make_offer(tmp_path / category, category=category)
+        name_patch("mpicost", diff("suite/src/faster.c"))(folder)
+        run(source_hash=OFFICIAL.hash_patched([folder / "patches" / "a.patch"]))(folder)
         assert set(codes(folder)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("forge", "code"),
+    [
+        (solved(patches=[hashlib.sha256(diff("c/a.c").encode()).hexdigest()]), None),
+        (solved(parameters={"patches": ["a" * 64]}), "patch-other"),
+        (built("official", "mirror"), "source-unchecked"),
+    ],
+)
+def test_a_patch_of_osu_is_held_against_the_lock_file(
+    tmp_path: Path, forge: Forge, code: str | None
+) -> None:
+    folder = make_offer(tmp_path / "offer", category="optimised")
+    name_patch("osu", diff("c/a.c"))(folder)
+    forge(folder)
+    assert set(codes(folder)) == ({code} if code else set())
+
+
+def test_a_patch_is_applied_as_if_no_repository_were_above_it(tmp_path: Path, monkeypatch) -> None:
+    """And nothing outside the suite is written, whatever a patch says."""
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    one, other, out = (tmp_path / name for name in ("one", "other", "out"))
+    one.write_text(diff("suite/src/one.c"))
+    other.write_text(diff("suite/src/other.c"))
+    out.write_text(diff("../out.c"))
+    both = OFFICIAL.hash_patched([one, other])
+    assert len({OFFICIAL.hash, OFFICIAL.hash_patched([one]), both}) == 3
+    assert OFFICIAL.hash_patched([out]) in ("", OFFICIAL.hash)
+    sources = OfferSources(
+        OFFICIAL, tmp_path, tuple(Patch("mpicost", n, "") for n in ("one", "other"))
+    )
+    (tmp_path / "patches").mkdir()
+    for path in (one, other):
+        path.rename(tmp_path / "patches" / path.name)
+    assert both in sources.patched
+
+
+def test_without_git_a_named_patch_is_an_error_of_one_line(offer: Path, monkeypatch) -> None:
+    name_patch("mpicost", diff("suite/src/a.c"))(offer)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError, match=r"git: .*; a patch is checked by it: install git"):
+        codes(offer)
 
 
 def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
