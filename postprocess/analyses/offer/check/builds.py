@@ -21,12 +21,12 @@ from postprocess.analyses.offer.check.official import OfficialSource, list_chang
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.rules.rules_data import Category, Change, Rules
 from postprocess.base import files
+from postprocess.base.documents.records import Text, parse_record
+from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.records import Text, parse_record
-from postprocess.base.strict_json import read_json
 from postprocess.model.launch import Records
-from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.routines.mpicost import OWN_PROGRAM
 from spack_envs.programs import BuiltBinary, locate_program_file, read_program
 
 OFFICIAL = "official"  #: of a build: its source
