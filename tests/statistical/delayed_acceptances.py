@@ -4,14 +4,11 @@ Usage: ``python -m tests.statistical.delayed_acceptances FOLDER [ACCEPTANCES] [F
 each delay (default 10) with an MPI of the work directory (default mpich). FOLDER keeps the programs and the
 records of every launch; a second call with more acceptances goes on there, and tells of all.
 
-The offer is measured once, with the library of the self-test loaded and idle. A row is committed to the center
-of its launches. Acceptances with 0, 2, 5 and 10% take turns launch by launch, so that all see the same machine.
-Each goes on until its rows are decided or looks end. The functions of ``accept`` judge it. Launches are made
-without ReFrame, by which those of one acceptance would take minutes.
-
-On a virtual machine other guests slow all launches of some acceptances, controls without MPI too, whatever
-is delayed: no fault of the rules, and no launch knows how fast the machine was otherwise. So acceptances are
-told twice: all, and those in which the control of each launch was as fast as in the offer.
+The offer is measured with the library of the self-test loaded and idle. A row is committed to the center of its
+launches. Acceptances with 0, 2, 5 and 10% and the offer take turns launch by launch, so that all see the same
+machine, and those of one are minutes apart, as ``accept`` has them: launches within seconds of each other share
+what the machine does at that time. Each goes on until its rows are decided or looks end. The functions of
+``accept`` judge it. Launches are made without ReFrame, by which those of one acceptance would take minutes.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from pathlib import Path
 from postprocess.analyses.offer.accept import (
     Acceptance,
     JudgedRow,
+    find_apart,
     find_next_look,
     judge_delivery,
     list_undecided,
@@ -51,10 +49,7 @@ from tests.support.shared_files import VARIABLE
 
 FUNCTIONS = {"bcast": "MPI_Bcast", "allreduce_sum": "MPI_Allreduce", "allgather": "MPI_Allgather"}
 SIZES = {"bcast": (8, 100000), "allreduce_sum": (8, 100000), "allgather": (8, 10000)}
-CONTROL = "control_compute"  #: without MPI
-CALM = 1.05  #: times as slow as in the offer a control may be
 OPTIONS = ("--trials=31", "--cache", "warm")
-OFFERED = 40  #: launches of the offer
 RULES_TEXT = """\
 schema = 1
 title = "calls delayed by a known share"
@@ -87,10 +82,12 @@ def rules() -> Rules:
     return found
 
 
-def launch(built: Program, path: Path, slower: float) -> None:
-    """Launch mpicost on two processes; its records are kept only when they are whole."""
+def launch_once(built: Program, name: Path, slower: float) -> None:
+    """Launch mpicost on two processes, if it was not launched before. Only whole records are kept."""
+    path = name.with_suffix(".jsonl")
+    if path.exists():
+        return
     routines = ",".join(":".join((name, *map(str, SIZES[name]))) for name in FUNCTIONS)
-    routines += f",{CONTROL}"
     told = {
         "LD_PRELOAD": built.build / "libdelay.so",
         "PLUMBLINE_DELAY_FRACTION": slower or 1.0,
@@ -138,17 +135,6 @@ def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> M
     )
 
 
-def is_calm(launches: Sequence[LaunchRecords], offer: Sequence[LaunchRecords]) -> bool:
-    """Return whether the control of every launch was as fast as in the offer."""
-    slowest = CALM * statistics.median(map(read_control, offer))
-    return all(read_control(each) <= slowest for each in launches)
-
-
-def read_control(records: LaunchRecords) -> float:
-    """Read the seconds of the control of a launch."""
-    return next(m.value for name, m in records.measurements.items() if name.startswith(CONTROL))
-
-
 def commit(offered: Sequence[MeasuredRow]) -> StoredCommitments:
     """Commit to the center of the launches of the offer."""
     committed = (Commitment(each.key.key, math.exp(mean_log(each.values))) for each in offered)
@@ -160,21 +146,29 @@ def mean_log(values: Sequence[float]) -> float:
     return statistics.fmean(map(math.log, values))
 
 
-def accept_in_turn(built: Program, folder: Path, number: int, offered: list[MeasuredRow]) -> None:
-    """Make the acceptances of one number, a launch of each delay in turn, until all are decided."""
-    wanted = {name_folder(folder, slower, number): slower for slower in SLOWER}
+def measure(built: Program, folder: Path, acceptances: int) -> None:
+    """Launch in rounds until all is decided: a launch of each acceptance that is open, and some of the offer."""
+    places = {
+        name_folder(folder, slower, number): slower
+        for slower in SLOWER
+        for number in range(1, acceptances + 1)
+    }
     for n in count(1):
+        since = time.monotonic()
+        offered = build_rows(list_launches(folder / "offer")) if n > rules().launches else None
         wanted = {
             place: slower
-            for place, slower in wanted.items()
-            if n <= count_wanted(judge(offered, place))
+            for place, slower in places.items()
+            if offered is None or n <= count_wanted(judge(offered, place))
         }
         if not wanted:
             return
-        for place, slower in wanted.items():
-            path = place / f"{n:03d}.jsonl"
-            if not path.exists():
-                launch(built, path, slower)
+        for number, slower in enumerate(SLOWER):
+            if offered is None:
+                launch_once(built, folder / "offer" / f"{len(SLOWER) * (n - 1) + number:03d}", 0.0)
+            for place in (each for each in wanted if wanted[each] == slower):
+                launch_once(built, place / f"{n:03d}", slower)
+        print(f"round {n}: {len(wanted)} launches, {time.monotonic() - since:.0f} s", flush=True)
 
 
 def name_folder(folder: Path, slower: float, number: int) -> Path:
@@ -194,44 +188,24 @@ def count_wanted(found: Acceptance) -> int:
 
 
 def print_outcome(folder: Path, offered: list[MeasuredRow], acceptances: int) -> None:
-    """Print the outcome of all acceptances, and of those in which no other guest slowed the machine."""
-    every = {
-        slower: [name_folder(folder, slower, n) for n in range(1, acceptances + 1)]
-        for slower in SLOWER
-    }
-    offer = list_launches(folder / "offer")
-    calm = {
-        slower: [place for place in places if is_calm(list_launches(place), offer)]
-        for slower, places in every.items()
-    }
-    print_acceptances("all acceptances", every, offered)
-    if all(calm.values()):
-        print_acceptances("acceptances with controls as in the offer", calm, offered)
-    else:
-        print(
-            "some delay has no acceptance with controls as in the offer: nothing to tell of these"
-        )
-
-
-def print_acceptances(
-    title: str, chosen: Mapping[float, Sequence[Path]], offered: list[MeasuredRow]
-) -> None:
     """Print how slow rows really were, and what acceptances say of them, beside what is stated."""
-    print(title)
     spreads, means = {}, {}
-    for slower, places in chosen.items():
+    for slower in SLOWER:
+        places = [name_folder(folder, slower, n) for n in range(1, acceptances + 1)]
         found = [judge(offered, place) for place in places]
         launches = [each for place in places for each in list_launches(place)]
-        for row in build_rows(launches):
-            spreads[slower, row.key] = statistics.stdev(map(math.log, row.values))
-            means[slower, row.key] = mean_log(row.values)
+        for row, own in zip(build_rows(launches), offered, strict=True):
+            apart = find_apart(own.cores, row.cores)
+            near = [value for value, far in zip(row.values, apart, strict=True) if not far]
+            spreads[slower, row.key] = statistics.stdev(map(math.log, near))
+            means[slower, row.key] = mean_log(near)
         rows = [row for each in found for row in each.rows]
         real = {row.key: means[slower, row.key] - math.log(row.committed) for row in rows}
         print_counts(slower, rows, {key: spreads[slower, key] for key in real}, real)
         statuses = Counter(each.status for each in found)
         words = ((0, "accepted"), (1, "not accepted"), (3, "undecided"))
         told = ", ".join(f"{statuses[status]} {word}" for status, word in words)
-        print(f"    {len(places)} acceptances, {len(launches)} launches; {told}")
+        print(f"    {len(launches)} launches; {told}")
     print("row: spread; slower than committed, by delay")
     for own in offered:
         drifts = (math.expm1(means[s, own.key] - mean_log(own.values)) for s in SLOWER)
@@ -271,15 +245,8 @@ def main(folder: Path, acceptances: int, family: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault(VARIABLE, str(folder))  # where the program is built
     built = program(family)
-    for n in range(1, OFFERED + 1):
-        if not (path := folder / "offer" / f"{n:03d}.jsonl").exists():
-            launch(built, path, 0.0)
-    offered = build_rows(list_launches(folder / "offer"))
-    for number in range(1, acceptances + 1):
-        since = time.monotonic()
-        accept_in_turn(built, folder, number, offered)
-        print(f"acceptance {number} of each delay: {time.monotonic() - since:.0f} s", flush=True)
-    print_outcome(folder, offered, acceptances)
+    measure(built, folder, acceptances)
+    print_outcome(folder, build_rows(list_launches(folder / "offer")), acceptances)
 
 
 if __name__ == "__main__":
