@@ -4,10 +4,11 @@ Usage: ``python -m tests.statistical.delayed_acceptances FOLDER [ACCEPTANCES] [F
 each delay (default 10) with an MPI of the work directory (default mpich). FOLDER keeps the programs and the
 records of every launch; a second call with more acceptances goes on there, and tells of all.
 
-The offer is measured once, with the library of the self-test loaded and idle. A row is committed to the center
-of its launches. Acceptances with 0, 2, 5 and 10% take turns launch by launch, so that all see the same machine.
-Each goes on until its rows are decided or looks end. The functions of ``accept`` judge it. Launches are made
-without ReFrame, by which those of one acceptance would take minutes.
+The offer is measured with the library of the self-test loaded and idle. A row is committed to the center of its
+launches. Acceptances with 0, 2, 5 and 10% and the offer take turns launch by launch, so that all see the same
+machine, and those of one are minutes apart, as ``accept`` has them: launches within seconds of each other share
+what the machine does at that time. Each goes on until its rows are decided or looks end. The functions of
+``accept`` judge it. Launches are made without ReFrame, by which those of one acceptance would take minutes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from postprocess.analyses.offer.accept import (
     Acceptance,
     JudgedRow,
+    find_apart,
     find_next_look,
     judge_delivery,
     list_undecided,
@@ -48,7 +50,6 @@ from tests.support.shared_files import VARIABLE
 FUNCTIONS = {"bcast": "MPI_Bcast", "allreduce_sum": "MPI_Allreduce", "allgather": "MPI_Allgather"}
 SIZES = {"bcast": (8, 100000), "allreduce_sum": (8, 100000), "allgather": (8, 10000)}
 OPTIONS = ("--trials=31", "--cache", "warm")
-OFFERED = 40  #: launches of the offer
 RULES_TEXT = """\
 schema = 1
 title = "calls delayed by a known share"
@@ -81,8 +82,11 @@ def rules() -> Rules:
     return found
 
 
-def launch(built: Program, path: Path, slower: float) -> None:
-    """Launch mpicost on two processes; its records are kept only when they are whole."""
+def launch_once(built: Program, name: Path, slower: float) -> None:
+    """Launch mpicost on two processes, if it was not launched before. Only whole records are kept."""
+    path = name.with_suffix(".jsonl")
+    if path.exists():
+        return
     routines = ",".join(":".join((name, *map(str, SIZES[name]))) for name in FUNCTIONS)
     told = {
         "LD_PRELOAD": built.build / "libdelay.so",
@@ -142,21 +146,29 @@ def mean_log(values: Sequence[float]) -> float:
     return statistics.fmean(map(math.log, values))
 
 
-def accept_in_turn(built: Program, folder: Path, number: int, offered: list[MeasuredRow]) -> None:
-    """Make the acceptances of one number, a launch of each delay in turn, until all are decided."""
-    wanted = {name_folder(folder, slower, number): slower for slower in SLOWER}
+def measure(built: Program, folder: Path, acceptances: int) -> None:
+    """Launch in rounds until all is decided: a launch of each acceptance that is open, and some of the offer."""
+    places = {
+        name_folder(folder, slower, number): slower
+        for slower in SLOWER
+        for number in range(1, acceptances + 1)
+    }
     for n in count(1):
+        since = time.monotonic()
+        offered = build_rows(list_launches(folder / "offer")) if n > rules().launches else None
         wanted = {
             place: slower
-            for place, slower in wanted.items()
-            if n <= count_wanted(judge(offered, place))
+            for place, slower in places.items()
+            if offered is None or n <= count_wanted(judge(offered, place))
         }
         if not wanted:
             return
-        for place, slower in wanted.items():
-            path = place / f"{n:03d}.jsonl"
-            if not path.exists():
-                launch(built, path, slower)
+        for number, slower in enumerate(SLOWER):
+            if offered is None:
+                launch_once(built, folder / "offer" / f"{len(SLOWER) * (n - 1) + number:03d}", 0.0)
+            for place in (each for each in wanted if wanted[each] == slower):
+                launch_once(built, place / f"{n:03d}", slower)
+        print(f"round {n}: {len(wanted)} launches, {time.monotonic() - since:.0f} s", flush=True)
 
 
 def name_folder(folder: Path, slower: float, number: int) -> Path:
@@ -182,9 +194,11 @@ def print_outcome(folder: Path, offered: list[MeasuredRow], acceptances: int) ->
         places = [name_folder(folder, slower, n) for n in range(1, acceptances + 1)]
         found = [judge(offered, place) for place in places]
         launches = [each for place in places for each in list_launches(place)]
-        for row in build_rows(launches):
-            spreads[slower, row.key] = statistics.stdev(map(math.log, row.values))
-            means[slower, row.key] = mean_log(row.values)
+        for row, own in zip(build_rows(launches), offered, strict=True):
+            apart = find_apart(own.cores, row.cores)
+            near = [value for value, far in zip(row.values, apart, strict=True) if not far]
+            spreads[slower, row.key] = statistics.stdev(map(math.log, near))
+            means[slower, row.key] = mean_log(near)
         rows = [row for each in found for row in each.rows]
         real = {row.key: means[slower, row.key] - math.log(row.committed) for row in rows}
         print_counts(slower, rows, {key: spreads[slower, key] for key in real}, real)
@@ -231,15 +245,8 @@ def main(folder: Path, acceptances: int, family: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault(VARIABLE, str(folder))  # where the program is built
     built = program(family)
-    for n in range(1, OFFERED + 1):
-        if not (path := folder / "offer" / f"{n:03d}.jsonl").exists():
-            launch(built, path, 0.0)
-    offered = build_rows(list_launches(folder / "offer"))
-    for number in range(1, acceptances + 1):
-        since = time.monotonic()
-        accept_in_turn(built, folder, number, offered)
-        print(f"acceptance {number} of each delay: {time.monotonic() - since:.0f} s", flush=True)
-    print_outcome(folder, offered, acceptances)
+    measure(built, folder, acceptances)
+    print_outcome(folder, build_rows(list_launches(folder / "offer")), acceptances)
 
 
 if __name__ == "__main__":
