@@ -147,7 +147,7 @@ def mean_log(values: Sequence[float]) -> float:
 
 
 def measure(built: Program, folder: Path, acceptances: int) -> None:
-    """Launch in rounds until all is decided: a launch of each open acceptance, and some of the offer."""
+    """Launch in rounds until all is decided: each open acceptance once, and the offer some times."""
     places = {
         name_folder(folder, slower, number): slower
         for slower in SLOWER

@@ -109,6 +109,7 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
     ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
     ("form-missing", "nothing committed", lambda f: (f / "commitments.json").unlink()),
+    ("rules-other", "typed for other rules", lambda f: write_commitments(f, "f" * 64, ())),
 ]
 
 

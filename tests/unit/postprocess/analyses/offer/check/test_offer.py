@@ -57,8 +57,32 @@ def codes(folder: Path, issued: str = "") -> dict[str, list[str]]:
     return found
 
 
-def test_an_honest_offer_has_no_violation(honest: Path) -> None:
-    assert codes(honest, hash_rules(honest / RULES)) == {}
+MORE = """\
+[[case]]
+name = "{name}"
+program = "mpicost"
+routine = "bcast"
+bytes = [64]
+nodes = {nodes}
+per_node = "two"
+demand = "information"
+"""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(RULES_TEXT, id="the sample"),
+        pytest.param(
+            RULES_TEXT.replace("[iterations]", 'cache = "evict"\n[iterations]'), id="caches"
+        ),
+        pytest.param(RULES_TEXT + MORE.format(name="more", nodes=1), id="information not measured"),
+        pytest.param(RULES_TEXT + MORE.format(name="far", nodes=9), id="information not possible"),
+    ],
+)
+def test_an_honest_offer_has_no_violation(tmp_path: Path, rules: str) -> None:
+    folder = make_offer(tmp_path / "offer", rules=rules)
+    assert codes(folder, hash_rules(folder / RULES)) == {}
 
 
 def run(**changes: object) -> Forge:
@@ -508,6 +532,14 @@ FORGERIES = (
     (
         plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
         with_patch("mpicost", diff("suite/src/a.c")),
+    ),
+    (
+        plants("offers", "fewer iterations of OSU", "rules of an offer", "", 1, "few-iterations"),
+        text(RULES, "osu = 200", "osu = 300"),
+    ),
+    (
+        plants("offers", "rows of another family", "rules of an offer", "", 1, "row-missing"),
+        text(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"'),
     ),
     (
         plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
