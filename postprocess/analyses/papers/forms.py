@@ -120,7 +120,15 @@ def _taboada(history: History, against: str | None) -> list[TextTable]:
 
 
 def _models(history: History) -> Iterable[TextTable]:
-    heads = ("t0 (us)", "ti (us)", "tb (ns/B)", "pi0 (KB/s)", "pi0 follows", "Bw (MB/s)", "Bw follows")
+    heads = (
+        "t0 (us)",
+        "ti (us)",
+        "tb (ns/B)",
+        "pi0 (KB/s)",
+        "pi0 follows",
+        "Bw (MB/s)",
+        "Bw follows",
+    )
     for source in dict.fromkeys(each.source for each in history.models):
         models = [each for each in history.models if each.source == source]
         rows = tuple(
