@@ -20,7 +20,7 @@ MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": Fal
 ROUTINES = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")
 IN_ALL = ("gather", "scatter", "alltoall")  #: whose buffer is p blocks
 PIPELINED = "means of calls that overlap, as RUS's are"
-SINGLE = "of single calls, unless their sync is loop: RUS's are means of calls that overlap"
+SINGLE = "of single calls: RUS's are means of calls that overlap"
 SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
 
 
@@ -30,19 +30,16 @@ def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: 
 
 
 def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
-    """Build a table of costs for each machine, MPI and size, with bandwidths beside the times."""
+    """Build a table of costs for each machine, MPI and condition, with bandwidths beside the times."""
     tables = []
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
             groups: dict[tuple[str, ...], list[Operation]] = {}
-            for each in sorted(measured.operations, key=lambda each: each.bytes):
+            for each in measured.operations:
                 if each.routine in ROUTINES and measured.planned(machine, environment, each):
-                    about = (format_size(each.bytes), *measured.name_conditions(each))
-                    groups.setdefault(about, []).append(each)
+                    groups.setdefault(measured.name_conditions(each), []).append(each)
             for about, operations in groups.items():
-                title = (
-                    f"{machine}, {environment}: time of a call in us, blocks of {', '.join(about)}"
-                )
+                title = f"{', '.join((machine, environment, *about))}: time of a call in us"
                 tables.append(_cost_table(measured, machine, environment, operations, title))
     return tables
 
@@ -105,7 +102,7 @@ def _cost_table(
         {n for each in operations for n in measured.planned(machine, environment, each)}
     )
     rows = []
-    for operation in sorted(operations, key=lambda each: ROUTINES.index(each.routine)):
+    for operation in sorted(operations, key=lambda e: (e.bytes, ROUTINES.index(e.routine))):
         planned = measured.planned(machine, environment, operation)
         cells = [
             _cost(operation, count, measured.time(machine, environment, operation, count))
@@ -113,12 +110,14 @@ def _cost_table(
             else NOT_PRINTED
             for count in counts
         ]
-        rows.append((operation.routine, *cells))
+        rows.append((operation.size, operation.routine, *cells))
     notes = (
-        "in brackets: aggregated bandwidth in MB/s; blocks are those of mpicost, for each process or pair",
-        PIPELINED if all(each.sync == LOOP for each in operations) else SINGLE,
+        "block: bytes for each process or pair, as mpicost counts them; in brackets: aggregated MB/s",
+        PIPELINED if operations[0].sync == LOOP else SINGLE,
     )
-    return TextTable(title, ("routine",), tuple(f"p = {n}" for n in counts), tuple(rows), notes)
+    return TextTable(
+        title, ("block", "routine"), tuple(f"p = {n}" for n in counts), tuple(rows), notes
+    )
 
 
 def _cost(operation: Operation, processes: int, time: float | None) -> str:

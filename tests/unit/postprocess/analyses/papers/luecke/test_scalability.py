@@ -147,7 +147,7 @@ def test_conditions_that_differ_are_kept_apart():
     both = arrange_results([*warm, *flush])
     titles = [picture.title for picture in build_scalability_chapters(both, False)[0].pictures]
     assert "bcast, cache flush: time / log2 p" in titles
-    assert "bcast, warm: time / log2 p" in titles
+    assert "bcast, cache warm: time / log2 p" in titles
     (table,) = build_growth_tables(both)
     assert table.labels == ("routine", "size", "cache", "divisor", "processes")
 
