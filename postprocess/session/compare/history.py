@@ -6,13 +6,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from postprocess.analyses.compare import data, history_page
 from postprocess.analyses.compare.data import (
     ComparedSide,
     ComparisonHeader,
     SharedCase,
-    StoredComparison,
 )
 from postprocess.analyses.compare.history import LEAST_ROUNDS, draw_round, judge_history
 from postprocess.analyses.compare.history_text import format_history_text
@@ -54,6 +54,8 @@ class HistoryDemand:
 @dataclass
 class HistoryBench(ComparisonBench):
     """What every pass of a history needs: its sides are versions, by the names of their environments."""
+
+    rounds_a_block: ClassVar[int] = 1
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,14 +101,6 @@ class HistoryBench(ComparisonBench):
                 if name not in done and wanted[name]:
                     self.run_pass(number, position, name, wanted[name])
             progress.say(f"round {number} of {rounds}")
-
-    def has_time(self, stored: StoredComparison, number: int) -> bool:
-        """Return whether a round fits into the time that is left."""
-        if self.header.seconds is None:
-            return True
-        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
-        own = sum(each.seconds for each in stored.passes if each.block == number)
-        return stored.seconds + last - own <= self.header.seconds * 1.05
 
     def list_cases(self, name: str) -> list[SharedCase]:
         """List the cases of which the trial run of a version has a value."""
