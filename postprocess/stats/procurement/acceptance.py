@@ -45,9 +45,8 @@ class AcceptedRow:
     mean: float = math.nan
     lower: float = -math.inf
     upper: float = math.inf
-    launches_more: int | None = (
-        None  #: that would decide, as launches differ until now; None if nobody knows
-    )
+    #: that would decide, as launches differ until now; None if nobody knows
+    launches_more: int | None = None
 
 
 def choose_acceptance_looks(least: int, most: int) -> tuple[int, ...]:
