@@ -6,19 +6,10 @@ from collections.abc import Sequence
 
 from postprocess.analyses.compare.afterwards import format_effects
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
-from postprocess.analyses.compare.facts import (
-    KINDS,
-    MPI,
-    SHOWN_WHOLE,
-    FactDifference,
-)
+from postprocess.analyses.compare.facts import KINDS, MPI, SHOWN_WHOLE, FactDifference
 from postprocess.analyses.compare.fingerprint import tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
-from postprocess.analyses.compare.judge import (
-    Decision,
-    JudgedComparison,
-    select_moved,
-)
+from postprocess.analyses.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.base.formats import (
     DASH,
     factor,

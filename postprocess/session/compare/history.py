@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from postprocess.analyses.compare import data, history_page
-from postprocess.analyses.compare.data import (
-    ComparedSide,
-    ComparisonHeader,
-    SharedCase,
-)
+from postprocess.analyses.compare.data import ComparedSide, ComparisonHeader, SharedCase
 from postprocess.analyses.compare.history import LEAST_ROUNDS, draw_round, judge_history
 from postprocess.analyses.compare.history_text import format_history_text
 from postprocess.base.errors import UsageError
@@ -25,11 +21,9 @@ from postprocess.model.session import Request
 from postprocess.session.compare.bench import ComparisonBench, is_exact
 from postprocess.session.compare.folder import discard_unplanned, find_or_begin
 from postprocess.session.compare.run import choose_with_controls
-from postprocess.session.compare.sides import (
-    find_environment,
-    index_environments,
-)
+from postprocess.session.compare.sides import find_environment, index_environments
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
 from site_configs.mpi.family import split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
@@ -37,6 +31,7 @@ from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
 USUAL_ROUNDS = 10
+EXACT_ROUNDS = EXACT_LADDERS[0][0]  #: of simulated time
 LEAST_VERSIONS = 2
 
 
@@ -75,7 +70,7 @@ class HistoryBench(ComparisonBench):
         if stored.looks:
             return stored.looks[0]
         once = sum(each.seconds for each in stored.passes if each.block == 0)
-        least = 1 if is_exact(stored) else LEAST_ROUNDS
+        least = EXACT_ROUNDS if is_exact(stored) else LEAST_ROUNDS
         rounds, seconds = (least if is_exact(stored) else USUAL_ROUNDS), self.header.seconds
         if seconds is not None:
             rounds = min(int((seconds - once) / max(once, 0.1)), 2 * USUAL_ROUNDS)
