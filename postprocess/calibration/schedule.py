@@ -33,14 +33,12 @@ class PassResult:
     launches: Sequence[CalibrationLaunch]
     unhealthy: Collection[Family] = ()
     held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
-    failed: Sequence[
-        CaseResult
-    ] = ()  #: cases with a launch that crashed, did not end or brought wrong data
+    #: cases with a launch that crashed, did not end or brought wrong data
+    failed: Sequence[CaseResult] = ()
 
 
-Run = Callable[
-    [Selection, bool], PassResult
-]  #: runs a selection; true: earlier launches count no more
+#: runs a selection; true: earlier launches count no more
+Run = Callable[[Selection, bool], PassResult]
 Read = Callable[[], Sequence[CalibrationLaunch]]  #: the ledger as it is now
 
 
@@ -50,9 +48,8 @@ class CalibrationProgress:
 
     taken: dict[Family, int] = field(default_factory=dict)
     unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them
-    incorrect: set[Family] = field(
-        default_factory=set
-    )  #: in any pass: wrong data is not made good by right data
+    #: in any pass: wrong data is not made good by right data
+    incorrect: set[Family] = field(default_factory=set)
     futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
     held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
     stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile

@@ -31,7 +31,8 @@ PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
 LEAST_NIGHTS = 14  #: that a one-sided case needs
 ONE_SIDED_ALPHA = 0.05  #: family-wise error rate over the cases of a file
 LEAST_SHIFT = 0.01  #: of the median night from the center
-MACHINE = {  #: facts of this machine that are compared with those of a reference of the same host
+#: facts of this machine that are compared with those of a reference of the same host
+MACHINE = {
     "cpu_model": "the processor",
     "kernel": "the kernel",
     "firmware": "the firmware",

@@ -11,10 +11,8 @@ from postprocess.cli.parser import Parser, exit_statuses
 from postprocess.cli.registry import subcommands
 
 PROGRAM = "./plumbline"
-INTERRUPTED = [
-    (130, "interrupted by Ctrl-C"),
-    (143, "terminated by SIGTERM"),
-]  #: exit statuses of every command; raw results of a session remain
+#: exit statuses of every command; raw results of a session remain
+INTERRUPTED = [(130, "interrupted by Ctrl-C"), (143, "terminated by SIGTERM")]
 
 SHELLS = """
 ## Manual page and shell completion

@@ -26,9 +26,8 @@ PARSER = {"add_help": False, "prefix_chars": "\0"}  #: --help, too, goes to pyte
 ALL, REST = "--all", "--rest"
 #: What the last run without words has passed: one test a line, by pytest's name.
 PASSED = "tests-passed.txt"
-INTEGRATION = (
-    "tests/integration"  #: no unit test needs the machine alone; to collect them all takes longer
-)
+#: no unit test needs the machine alone; to collect them all takes longer
+INTEGRATION = "tests/integration"
 #: Tests that do not disturb each other, a file on one core; then the others, one after the other.
 PARTS = (
     ("-n", "auto", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not alone"),

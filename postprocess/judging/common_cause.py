@@ -54,16 +54,14 @@ class CommonCause:
 
     partition: str
     shift: float  #: as a fraction: 0.07 is 7% slower
-    members: tuple[
-        JudgedSlowdown, ...
-    ]  #: every judged case that it is about, slow by itself or not
+    #: every judged case that it is about, slow by itself or not
+    members: tuple[JudgedSlowdown, ...]
     controls: tuple[JudgedSlowdown, ...]  #: those that were judged at the same place
     clear: bool  #: the median case is slower; else just many are, by ``shift`` in their median
     environments: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    sizes: tuple[
-        int, ...
-    ] = ()  #: classes of sizes, as :func:`postprocess.stats.shrinkage.group_of` has them
+    #: classes of sizes, as :func:`postprocess.stats.shrinkage.group_of` has them
+    sizes: tuple[int, ...] = ()
     nodes: tuple[tuple[str, ...], ...] = ()  #: node sets
     since: str = field(default="", compare=False)  #: its onset, by the history
 

@@ -34,9 +34,8 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
 NOT_RUN = "no value (it did not run)"
-LEAST_CASES_OF_SLOW_NODE = (
-    3  #: cases that are slow on the same hosts and fine on others, for the hosts to be named
-)
+#: cases that are slow on the same hosts and fine on others, for the hosts to be named
+LEAST_CASES_OF_SLOW_NODE = 3
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
@@ -49,9 +48,8 @@ class Confirmation:
     """What a session says after its confirmation runs."""
 
     results: list[CaseResult]
-    causes: tuple[
-        str, ...
-    ] = ()  #: confirmed causes in common, one line each; any fails the session
+    #: confirmed causes in common, one line each; any fails the session
+    causes: tuple[str, ...] = ()
     #: What ended it before all was decided, a signal too: what was not cleared until then stands
     ended: BaseException | None = None
 

@@ -26,9 +26,8 @@ class SelectionOption:
     several: bool = False  #: whether it takes several values
     kind: type = str  #: of a value
     programs: tuple[str, ...] = PROGRAMS  #: that have it
-    of_value: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  #: where not all of these do
+    #: where not all of these do
+    of_value: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Value without the option, by program. A case that has another one is only measured with the option.
     usual: Mapping[str, str | int] = field(default_factory=dict)
 

@@ -52,9 +52,8 @@ class PlannedLaunch:
     start: str = ""  #: which start of its job it is, where a job has several
     job_limit: float = 0.0  #: seconds after which the whole job is ended
     benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
-    options: tuple[
-        str, ...
-    ] = ()  #: of its command line; all words behind the executable but the token
+    #: of its command line; all words behind the executable but the token
+    options: tuple[str, ...] = ()
     #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
     method: dict[str, Any] = field(default_factory=dict)
     #: Differences from its references that the site accepts, each with the reason.
@@ -71,9 +70,8 @@ class PlannedLaunch:
     planted: bool = False  #: whether the self-test delays it
     #: Whether it is of a confirmation run that the scheduler cannot keep off the slow nodes.
     anywhere: bool = False
-    asserted: bool = (
-        True  #: whether ReFrame is to assert its values, as it does wherever references are asked
-    )
+    #: whether ReFrame is to assert its values, as it does wherever references are asked
+    asserted: bool = True
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

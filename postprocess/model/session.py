@@ -51,9 +51,8 @@ class Request:
     beside_others: bool = False  #: a calibration does not wait until others leave the machine
 
 
-CONFIRM_SHARE = (
-    10  #: a night waits for a tenth of the time that it took, unless it is told how long
-)
+#: a night waits for a tenth of the time that it took, unless it is told how long
+CONFIRM_SHARE = 10
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ class Verdict(str, Enum):
 
     PASS = "pass"  #: inside its band
     REGRESSED = "regressed"  #: slower than its band allows
-    SUSPECT = (
-        "suspect"  #: slow again, but no more than other hours may bring: the next night decides
-    )
+    #: slow again, but no more than other hours may bring: the next night decides
+    SUSPECT = "suspect"
     CLEARED = "cleared"  #: looked slow, did not repeat
     FAST = "fast"  #: suspiciously faster than its band allows
     INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
@@ -84,9 +83,8 @@ class CaseResult:
     degrees: Amount | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference knows too few sessions or launches
-    cause: str = (
-        ""  #: what slows it together with many others, in one line; empty for a case by itself
-    )
+    #: what slows it together with many others, in one line; empty for a case by itself
+    cause: str = ""
     #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
     slow_on: tuple[str, ...] = ()
     #: Whether nothing judges it, as its ranks lay where those of no reference did, without a gross change. Of

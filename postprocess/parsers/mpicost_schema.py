@@ -28,10 +28,8 @@ from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISE
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
-SCHEMAS = (
-    1,
-    2,
-)  #: of records: the first one has no token, no end time, and may lack ``interposed``
+#: of records: the first one has no token, no end time, and may lack ``interposed``
+SCHEMAS = 1, 2
 #: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty where it does not tell them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")

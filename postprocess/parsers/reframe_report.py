@@ -39,9 +39,8 @@ class ReportedTest:
     #: Value and unit of each performance variable
     values: dict[str, tuple[Any, str]] = field(default_factory=dict)
     fixture: bool = False
-    needs: tuple[
-        tuple[str, str, str], ...
-    ] = ()  #: test, partition, environment of each test it builds on
+    #: test, partition, environment of each test it builds on
+    needs: tuple[tuple[str, str, str], ...] = ()
     tags: tuple[str, ...] = ()
 
     @property

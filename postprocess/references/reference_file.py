@@ -25,7 +25,8 @@ from postprocess.references import provenance, session_priors, tsv
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
-WORDS = {  #: that a cell may hold
+#: that a cell may hold
+WORDS = {
     "cache": (*CACHES, ROTATE),
     "sync": SYNCHRONISERS,
     "unit": tuple(UNITS),

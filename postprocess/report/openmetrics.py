@@ -9,6 +9,11 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.summary import SessionSummary
 
+#: Of a case, told by labels.
+PARTS = (
+    *("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"),
+    "bytes",
+)
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
@@ -45,19 +50,7 @@ def format_openmetrics(summary: SessionSummary) -> str:
 
 def list_labels(result: CaseResult) -> dict[str, str]:
     """List the labels of a case: the parts of its key, and the unit of its values."""
-    case = result.case
-    return {
-        "system": case.system,
-        "partition": case.partition,
-        "environment": case.environment,
-        "program": case.program,
-        "routine": case.routine,
-        "peer": str(case.peer),
-        "variant": case.variant,
-        "layout": case.layout,
-        "bytes": str(case.bytes),
-        "unit": result.unit,
-    }
+    return {name: str(getattr(result.case, name)) for name in PARTS} | {"unit": result.unit}
 
 
 def format_counts(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:

@@ -35,6 +35,12 @@ MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a scr
 MOST_IN_TERMINAL = 25  #: cases that are listed
 MOST_IN_PIPE = 1000
 MOST_REMARKS = 8  #: of one kind
+#: Of a cell of the grid, the widest first.
+FORMS: tuple[Callable[[GridCell], str], ...] = (
+    lambda cell: cell.text,
+    lambda cell: cell.text.replace(", ", ",\n"),
+    lambda cell: cell.brief.replace(", ", ",\n"),
+)
 UNCONFIRMED = (
     "first verdicts: other programs are still to be built; slow cases are measured again at the end"
 )
@@ -43,59 +49,42 @@ DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
 
 
 def print_verdict_table(
-    summary: SessionSummary, width: int | None = None, stream: TextIO | None = None
+    summary: SessionSummary,
+    width: int | None = None,
+    stream: TextIO | None = None,
+    first: bool = False,
 ) -> None:
-    """Print the verdict on a session.
+    """Print the verdict on a session, or the first verdicts of one that goes on.
 
     ``stream`` is standard output unless given; colour and folding depend on whether it is a
     terminal. ``width`` in columns is that of the terminal unless given, and of no account for a
     pipe. What the encoding of the stream cannot express is printed as escapes.
     """
-    _write(render_terminal, summary, width, stream)
-
-
-def print_first_verdicts(
-    summary: SessionSummary, width: int | None = None, stream: TextIO | None = None
-) -> None:
-    """Print the verdicts of a part of a session that goes on, as :func:`print_verdict_table` does.
-
-    Without the last line, which is that of a whole session, and its notes.
-    """
-    _write(render_first_verdicts, summary, width, stream)
-
-
-def _write(
-    render: Callable[[SessionSummary, int, bool], str],
-    summary: SessionSummary,
-    width: int | None,
-    stream: TextIO | None,
-) -> None:
     out = stream or sys.stdout
-    terminal = out.isatty()
-    text = render(summary, width or shutil.get_terminal_size().columns, terminal)
+    text = render_terminal(
+        summary, width or shutil.get_terminal_size().columns, out.isatty(), first
+    )
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
-def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
-    """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
+def render_terminal(
+    summary: SessionSummary, width: int, terminal: bool, first: bool = False
+) -> str:
+    """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``.
+
+    :param first: whether the session goes on: then without its notes and its last line
+    """
     console = _open_console(width, terminal)
     counts = build_grid(summary, MOST_ROWS)
     _print_grid(console, counts)
-    _print_remarks(console, summary)
+    if not first:
+        _print_remarks(console, summary)
     _print_named_cases(console, summary, terminal)
-    _print_last_lines(console, summary, counts)
-    return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
-
-
-def render_first_verdicts(summary: SessionSummary, width: int, terminal: bool) -> str:
-    """Render the verdicts of a part of a session as text, as :func:`render_terminal` does."""
-    console = _open_console(width, terminal)
-    counts = build_grid(summary, MOST_ROWS)
-    _print_grid(console, counts)
-    _print_named_cases(console, summary, terminal)
-    for section in counts.sections:
+    if not first:
+        _print_last_lines(console, summary, counts)
+    for section in counts.sections if first else ():
         told = f"{section.program}: {section.counts}; {UNCONFIRMED}"
         _print(console, Text(sanitize_line(told)))
     return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
@@ -126,7 +115,7 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
     """Print counts per routine and environment, in the first form of a cell that fits the screen."""
-    for write in (_in_line, _stacked, _brief):
+    for write in FORMS:
         table = _grid_table(counts, write)
         needed = console.measure(table, options=console.options.update(max_width=PIPE_WIDTH))
         if needed.maximum <= console.width and _height(counts, write) <= MOST_LINES:
@@ -155,18 +144,6 @@ def _height(counts: VerdictGrid, write: Callable[[GridCell], str]) -> int:
     rows = [row for section in counts.sections for row in section.rows]
     lines = (max(write(cell).count("\n") for cell in row.cells if cell) + 1 for row in rows)
     return sum(lines) + len(counts.sections)
-
-
-def _in_line(cell: GridCell) -> str:
-    return cell.text
-
-
-def _stacked(cell: GridCell) -> str:
-    return cell.text.replace(", ", ",\n")
-
-
-def _brief(cell: GridCell) -> str:
-    return cell.brief.replace(", ", ",\n")
 
 
 def _cell(cell: GridCell | None, write: Callable[[GridCell], str]) -> Text:

@@ -135,39 +135,21 @@ def _trials(row: dict[str, Any]) -> LaunchTrials | None:
     return LaunchTrials(row["launch"], times, late, dropped, row["headline"], row["median"])
 
 
-def _near_the_band(result: CaseResult) -> float:
-    return result.value / result.band[1] if result.value and result.band else 0.0
-
-
-def _spikes(result: CaseResult) -> float:
-    return result.summary.candidates if result.summary else 0.0
-
-
-def _two_modes(result: CaseResult) -> float:
-    return result.summary.p90 / result.summary.minimum if _is_bimodal(result) else 0.0
-
-
-def _is_bimodal(result: CaseResult) -> bool:
-    return bool(result.summary and result.summary.bimodal)
-
-
-def _fast(result: CaseResult) -> float:
-    return result.reference / result.value if result.value and result.reference else 0.0
-
-
-def _steady(result: CaseResult) -> float:
-    return result.summary.median / result.summary.p99 if result.summary else 0.0
-
-
-def _slowest(result: CaseResult) -> float:
-    return result.value or 0.0
-
-
+#: What makes a healthy case worth a look, and how much of it a case has.
 _WORTH_A_LOOK: Sequence[tuple[str, Callable[[CaseResult], float]]] = (
-    ("closest to the upper end of its band", _near_the_band),
-    ("most spikes", _spikes),
-    ("two modes", _two_modes),
-    ("furthest below its reference", _fast),
-    ("steadiest", _steady),
-    ("longest", _slowest),
+    (
+        "closest to the upper end of its band",
+        lambda r: r.value / r.band[1] if r.value and r.band else 0.0,
+    ),
+    ("most spikes", lambda r: r.summary.candidates if r.summary else 0.0),
+    (
+        "two modes",
+        lambda r: r.summary.p90 / r.summary.minimum if r.summary and r.summary.bimodal else 0.0,
+    ),
+    (
+        "furthest below its reference",
+        lambda r: r.reference / r.value if r.value and r.reference else 0.0,
+    ),
+    ("steadiest", lambda r: r.summary.median / r.summary.p99 if r.summary else 0.0),
+    ("longest", lambda r: r.value or 0.0),
 )

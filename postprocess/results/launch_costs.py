@@ -30,9 +30,8 @@ from site_configs.topology.flush import measure_flush_seconds
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
 ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006
 
-ROUGH_SIZE = (
-    0.1  #: seconds of all iterations of a reference benchmark at one size, of small messages
-)
+#: seconds of all iterations of a reference benchmark at one size, of small messages
+ROUGH_SIZE = 0.1
 ROUGH_RATE = 2e9  #: bytes a second of large ones, with the time in which their data is checked
 
 ROUGH_START = 1.0  #: seconds to start a launch

@@ -49,17 +49,9 @@ def join_host_names(run: Mapping[str, Any]) -> str:
     return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
 
 
-def _compiler(run: Mapping[str, Any]) -> str:
-    return _method(run).get("compiler") or run.get("compiler") or UNKNOWN
-
-
-def _flags(run: Mapping[str, Any]) -> str:
-    return _method(run).get("flags") or run.get("compiler_flags") or UNKNOWN
-
-
-def _method(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return where the record of OSU and IMB tells how they were built."""
-    return run.get("method") or {}
+def _find_built(run: Mapping[str, Any], told: str, own: str) -> str:
+    """Find how a program was built: the method of OSU and IMB tells it, or a key of mpicost's own."""
+    return (run.get("method") or {}).get(told) or run.get(own) or UNKNOWN
 
 
 def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], pl.Series]:
@@ -89,8 +81,8 @@ def _always(value: Any) -> Callable[[pl.DataFrame], pl.Series]:
 ADDED: Mapping[int, Mapping[str, Callable[[pl.DataFrame], pl.Series]]] = {
     2: {
         "mode": _always(""),  # nothing in the file tells it
-        "compiler": _told(_compiler),
-        "flags": _told(_flags),
+        "compiler": _told(lambda run: _find_built(run, "compiler", "compiler")),
+        "flags": _told(lambda run: _find_built(run, "flags", "compiler_flags")),
         "hosts": _told(join_host_names),
         "q": _always(None),
         "detectable": _always(None),

@@ -24,9 +24,8 @@ from postprocess.model.reference import Reference, SessionEvidence
 from postprocess.stats.detection import compute_median_efficiency
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
-SESSION_GAP = (
-    60.0 * SESSION_GAP_MINUTES
-)  #: launches whose ends lie farther apart are of two sessions
+#: launches whose ends lie farther apart are of two sessions
+SESSION_GAP = 60.0 * SESSION_GAP_MINUTES
 #: Most degrees of freedom that the spread between sessions counts, however many told it. Sessions as measured
 #: have a long slow tail: 3% lie beyond 2.19 standard deviations, as of t with 8 degrees, and not beyond 1.88.
 TAIL_DEGREES = 8.0

@@ -127,7 +127,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         """Check that the executables are there, and record where and how they were built."""
         if not self.origin:
             return True
-        roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
+        roots = {work_directory(), Path(os.environ.get(SESSION, work_directory()))}
         if self.origin == SPACK:
             done = read_record(Path(self.stagedir, RESULT), Installation)
             self.folder = done.folder

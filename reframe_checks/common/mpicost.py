@@ -34,9 +34,8 @@ from site_configs.topology.flush import measure_flush_seconds
 from site_configs.topology.limits import is_within_limits
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected
-FLUSHES_PER_TRIAL = (
-    20  #: allowed for one: ranks of other nodes may take longer than one of this machine
-)
+#: allowed for one: ranks of other nodes may take longer than one of this machine
+FLUSHES_PER_TRIAL = 20
 
 
 class MpicostCheck(LaunchCheck, family=True):

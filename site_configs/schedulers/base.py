@@ -86,17 +86,15 @@ class Scheduler:
     query_commands: str = ""  #: the commands that are asked
     switch_command: str = ""  #: the command that tells of switches
     batch: bool = True  #: whether jobs wait in queues
-    exclusive: tuple[
-        str, ...
-    ] = ()  #: options of a job alone on its nodes; a queue's name replaces {}
+    #: options of a job alone on its nodes; a queue's name replaces {}
+    exclusive: tuple[str, ...] = ()
     queue_option: str = r"-q\s*"  #: regular expression of what stands before a queue's name
     #: option of a job that must not run on some nodes, whose names replace {}; empty if it has none
     exclude_option: str = ""
     #: option of a job that must run on some nodes, whose names replace {}; empty if it has none
     include_option: str = ""
-    reports_physical_cores: bool = (
-        False  #: whether it tells physical cores, and not how many CPUs it counts
-    )
+    #: whether it tells physical cores, and not how many CPUs it counts
+    reports_physical_cores: bool = False
     #: beginnings of variables with which a user chooses what its commands show
     user_choices: tuple[str, ...] = ()
     limit_words: str = ""  #: on standard error of a job that it ended at its time limit

@@ -15,9 +15,8 @@ from site_configs.topology.layouts import Layout, Topology, layouts, list_bounda
 from site_configs.topology.machine import read_machine
 
 UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
-NODES = re.compile(
-    r"(\d+)_nodes?"
-)  #: a feature that says how many nodes a job may have: ``4_nodes``
+#: a feature that says how many nodes a job may have: ``4_nodes``
+NODES = re.compile(r"(\d+)_nodes?")
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,8 @@ class PartitionFacts:
     defaults: Mapping[str, Any]  #: values of variables of the checks
     exact: bool  #: whether time is simulated
     shared_memory_bytes: int  #: of all processes of a simulated launch; 0: each node has its own
-    accept: Mapping[
-        str, str
-    ]  #: differences from the references, each with the reason why it is waived
+    #: differences from the references, each with the reason why it is waived
+    accept: Mapping[str, str]
     reference_days: int  #: after which a reference is old
     session_gap_minutes: int  #: between the ends of launches of two sessions
 

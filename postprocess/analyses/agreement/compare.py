@@ -133,9 +133,8 @@ class Disagreement:
 
     topic: Topic
     comparisons: tuple[Comparison, ...]  #: those outside their range
-    alone: str = (
-        ""  #: the program that both others contradict; empty where it cannot be told which is wrong
-    )
+    #: the program that both others contradict; empty where it cannot be told which is wrong
+    alone: str = ""
 
     @property
     def name(self) -> str:

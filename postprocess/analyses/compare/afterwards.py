@@ -16,9 +16,8 @@ class ReferenceEffects:
     environment: str  #: of the old side, whose references they are
     outdated: Mapping[str, str] = field(default_factory=dict)  #: why, by the key of the reference
     holding: int = 0  #: references that stay comparable
-    without: int = (
-        0  #: cases of the new side's environment that have no comparable reference of their own
-    )
+    #: cases of the new side's environment that have no comparable reference of their own
+    without: int = 0
 
     @property
     def reasons(self) -> dict[str, list[str]]:

@@ -61,9 +61,8 @@ class ComparisonHeader:
     old: ComparedSide
     new: ComparedSide
     choice: Mapping[str, Any]  #: of what is measured and how
-    margins: tuple[
-        Positive, Positive, Positive
-    ]  #: as fractions: below 1 kB, to 10 kB, from there on
+    #: as fractions: below 1 kB, to 10 kB, from there on
+    margins: tuple[Positive, Positive, Positive]
     seconds: int | None  #: the budget
     control: bool  #: whether both sides may be the same
     seed: int
@@ -72,9 +71,8 @@ class ComparisonHeader:
     command: tuple[str, ...]
     unpaired: bool = False  #: whether the sides are stored sessions, which were not taken in turn
     versions: tuple[ComparedSide, ...] = ()  #: of a history, from the first side to the last
-    left_out: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: versions that cannot be had, and why
+    #: versions that cannot be had, and why
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,8 @@ class CaseValue:
     reason: str = ""
     rerun: str = ""
     exact: bool = False
-    lost: bool = (
-        False  #: whether its job never ran, or its nodes went away: no program has a part in that
-    )
+    #: whether its job never ran, or its nodes went away: no program has a part in that
+    lost: bool = False
     #: From core to core before and after the case, in seconds; None where nothing tells
     core_latency: tuple[Measured | None, Measured | None] | None = None
 

@@ -14,10 +14,7 @@ from postprocess.analyses.compare.decision import SignedDecision, tell_waivers
 from postprocess.analyses.compare.differences.facts import SHOWN_WHOLE
 from postprocess.analyses.compare.differences.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
-from postprocess.analyses.compare.judge import (
-    Decision,
-    JudgedComparison,
-)
+from postprocess.analyses.compare.judge import Decision, JudgedComparison
 from postprocess.base.files import write_summary
 from postprocess.base.formats import size
 from postprocess.base.text_table import TextTable

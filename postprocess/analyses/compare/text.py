@@ -14,11 +14,7 @@ from postprocess.analyses.compare.differences.facts import (
 )
 from postprocess.analyses.compare.differences.fingerprint import tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
-from postprocess.analyses.compare.judge import (
-    Decision,
-    JudgedComparison,
-    select_moved,
-)
+from postprocess.analyses.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.base.formats import (
     DASH,
     factor,

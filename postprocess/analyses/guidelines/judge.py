@@ -173,14 +173,9 @@ class OverrideSeries:
 
 
 @dataclass(frozen=True)
-class JudgedOverride:
+class JudgedOverride(OverrideSeries):
     """What a setting does to one operation: its time with it over that without, from the same rounds."""
 
-    place: Place
-    operation: Measured
-    setting: str  #: name of the override; empty if none could be tried, or none looked better
-    variables: Mapping[str, str]
-    tried: int  #: overrides of this operation that were launched
     helps: bool  #: proven to be faster, among all that were confirmed
     ratio: float | None = None  #: below 1 is faster
     limits: tuple[float, float] | None = None
@@ -198,11 +193,11 @@ def judge_overrides(series: Sequence[OverrideSeries], exact: bool) -> list[Judge
 
 
 def _judged(series: OverrideSeries, result: PairedResult | None) -> JudgedOverride:
-    about = series.place, series.operation, series.setting, series.variables, series.tried
     if result is None:
-        return JudgedOverride(*about, helps=False)
+        return JudgedOverride(**vars(series), helps=False)
     helps = result.verdict == PairedVerdict.SLOWER  # without it: the new side of the pairs
-    return JudgedOverride(*about, helps, *_inverted(result.estimate), result.q)
+    ratio, limits = _inverted(result.estimate)
+    return JudgedOverride(**vars(series), helps=helps, ratio=ratio, limits=limits, q=result.q)
 
 
 def _inverted(

@@ -15,12 +15,10 @@ Matrix = NDArray[np.float64]
 
 SIGMA = 1.4826  #: standard deviations of a normal distribution in its median absolute deviation
 NODE_SPREADS = 6.0  #: robust standard deviations of the nodes among each other that are ordinary
-ORDINARY_PARTNERS = (
-    0.75  #: share of a node's partners that are ordinary; more slow ones would hide each other
-)
-ORDINARY_NODES = (
-    0.35  #: share of the nodes whose worst pair is ordinary; the others may use a bad cable
-)
+#: share of a node's partners that are ordinary; more slow ones would hide each other
+ORDINARY_PARTNERS = 0.75
+#: share of the nodes whose worst pair is ordinary; the others may use a bad cable
+ORDINARY_NODES = 0.35
 SLACK = 4.0  #: room above the worst pair of an ordinary node, in its distance from the median pair
 MOST_SLACK = math.log(2)  #: twice as slow as the worst ordinary pair is never ordinary
 

@@ -47,9 +47,8 @@ class CaseNight:
     median_of: Count = 1  #: launches behind ``value``
     #: Limit of the fresh values: what lies between it and ``upper`` may be the hour, and is suspect
     call: Amount | None = None
-    call_deviation: Amount = (
-        0.0  #: of the mean of the fresh values from the reference, on the logarithm
-    )
+    #: of the mean of the fresh values from the reference, on the logarithm
+    call_deviation: Amount = 0.0
     call_degrees: Amount = 0.0  #: of freedom of that, as the call limit counts them
     cause: str = ""  #: of many slow cases, in words; empty for a case by itself
 

@@ -17,12 +17,7 @@ from postprocess.analyses.selftest.result import (
 )
 from postprocess.analyses.selftest.score import FLAT
 from postprocess.base.formats import plural, signed
-from postprocess.base.text_table import (
-    NOT_PRINTED,
-    TextTable,
-    render_markdown_table,
-    render_text,
-)
+from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
 

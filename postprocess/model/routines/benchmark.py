@@ -43,9 +43,8 @@ class Benchmark:
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
     #: Header words of the column with the median trial of what is judged, where there is one.
     median: str = ""
-    window: bool = (
-        False  #: whether one iteration sends a window of messages, each before the last has arrived
-    )
+    #: whether one iteration sends a window of messages, each before the last has arrived
+    window: bool = False
     on_request: bool = False  #: whether it is measured only where it is asked for by name
 
     def __post_init__(self) -> None:

@@ -33,9 +33,8 @@ NUMBER = 8  #: bytes of the numbers that mpicost computes with, where it reduces
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
-OWN_PROGRAM = (
-    "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
-)
+#: Plumbline's own program: its cases have trials, and are those of the papers
+OWN_PROGRAM = "mpicost"
 
 PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benchmarks
 
@@ -97,24 +96,21 @@ class Routine:
     """
 
     name: str
-    calls: tuple[
-        str, ...
-    ] = ()  #: MPI functions that are timed, and can be delayed by the self-test
+    #: MPI functions that are timed, and can be delayed by the self-test
+    calls: tuple[str, ...] = ()
     scaling: Scaling = Scaling.NONE
     test: str = ""  #: its test in the papers; empty if it is in neither
     rooted: bool = False  #: whether one rank has another part than all the others
-    in_pairs: bool = (
-        False  #: whether ranks play in pairs; then there is a case for each partner or round
-    )
+    #: whether ranks play in pairs; then there is a case for each partner or round
+    in_pairs: bool = False
     #: blocks of ``bytes`` that all processes together hold, of the number of processes
     count_blocks: Callable[[int], int] = count_two_each
     quick: bool = False  #: whether a self-test measures it unless it is told otherwise
     control_bytes: int = 0  #: of a control, the only size at which it is measured; 0 for all others
     computes: bool = False  #: whether its payload is made of numbers: a reduction, a control
     local: bool = False  #: whether a process computes alone, which takes no simulated time
-    replaces: str = (
-        ""  #: of a composition: the routine whose result it puts together from other calls
-    )
+    #: of a composition: the routine whose result it puts together from other calls
+    replaces: str = ""
     family: str = ""  #: of one that is measured only where it or its family is asked for by name
 
     @property

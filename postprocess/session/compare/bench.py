@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from rich.console import Console
 
@@ -67,6 +68,7 @@ class ComparisonBench:
     context: SessionContext
     header: ComparisonHeader
     path: Path
+    rounds_a_block: ClassVar[int] = 2  #: how often a block has each side
 
     @property
     def stored(self) -> StoredComparison:
@@ -261,7 +263,7 @@ class ComparisonBench:
             return True
         last = sum(each.seconds for each in stored.passes if each.block == number - 1)
         own = sum(each.seconds for each in stored.passes if each.block == number)
-        expected = last * (2 if number == 1 else 1) - own
+        expected = last * (self.rounds_a_block if number == 1 else 1) - own
         return stored.seconds + expected <= self.header.seconds * 1.05
 
     def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:

@@ -6,13 +6,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import (
     ComparedSide,
     ComparisonHeader,
     SharedCase,
-    StoredComparison,
 )
 from postprocess.analyses.compare.history import page as history_page
 from postprocess.analyses.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
@@ -26,11 +26,9 @@ from postprocess.model.session import Request
 from postprocess.session.compare.bench import ComparisonBench, is_exact
 from postprocess.session.compare.folder import discard_unplanned, find_or_begin
 from postprocess.session.compare.run import choose_with_controls
-from postprocess.session.compare.sides import (
-    find_environment,
-    index_environments,
-)
+from postprocess.session.compare.sides import find_environment, index_environments
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
 from site_configs.mpi.family import split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
@@ -38,6 +36,7 @@ from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
 USUAL_ROUNDS = 10
+EXACT_ROUNDS = EXACT_LADDERS[0][0]  #: of simulated time
 LEAST_VERSIONS = 2
 
 
@@ -55,6 +54,8 @@ class HistoryDemand:
 @dataclass
 class HistoryBench(ComparisonBench):
     """What every pass of a history needs: its sides are versions, by the names of their environments."""
+
+    rounds_a_block: ClassVar[int] = 1
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +75,7 @@ class HistoryBench(ComparisonBench):
         if stored.looks:
             return stored.looks[0]
         once = sum(each.seconds for each in stored.passes if each.block == 0)
-        least = 1 if is_exact(stored) else LEAST_ROUNDS
+        least = EXACT_ROUNDS if is_exact(stored) else LEAST_ROUNDS
         rounds, seconds = (least if is_exact(stored) else USUAL_ROUNDS), self.header.seconds
         if seconds is not None:
             rounds = min(int((seconds - once) / max(once, 0.1)), 2 * USUAL_ROUNDS)
@@ -100,14 +101,6 @@ class HistoryBench(ComparisonBench):
                 if name not in done and wanted[name]:
                     self.run_pass(number, position, name, wanted[name])
             progress.say(f"round {number} of {rounds}")
-
-    def has_time(self, stored: StoredComparison, number: int) -> bool:
-        """Return whether a round fits into the time that is left."""
-        if self.header.seconds is None:
-            return True
-        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
-        own = sum(each.seconds for each in stored.passes if each.block == number)
-        return stored.seconds + last - own <= self.header.seconds * 1.05
 
     def list_cases(self, name: str) -> list[SharedCase]:
         """List the cases of which the trial run of a version has a value."""

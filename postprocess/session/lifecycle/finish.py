@@ -23,7 +23,7 @@ from postprocess.report import trial_selection
 from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import format_openmetrics
 from postprocess.report.session_report import build_report
-from postprocess.report.terminal import print_first_verdicts, print_verdict_table
+from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store
 from postprocess.results.rows import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
@@ -88,7 +88,7 @@ def show_first_verdicts(
     """Show the verdicts of a night's first program while others are still to be built. Nothing is kept yet."""
     status = compute_exit_status(results, session.strict)
     summary = build_session_summary(context, session, finished, results, status)
-    print_first_verdicts(summary, context.progress.console.width)
+    print_verdict_table(summary, context.progress.console.width, first=True)
 
 
 def is_main_session(context: SessionContext, session: Session) -> bool:

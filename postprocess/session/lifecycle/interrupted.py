@@ -17,9 +17,8 @@ from postprocess.results import store
 from postprocess.results.rows import build_rows
 
 MODE = "interrupted"  #: of the rows: they are of no night
-IMPORTED = (
-    "imported"  #: the test of every launch of a site's own ReFrame: a session of them holds copies
-)
+#: the test of every launch of a site's own ReFrame: a session of them holds copies
+IMPORTED = "imported"
 LOOKED_AT = "interrupted"  #: file in the directory of a session that need not be looked at again
 REASON = "the session was interrupted before it was judged"
 

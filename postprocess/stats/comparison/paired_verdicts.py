@@ -78,13 +78,11 @@ class PairedResult:
     """The verdict on a case, and what it rests on."""
 
     verdict: PairedVerdict
-    estimate: (
-        PairedRatio | None
-    )  #: at the last look that the case took part in; None before the first
+    #: at the last look that the case took part in; None before the first
+    estimate: PairedRatio | None
     q: float | None = None  #: of being slower, among all cases
-    pairs_more: int | None = (
-        None  #: that would decide it, as it scatters now; None if it is decided
-    )
+    #: that would decide it, as it scatters now; None if it is decided
+    pairs_more: int | None = None
 
 
 def choose_looks(pairs: int, ladders: Sequence[tuple[int, ...]] = LADDERS) -> tuple[int, ...]:

@@ -26,9 +26,8 @@ class UnpairedCase:
     """The difference of a case between two sides."""
 
     difference: float  #: ln(new / old) of the means of sessions; above 0 is worse
-    old: (
-        Prediction | None
-    )  #: how far the side lies off by its sessions; None: nothing is known of that
+    #: how far the side lies off by its sessions; None: nothing is known of that
+    old: Prediction | None
     new: Prediction | None
     margin: float  #: on the logarithm
     exact: bool = False  #: whether time is simulated: any difference is one

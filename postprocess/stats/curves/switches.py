@@ -70,9 +70,8 @@ class FreeLine:
 
     start: float  #: seconds
     slope: float  #: seconds per byte
-    covariance: NDArray[
-        np.float64
-    ]  #: of both, shape (2, 2), for a relative error of 1 of each time
+    #: of both, shape (2, 2), for a relative error of 1 of each time
+    covariance: NDArray[np.float64]
 
     def time(self, size: float) -> float:
         """Compute the time of a size."""

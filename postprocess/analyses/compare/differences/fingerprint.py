@@ -54,9 +54,8 @@ class SideFingerprint:
     times: tuple[float, ...]  #: median of the launches, in seconds
     launches: int
     empty: float | None  #: time of an empty message, in seconds
-    bandwidth: (
-        float | None
-    )  #: bytes per second that a further byte is worth, of the longest messages
+    #: bytes per second that a further byte is worth, of the longest messages
+    bandwidth: float | None
     segments: tuple[Segment, ...]
     switches: tuple[Switch, ...]
 

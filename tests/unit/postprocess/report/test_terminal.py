@@ -212,7 +212,7 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
 def test_first_verdicts_name_what_is_slow_and_end_without_an_exit_status(bad):
     """Only the whole session has one."""
     first, whole = (
-        tables.render_first_verdicts(bad, 80, False),
+        tables.render_terminal(bad, 80, False, first=True),
         tables.render_terminal(bad, 80, False),
     )
     slow = [each.case.key for each in bad.results if each.verdict == Verdict.REGRESSED]

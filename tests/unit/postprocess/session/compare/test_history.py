@@ -43,6 +43,13 @@ def test_rounds_fit_into_the_time(bench: HistoryBench, seconds: int | None, roun
     assert bench.plan_rounds() == rounds  # what was fixed stays
 
 
+def test_two_rounds_of_simulated_time_are_enough_and_are_read_again(bench: HistoryBench) -> None:
+    exact = LaunchValues("l", {}, {STEADY: CaseValue(1e-6, "s", exact=True)})
+    data.append_record(bench.path, ComparisonPass(0, 1, NAMES[0], "s", 2.0, (exact,)))
+    assert bench.plan_rounds() == 2
+    assert bench.stored.looks == (2,)
+
+
 @plants("use", "less time than a round of all versions takes", "`compare --history --seconds`", "", 2,
         "--seconds 55: a round of 4 versions … give 56 s or more")  # fmt: skip
 def test_too_little_time_is_refused_with_what_is_needed(bench: HistoryBench, declared: Declared):
