@@ -463,6 +463,12 @@ FORGERIES = (
         raw("programs/*/osu.json", lambda p: p.unlink()),
     ),
     (
+        plants(
+            "offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"
+        ),
+        raw("programs/*/mpicost.json", lambda p: p.unlink()),
+    ),
+    (
         plants("offers", "no lock", "lock file of Spack in an offer", "", 1, "build-unknown"),
         raw("programs/*/osu.lock", lambda p: p.unlink()),
     ),
