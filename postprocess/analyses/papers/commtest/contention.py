@@ -93,7 +93,11 @@ def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
         time = compute_minimum(results)
         if time is None or not cell.operation.bytes:
             continue
-        place = (cell.machine, cell.environment, f"{cell.operation.cache}, {cell.operation.sync}")
+        place = (
+            cell.machine,
+            cell.environment,
+            f"cache {cell.operation.cache}, sync {cell.operation.sync}",
+        )
         for name in _experiments(cell.operation.routine, cell.processes):
             times = found.setdefault(place, {}).setdefault(name, {}).setdefault(cell.processes, {})
             size = cell.operation.bytes

@@ -17,11 +17,9 @@ LINES = ("measured", "model", "Hockney")
 
 
 def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
-    groups: dict[tuple[str, ...], list[MeasuredModel]] = {}
+    groups: dict[str, list[MeasuredModel]] = {}
     for model in fit_measured(measured):
-        place = model.place
-        whose = (place.machine, place.environment, place.cache, place.sync)
-        groups.setdefault(whose, []).append(model)
+        groups.setdefault(model.place.whose, []).append(model)
     figures = []
     for whose, models in groups.items():
         models.sort(key=lambda model: model.place.routine != SEND)
@@ -32,7 +30,7 @@ def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
             if model.fits and not model.fits[max(model.fits)].is_good
         ]
         remark = f"model not drawn, off by more than a quarter: {', '.join(poor)}" if poor else ""
-        title = f"{', '.join(whose)}: n / T(n)"
+        title = f"{whose}: bandwidth n / T(n)"
         figures.append(PaperFigure(title, tuple(panels), remark))
     return figures
 

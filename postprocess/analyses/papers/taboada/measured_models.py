@@ -32,6 +32,11 @@ class ModelPlace:
     cache: str
     sync: str
 
+    @property
+    def whose(self) -> str:
+        """Machine, MPI and conditions, as a title has them."""
+        return f"{self.machine}, {self.environment}, cache {self.cache}, sync {self.sync}"
+
 
 @dataclass(frozen=True)
 class MeasuredModel:

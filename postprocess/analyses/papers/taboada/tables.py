@@ -146,9 +146,8 @@ def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[Measured
 def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
     """Build a table like tables 1 to 4."""
     rows = [_model_row(each) for each in models if each.fits or each.place.routine == BARRIER]
-    conditions = f"{place.machine}, {place.environment}, {place.cache}, {place.sync}"
     return TextTable(
-        f"{conditions}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
+        f"{place.whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
         ("routine", "processes"),
         ("t0 (us)", "ti (us)", "tb (ns/B)", "f(p)", "pi0 (KB/s)", "Bw (MB/s)", "error"),
         tuple(rows),
@@ -192,8 +191,12 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
 
 
 def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
-    parts = [f"{factor:+.3g}{f' {name}' if name else ''}" for factor, name in terms]
-    return " ".join(parts).removeprefix("+")
+    parts = [
+        f"{'-' if factor < 0 else '+'} {abs(factor):.3g}{f' {name}' if name else ''}"
+        for factor, name in terms
+    ]
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
 
 
 def _warned(model: MeasuredModel, name: str) -> str:
@@ -221,7 +224,7 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
         for count, fit in sorted(model.fits.items()):
             place = model.place
             breaks = ", ".join(f"{_bytes(low)} to {_bytes(high)}" for low, high in fit.breaks)
-            judged = plural(fit.held_out, "size") if fit.held_out else "those fitted"
+            judged = plural(fit.held_out, "size") if fit.held_out else "the fitted sizes"
             rows.append(
                 (
                     *(place.machine, place.environment, place.routine, str(count)),

@@ -129,7 +129,7 @@ def test_a_scan_of_as_many_steps_as_processes_is_named():
     named = {row[0]: row[5] for row in table.rows}
     assert named == {"bcast": "ceil(log2 p)", "scan_sum": "p (log2 p would do)"}
     scan = next(row for row in table.rows if row[0] == "scan_sum")
-    assert scan[2] == "-3 +3 p"
+    assert scan[2] == "-3 + 3 p"
     assert scan[7] == "350"  # F(p) / tb(p), at any p
 
 
