@@ -77,9 +77,8 @@ def test_what_was_measured_before_is_better_than_a_rule():
     assert estimate_night_cost(launches[:1], known).node_seconds == 3600
     rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.1 s a size, 2 GB/s"
     rest = "whole nodes, no waiting in a queue"
-    assert describe_estimate(launches, known) == (
-        f"estimated: 1 job as long as the last time; {rule}; {rest}"
-    )
+    expected = f"estimated: 1 job as long as the last time; {rule}; {rest}"
+    assert describe_estimate(launches, known) == expected
     assert describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
     found = describe_estimate(launches[:1], known)
     assert found == f"estimated: 1 job as long as the last time; {rest}"
