@@ -21,21 +21,10 @@ from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_
 from tests.support.faults import Declared, plants
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
-RUN = {
-    "program": "mpicost",
-    "suite_version": "0.1.0",
-    "trials": 51,
-    "dropped": 1,
-    "settle": 0.5,
-    "cpu_model": "a processor",
-    "mpi_library": "MPICH Version: 5.0.2",
-    "source_hash": "0123",
-    "compiler": "gcc 12.2.0",
-    "compiler_flags": "-O3",
-    "processes": 2,
-    "per_node": 2,
-    "ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)],
-}
+RUN = {"program": "mpicost", "suite_version": "0.1.0", "trials": 51, "dropped": 1, "settle": 0.5}
+RUN |= {"cpu_model": "a processor", "mpi_library": "MPICH Version: 5.0.2", "source_hash": "0123"}
+RUN |= {"compiler": "gcc 12.2.0", "compiler_flags": "-O3", "processes": 2, "per_node": 2}
+RUN |= {"ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)]}
 CIRCUMSTANCES = circumstances_of(RUN)
 
 
