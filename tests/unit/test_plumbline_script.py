@@ -219,9 +219,8 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
 def test_an_old_python_gets_one_line(door, capsys, version):
     line = refused(door(capsys, version_info=version))
     found = ".".join(map(str, version))
-    assert line == (
-        f"needs Python 3.10 or newer, this is {found}: start it as python3.X ./plumbline"
-    )
+    expected = f"needs Python 3.10 or newer, this is {found}: start it as python3.X ./plumbline"
+    assert line == expected
 
 
 @pytest.mark.parametrize("version", [(3, 5), (3, 9)])
@@ -244,9 +243,8 @@ def test_an_old_python_that_is_really_old(clone: Clone):
         pytest.skip(f"needs one of {', '.join(OLD)}")
     for name in found:
         line = refused(clone.run("nightly", python=name))
-        assert line.startswith(
-            f"needs Python 3.10 or newer, this is {name.removeprefix('python')}."
-        )
+        said = f"needs Python 3.10 or newer, this is {name.removeprefix('python')}."
+        assert line.startswith(said)
     assert not clone.home.exists()
 
 

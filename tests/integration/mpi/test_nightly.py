@@ -52,9 +52,8 @@ def test_summary_has_the_key_and_its_parts(first: Ended) -> None:
     case = next(case for case in first.summary["cases"] if case["routine"] == "pingpong")
     parts = (case["system"], case["partition"], case["environment"], case["program"])
     label = f"{case['routine']}@{case['peer']}"
-    assert case["key"] == ":".join(
-        (*parts, label, case["variant"], case["layout"], str(case["bytes"]))
-    )
+    found = case["key"]
+    assert found == ":".join((*parts, label, case["variant"], case["layout"], str(case["bytes"])))
     assert case["unit"] == "s" and case["reference_launches"] == 20
     assert case["band"][0] < case["reference"] < case["band"][1]
 
@@ -81,9 +80,8 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) ->
 
 def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -> None:
     mpi = mpi_installations()[0]
-    assert workshop.run("where", "mpicc", "--environment", mpi.name).output.strip() == str(
-        workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent)
-    )
+    found = workshop.run("where", "mpicc", "--environment", mpi.name).output.strip()
+    assert found == str(workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent))
     assert os.access(
         workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK
     )

@@ -197,14 +197,9 @@ def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(tmp_path, 
     declared.check((), ended.returncode, said[:1])
 
 
-@plants(
-    "environment",
-    "a package that is not there, or another one of the name of ours",
-    "a site's own ReFrame",
-    "",
-    1,
-    "plumbline: …: not in this ReFrame's Python; | plumbline: … hides ",
-)
+@plants("environment", "a package that is not there, or another one of the name of ours",
+        "a site's own ReFrame", "", 1,
+        "plumbline: …: not in this ReFrame's Python; | plumbline: … hides ")  # fmt: skip
 @pytest.mark.parametrize("what", ["lacks a package", "has another package of a name of ours"])
 def test_a_reframe_that_cannot_load_the_checks_fails(workshop, tmp_path, what, declared):
     """ReFrame passes a run whose checks do not load."""
@@ -264,6 +259,5 @@ def test_a_benchmark_that_the_site_has_is_measured_and_imported(workshop, review
     words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]
     assert main(str(ROOT), str(workshop.home), ["import", *words, report]) == 1
     cases = json.loads(summary.read_text())["cases"]
-    assert {(case["program"], case["bytes"], case["verdict"]) for case in cases} == {
-        ("imb", size, "no-reference") for size in (8, 16)
-    }
+    found = {(case["program"], case["bytes"], case["verdict"]) for case in cases}
+    assert found == {("imb", size, "no-reference") for size in (8, 16)}

@@ -79,21 +79,20 @@ def test_family(family: str, sizes: dict) -> None:
     assert set(listed(2, "--family", family)) == expected(sizes, 2)
 
 
-def test_bytes_replace_the_sizes_of_every_routine_but_the_barrier() -> None:
-    sizes = {**dict.fromkeys(LUECKE, (0, 16, 800)), "barrier": (0,)}
-    assert set(listed(2, "--bytes", "16,800,0")) == expected(sizes, 2)
+OWN = {"scan_min": (8, 24), "gather": LUECKE["gather"], "bcast": (16,), "barrier": (0,)}
 
 
-def test_routines_are_selected_by_name() -> None:
-    sizes = {"scan_min": LUECKE["scan_min"], "gather": LUECKE["gather"]}
-    assert set(listed(2, "--routine", "scan_min,gather")) == expected(sizes, 2)
-
-
-def test_routines_carry_sizes_of_their_own() -> None:
-    sizes = {"scan_min": (8, 24), "gather": LUECKE["gather"], "bcast": (16,), "barrier": (0,)}
-    assert set(listed(2, "--routine", "scan_min:8:24,gather,bcast:16,barrier")) == expected(
-        sizes, 2
-    )
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        (("--bytes", "16,800,0"), {**dict.fromkeys(LUECKE, (0, 16, 800)), "barrier": (0,)}),
+        (("--routine", "scan_min,gather"), {name: LUECKE[name] for name in ("scan_min", "gather")}),
+        (("--routine", "scan_min:8:24,gather,bcast:16,barrier"), OWN),
+    ],
+    ids=["bytes replace all sizes but the barrier's", "routines by name", "sizes of their own"],
+)
+def test_routines_and_sizes_are_selected(options: tuple[str, ...], sizes: dict) -> None:
+    assert set(listed(2, *options)) == expected(sizes, 2)
 
 
 def test_peers_are_selected() -> None:

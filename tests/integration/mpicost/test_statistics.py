@@ -118,8 +118,7 @@ def test_agrees_with_python(driver: Path, rows, dropped: int, resolution: float)
         assert ours is None
         return
     theirs = asdict(summarise_trials(trials, late, dropped, resolution))
-    assert {name: ours[name] for name in COUNTS + FLAGS} == {
-        name: theirs[name] for name in COUNTS + FLAGS
-    }
+    found = {name: ours[name] for name in COUNTS + FLAGS}
+    assert found == {name: theirs[name] for name in COUNTS + FLAGS}
     for name in FLOATS[:5]:
         assert ours[name] == pytest.approx(theirs[name], rel=1e-9)

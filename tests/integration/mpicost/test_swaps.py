@@ -24,9 +24,8 @@ def test_every_experiment_is_measured_and_right_by_every_protocol(family, proces
     )
     cases = read_launch(file).cases
     assert not any(each.wrong for each in cases)
-    assert {(each.routine, each.bytes) for each in cases} == {
-        (name, size) for name in GROUPS[SWAPS] for size in (0, 7, 100_000)
-    }
+    found = {(each.routine, each.bytes) for each in cases}
+    assert found == {(name, size) for name in GROUPS[SWAPS] for size in (0, 7, 100_000)}
 
 
 def test_one_process_has_nobody_to_swap_with() -> None:

@@ -172,14 +172,8 @@ def test_an_mpi_of_another_family_is_not_touched(other: str, tmp_path: Path) -> 
     assert refusal(file).verdict == Verdict.INCOMPLETE
 
 
-@plants(
-    "stale",
-    "the file of an earlier start",
-    "what the witness writes",
-    "incorrect",
-    1,
-    "a second run",
-)
+@plants("stale", "the file of an earlier start", "what the witness writes", "incorrect", 1,
+        "a second run")  # fmt: skip
 def test_a_file_that_was_left_by_another_start_proves_nothing(tmp_path: Path, declared: Declared):
     file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
     for _ in range(2):

@@ -16,7 +16,7 @@ from postprocess.model.case import Case
 from postprocess.model.verdict import Verdict
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from site_configs.simgrid import PLATFORMS
-from tests.support.faults import Declared, plants
+from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import SUITE
 from tests.support.simgrid import simulated
 from tests.support.simulated_machine import (
@@ -61,15 +61,13 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Times:
 
 
 @pytest.fixture(scope="module")
-def slower(tmp_path_factory: pytest.TempPathFactory) -> Times:
-    directory = tmp_path_factory.mktemp("slower")
-    return measure(directory, machine_with(directory, "torus", SLOWER_LINKS))
-
-
-@pytest.fixture(scope="module")
-def narrower(tmp_path_factory: pytest.TempPathFactory) -> Times:
-    directory = tmp_path_factory.mktemp("narrower")
-    return measure(directory, machine_with(directory, "torus", NARROWER_LINKS))
+def changed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Times]:
+    """Times on a torus with other links."""
+    found = {}
+    for name, links in (("slower", SLOWER_LINKS), ("narrower", NARROWER_LINKS)):
+        directory = tmp_path_factory.mktemp(name)
+        found[name] = measure(directory, machine_with(directory, "torus", links))
+    return found
 
 
 def exactly(healthy: Times, times: Times, declared: Declared | None = None) -> dict[str, str]:
@@ -93,24 +91,26 @@ def test_the_order_of_the_cases_is_no_difference(healthy: Times, tmp_path: Path)
     assert of_verdict("pass", found) == SMALL | LARGE
 
 
-@plants("speed", "a fifth more latency of all links", "a simulated torus", "regressed", 1,
-        " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_slower_links_slow_everything_down_and_small_messages_by_as_much(healthy, slower, declared):
-    assert of_verdict("regressed", exactly(healthy, slower, declared)) == SMALL | LARGE
-    for case, time in slower.items():
-        ratio = time / healthy[case]
-        assert 1.18 < ratio < 1.2 if case.bytes <= 8 else 1 < ratio < 1.001
+#: Links, and how many times as slow small and large messages are by them, from and to.
+LINKS = {
+    ("slower", (1.18, 1.2), (1, 1.001)): plants(
+        "speed", "a fifth more latency of all links", "a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit "),
+    ("narrower", (1, 1.02), (1.249, 1.25)): plants(
+        "speed", "a fifth less bandwidth of all links", "a simulated torus", "regressed", 1,
+        " times as slow as its reference …, above the limit "),
+}  # fmt: skip
 
 
-@plants("speed", "a fifth less bandwidth of all links", "a simulated torus", "regressed", 1,
-        " times as slow as its reference …, above the limit ")  # fmt: skip
-def test_narrower_links_slow_everything_down_and_large_messages_by_as_much(
-    healthy: Times, narrower: Times, declared: Declared
+@pytest.mark.parametrize("links", each_of(LINKS), ids=lambda links: links[0])
+def test_other_links_slow_everything_down_and_what_they_concern_by_as_much(
+    healthy: Times, changed: dict[str, Times], links, declared: Declared
 ):
-    assert of_verdict("regressed", exactly(healthy, narrower, declared)) == SMALL | LARGE
-    for case, time in narrower.items():
-        ratio = time / healthy[case]
-        assert 1 < ratio < 1.02 if case.bytes <= 8 else 1.249 < ratio < 1.25
+    name, small, large = links
+    assert of_verdict("regressed", exactly(healthy, changed[name], declared)) == SMALL | LARGE
+    for case, time in changed[name].items():
+        low, high = small if case.bytes <= 8 else large
+        assert low < time / healthy[case] < high
 
 
 @plants("speed", "one cable of 16 with a tenth of its bandwidth", "a simulated switch", "regressed", 1,
@@ -203,8 +203,12 @@ def test_a_tenth_slower_is_a_regression_in_spite_of_noise(healthy: Times):
     assert all(of_verdict("regressed", night) == SMALL | LARGE for night in nights(healthy, slow))
 
 
-def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(healthy, slower, narrower):
-    for times, slow, well in ((slower, SMALL, LARGE), (narrower, LARGE, SMALL)):
-        for night in nights(healthy, times):
-            assert of_verdict("regressed", night) == slow
-            assert of_verdict("pass", night) == well
+@pytest.mark.parametrize(
+    ("name", "slow", "well"), [("slower", SMALL, LARGE), ("narrower", LARGE, SMALL)]
+)
+def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(
+    healthy, changed, name, slow, well
+):
+    for night in nights(healthy, changed[name]):
+        assert of_verdict("regressed", night) == slow
+        assert of_verdict("pass", night) == well

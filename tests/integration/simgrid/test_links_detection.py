@@ -60,14 +60,8 @@ def test_a_healthy_machine_has_no_findings(sweep):
     assert found(sweep[1], "healthy") == []
 
 
-@plants(
-    "speed",
-    "a node whose cable has a quarter of its bandwidth",
-    "a simulated star",
-    "",
-    1,
-    "node n3",
-)
+@plants("speed", "a node whose cable has a quarter of its bandwidth", "a simulated star", "", 1,
+        "node n3")  # fmt: skip
 def test_a_node_with_a_bad_cable_is_one_finding(sweep, declared: Declared):
     assert found(sweep[1], "node") == [("node", [["n3"]])]
     declared.check((), sweep[0].status, [sweep[0].output])

@@ -76,16 +76,10 @@ def start(
 ) -> PlannedLaunch:
     """The plan of a start of two processes, all benchmarks of which are at the same sizes."""
     cases = [each for line in benchmarks for each in cases_of(program, line, sizes)]
-    facts = {
-        "test": f"{program}_0",
-        "program": program,
-        "trials": ITERATIONS,
-        "cases": tuple(cases),
-        "benchmarks": tuple(benchmarks),
-        "method": METHOD if program == "osu" else {"iterations": ITERATIONS},
-        "start": benchmarks[0].name,
-        "job_limit": 600.0,
-    }
+    facts = {"test": f"{program}_0", "program": program, "trials": ITERATIONS}
+    facts |= {"cases": tuple(cases), "benchmarks": tuple(benchmarks)}
+    facts |= {"method": METHOD if program == "osu" else {"iterations": ITERATIONS}}
+    facts |= {"start": benchmarks[0].name, "job_limit": 600.0}
     return planned(**facts | changes)
 
 

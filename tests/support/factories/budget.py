@@ -17,21 +17,10 @@ SECONDS, ELAPSED = 30.6, 10.2  #: of a job, and of that in mpicost: 0.2 s a tria
 def entry(seconds: float = SECONDS, directory: str = "stage", **changes) -> dict:
     """A launch in a summary."""
     partition, environment, program, processes, per_node = PLACE
-    made = {
-        "program": program,
-        "start": "",
-        "cases": len(CASES),
-        "environment": environment,
-        "partition": partition,
-        "processes": processes,
-        "per_node": per_node,
-        "launch": 1,
-        "seconds": seconds,
-        "outcome": "ok",
-        "reason": "",
-        "directory": directory,
-        "spec": "cmake",
-    }
+    made = {"program": program, "start": "", "cases": len(CASES), "environment": environment}
+    made |= {"partition": partition, "processes": processes, "per_node": per_node, "launch": 1}
+    made |= {"seconds": seconds, "outcome": "ok", "reason": "", "directory": directory}
+    made |= {"spec": "cmake"}
     return made | changes
 
 

@@ -55,16 +55,9 @@ def nights(
 
 def row(case: Case, night: int, value: float | None, **more) -> StoreRow:
     """One launch of a case in a night."""
-    known = {
-        "launch": 1,
-        "verdict": Verdict.PASS if value else Verdict.CRASHED,
-        "reference": REFERENCE,
-        "lower": 0.95 * REFERENCE,
-        "upper": 1.05 * REFERENCE,
-        "value": value,
-        "mpi_library": "MPICH Version: 5.0.2",
-        "mode": "nightly",
-    }
+    known = {"launch": 1, "verdict": Verdict.PASS if value else Verdict.CRASHED}
+    known |= {"reference": REFERENCE, "lower": 0.95 * REFERENCE, "upper": 1.05 * REFERENCE}
+    known |= {"value": value, "mpi_library": "MPICH Version: 5.0.2", "mode": "nightly"}
     return StoreRow(session(night), started(night), case=case, **known | more)
 
 

@@ -28,19 +28,9 @@ SIZES = (("bcast", 8, 0), ("bcast", 1_000_000, 0), ("pingpong", 8, 1), ("barrier
 def case(routine: str = "bcast", size: int = 8, peer: int = 0, **changes: Any) -> Case:
     """One case of ``record_samples.launch()``, or nearly so."""
     system, partition, environment = PLACE
-    values: dict[str, Any] = {
-        "system": system,
-        "partition": partition,
-        "environment": environment,
-        "program": "mpicost",
-        "routine": routine,
-        "peer": peer,
-        "cache": "evict",
-        "sync": "dissemination",
-        "processes": 2,
-        "per_node": 2,
-        "bytes": size,
-    }
+    values: dict[str, Any] = {"system": system, "partition": partition, "environment": environment}
+    values |= {"program": "mpicost", "routine": routine, "peer": peer, "cache": "evict"}
+    values |= {"sync": "dissemination", "processes": 2, "per_node": 2, "bytes": size}
     return Case(**values | changes)
 
 
@@ -60,18 +50,9 @@ VALUES = {
 
 def planned(**changes: Any) -> PlannedLaunch:
     """The launch whose records ``record_samples.launch()`` makes."""
-    values: dict[str, Any] = {
-        "test": "luecke_0",
-        "partition": ":".join(PLACE[:2]),
-        "environment": PLACE[2],
-        "program": "mpicost",
-        "library": LIBRARY,
-        "number": 1,
-        "trials": record_samples.TRIALS,
-        "time_limit": 60.0,
-        "exact": False,
-        "cases": CASES,
-    }
+    values: dict[str, Any] = {"test": "luecke_0", "partition": ":".join(PLACE[:2])}
+    values |= {"environment": PLACE[2], "program": "mpicost", "library": LIBRARY, "number": 1}
+    values |= {"trials": record_samples.TRIALS, "time_limit": 60.0, "exact": False, "cases": CASES}
     return PlannedLaunch(**values | changes)
 
 
@@ -91,19 +72,10 @@ def leave(
 
 def entry(**changes: Any) -> ReportedTest:
     """ReFrame's word on a launch that went well."""
-    values: dict[str, Any] = {
-        "test": "luecke_0",
-        "partition": ":".join(PLACE[:2]),
-        "environment": PLACE[2],
-        "result": "pass",
-        "phase": "",
-        "reason": "",
-        "directory": "",
-        "errors": "",
-        "seconds": 1.5,
-        "results": {each.variable: "pass" for each in CASES},
-        "values": VALUES,
-    }
+    values: dict[str, Any] = {"test": "luecke_0", "partition": ":".join(PLACE[:2])}
+    values |= {"environment": PLACE[2], "result": "pass", "phase": "", "reason": ""}
+    values |= {"directory": "", "errors": "", "seconds": 1.5}
+    values |= {"results": {each.variable: "pass" for each in CASES}, "values": VALUES}
     return ReportedTest(**values | changes)
 
 

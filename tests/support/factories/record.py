@@ -123,17 +123,9 @@ def launch(processes: int = 2, **changes: Any) -> list[dict[str, Any]]:
 
 def end_record(cases: int, cache: str = "evict") -> dict[str, Any]:
     """The end record of a launch in this state of the caches."""
-    record = {
-        "record": "end",
-        "token": "",
-        "ended_utc": "2026-11-21T09:00:13Z",
-        "cases": cases,
-        "verified": True,
-        "elapsed": 12.3,
-        "timed": 0.8,
-        "memory_bytes": 12345678,
-        "flush_sum": 0,
-    }
+    record = {"record": "end", "token": "", "ended_utc": "2026-11-21T09:00:13Z", "cases": cases}
+    record |= {"verified": True, "elapsed": 12.3, "timed": 0.8, "memory_bytes": 12345678}
+    record |= {"flush_sum": 0}
     return record | ({"evicted_lines": EVICTED_LINES} if cache == "evict" else {})
 
 

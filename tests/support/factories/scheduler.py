@@ -177,16 +177,9 @@ def answering(outputs: Mapping[str, str]) -> Callable[[Sequence[str]], str]:
 
     def ask(words: Sequence[str]) -> str:
         line = " ".join(words)
-        keys = {
-            "sinfo": "sinfo",
-            "show config": "config",
-            "show topology": "topology",
-            "--mpi=list": "mpi",
-            "show node": "node",
-            "pbsnodes": "pbsnodes",
-            "qstat -Q": "queues",
-            "qstat -B": "server",
-        }
+        keys = {"sinfo": "sinfo", "show config": "config", "show topology": "topology"}
+        keys |= {"--mpi=list": "mpi", "show node": "node", "pbsnodes": "pbsnodes"}
+        keys |= {"qstat -Q": "queues", "qstat -B": "server"}
         key = next(key for part, key in keys.items() if part in line)
         if key not in outputs:
             raise ProbeError(f"{line} failed with exit code 1: no such thing here")

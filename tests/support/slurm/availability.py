@@ -9,16 +9,9 @@ from functools import cache
 from pathlib import Path
 
 #: Programs and the Debian package of each.
-PROGRAMS = {
-    "slurmctld": "slurm-wlm",
-    "slurmd": "slurm-wlm",
-    "sbatch": "slurm-wlm",
-    "munged": "munge",
-    "unshare": "util-linux",
-    "nsenter": "util-linux",
-    "setpriv": "util-linux",
-    "ip": "iproute2",
-}
+PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm"}
+PROGRAMS |= {"munged": "munge", "unshare": "util-linux", "nsenter": "util-linux"}
+PROGRAMS |= {"setpriv": "util-linux", "ip": "iproute2"}
 ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server-core"}
 #: A machine of the cluster in small: every name space, and both ends of a cable.
 TRIAL = "mount -t tmpfs tmpfs /mnt && ip link add a1 type bridge && ip link add a2 type veth peer name a3"

@@ -80,43 +80,30 @@ def planned(
 
 
 NIGHT = {AS_REFERENCES: True}
+BY_SITE = {"trials": 31, "time_limit": "77s", "cache": "warm"}
+BY_USER = {"trials": 41, "time_limit": "88s", "cache": "flush"}
+SETVAR = [f"--setvar=luecke.{word}" for word in ("trials=51", "time_limit=99s", "cache=warm")]
 
 
-def test_what_the_site_says_of_a_partition_holds_before_references_and_default(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("words", "choice", "defaults", "expected"),
+    [
+        ((), NIGHT, BY_SITE, (31, 77.0, {"warm"})),
+        ((), BY_USER, BY_SITE, (41, 88.0, {"flush"})),
+        # the value of the default, which else could not be told from nothing
+        (SETVAR, BY_USER, BY_SITE | {"cache": "flush"}, (51, 99.0, {"warm"})),
+    ],
+    ids=["site", "user", "setvar"],
+)
+def test_setvar_holds_before_the_user_before_the_site_before_references(
+    tmp_path, words, choice, defaults, expected
+):
+    launch = planned(tmp_path, *words, choice=choice, defaults=defaults, references=21)
+    assert (launch.trials, launch.job_limit, {each.cache for each in launch.cases}) == expected
+
+
+def test_a_night_has_the_trials_of_its_references(tmp_path: Path):
     assert planned(tmp_path, choice=NIGHT, references=21).trials == 21
-    launch = planned(
-        tmp_path,
-        choice=NIGHT,
-        references=21,
-        defaults={"trials": 31, "time_limit": "77s", "cache": "warm"},
-    )
-    assert (launch.trials, launch.job_limit) == (31, 77.0)
-    assert {case.cache for case in launch.cases} == {"warm"}
-
-
-def test_the_user_has_the_word_before_the_site(tmp_path: Path):
-    launch = planned(
-        tmp_path,
-        choice={"trials": 41, "cache": "flush", "time_limit": "88s"},
-        defaults={"trials": 31, "cache": "warm", "time_limit": "77s"},
-        references=21,
-    )
-    assert (launch.trials, launch.job_limit) == (41, 88.0)
-    assert {case.cache for case in launch.cases} == {"flush"}
-
-
-def test_setvar_of_reframes_command_line_has_the_last_word(tmp_path: Path):
-    """Even with the value of the default, which else could not be told from nothing."""
-    words = ("trials=51", "cache=warm", "time_limit=99s")
-    launch = planned(
-        tmp_path,
-        *(f"--setvar=luecke.{word}" for word in words),
-        choice={"trials": 41, "cache": "flush", "time_limit": "88s"},
-        defaults={"trials": 31, "cache": "flush", "time_limit": "77s"},
-        references=21,
-    )
-    assert (launch.trials, launch.job_limit) == (51, 99.0)
-    assert {case.cache for case in launch.cases} == {"warm"}
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,11 @@ def mpich(**more) -> dict:
     )
 
 
+def cpus(**more) -> dict:
+    """A partition without environments, if nothing else is said."""
+    return partition("cpu", topology=TOPOLOGY, **{"environments": []} | more)
+
+
 def variables(entry: dict) -> dict[str, str]:
     return dict(map(tuple, entry["env_vars"]))
 
@@ -138,13 +143,13 @@ def test_a_value_that_the_user_sets_reaches_the_program_as_it_was_typed(value: s
 def test_more_processes_than_cores_only_if_asked_for(monkeypatch, expected: bool):
     ask(monkeypatch, oversubscribe=expected)
     assert oversubscribing() == expected
-    most = partition("cpu", topology=TOPOLOGY, environments=[])["extras"]["most_processes"]
+    most = cpus()["extras"]["most_processes"]
     assert (most > TOPOLOGY.cores) == expected
     assert bool(mpich()["env_vars"]) == expected
 
 
 def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
-    entry = partition("cpu", topology=TOPOLOGY, environments=("a", "b"))
+    entry = cpus(environments=("a", "b"))
     assert entry["extras"] == {
         "accept": {},
         "layouts": [[2, 1], [2, 2], [4, 4], [5, 5], [8, 4], [8, 8], [9, 8], [16, 8]],
@@ -163,19 +168,11 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
 
 
 def test_a_partition_says_what_it_measures_and_how():
-    entry = partition(
-        "cpu",
-        topology=TOPOLOGY,
-        environments=[],
-        layouts=[Layout(4, 2)],
-        defaults={"cache": "warm"},
-        exact=True,
-    )
-    extras = entry["extras"]
+    extras = cpus(layouts=[Layout(4, 2)], defaults={"cache": "warm"}, exact=True)["extras"]
     expected = ([[4, 2]], {"cache": "warm"}, True)
     assert (extras["layouts"], extras["defaults"], extras["exact"]) == expected
     with pytest.raises(ValueError, match="partition 'cpu': defaults: 'cach': choose from trials, "):
-        partition("cpu", topology=TOPOLOGY, environments=[], defaults={"cach": "warm"})
+        cpus(defaults={"cach": "warm"})
 
 
 def test_a_node_in_reframes_terms():
@@ -184,32 +181,19 @@ def test_a_node_in_reframes_terms():
 
 
 def test_a_partition_may_have_any_key_of_reframes():
-    entry = partition(
-        "cpu",
-        topology=TOPOLOGY,
-        environments=[],
-        scheduler="slurm",
-        access=("--exclusive",),
-        max_jobs=3,
-        extras={"fabric": "x"},
-        time_limit="10m",
-    )
+    more = {"max_jobs": 3, "extras": {"fabric": "x"}, "time_limit": "10m"}
+    entry = cpus(scheduler="slurm", access=("--exclusive",), **more)
     assert (entry["launcher"], entry["access"], entry["max_jobs"]) == ("srun", ["--exclusive"], 3)
     assert entry["time_limit"] == "10m"
     assert entry["extras"]["fabric"] == "x"
     assert entry["extras"]["layouts"][-1] == [16, 8]
-    assert partition("cpu", topology=TOPOLOGY, environments=[], launcher="ssh")["launcher"] == "ssh"
+    assert cpus(launcher="ssh")["launcher"] == "ssh"
 
 
 def a_site(**more) -> dict:
-    place = partition("cpu", topology=TOPOLOGY, environments=["mpich-5"])
-    return site(
-        "here",
-        description="A site",
-        partitions=[place],
-        environments=[mpich()],
-        **{"hostnames": ["login1"], "modules_system": "lmod"} | more,
-    )
+    place, more = cpus(environments=["mpich-5"]), {"modules_system": "lmod"} | more
+    more = {"hostnames": ["login1"], "description": "A site"} | more
+    return site("here", partitions=[place], environments=[mpich()], **more)
 
 
 def system(configuration: dict) -> dict:
@@ -246,18 +230,9 @@ def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, looking, expe
 
 def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
     machine = Machine("n1", "a processor", "6.1", 4, 4, 2, 10**9, ())
-    mpi = Mpi(
-        "mpich-5_0_2",
-        "mpich",
-        "5.0.2",
-        "MPICH Version: 5.0.2 and more",
-        "module",
-        "/p",
-        "/p/mpicc",
-        "/p/mpiexec",
-        module="mpich/5",
-        env={"PATH": "/p/bin:/a b"},
-    )
+    where = ("module", "/p", "/p/mpicc", "/p/mpiexec")
+    more = {"module": "mpich/5", "env": {"PATH": "/p/bin:/a b"}}
+    mpi = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH Version: 5.0.2 and more", *where, **more)
     monkeypatch.setattr(inventory, "load_inventory", lambda _: Inventory(machine, (mpi,), ()))
     found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
     (place,) = system(found)["partitions"]
@@ -283,7 +258,7 @@ def test_plumbline_sets_every_variable_that_sites_and_checks_read():
 
 def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
     own = partition("gpu", topology=TOPOLOGY, environments=[], accept={"compiler": "of the gpus"})
-    other = partition("cpu", topology=TOPOLOGY, environments=[])
+    other = cpus()
     accept = {"compiler": "everywhere, it is", "binding": "another launcher"}
     made = site("here", description="", partitions=[own, other], environments=[], accept=accept)
     gpu, cpu = (each["extras"]["accept"] for each in made["systems"][0]["partitions"])

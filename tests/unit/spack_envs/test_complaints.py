@@ -54,23 +54,16 @@ See build log for details:
 """
 
 
+NOT_FETCHED = "cannot be fetched from https://h.example"
+ALL = "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)"
+
+
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        (
-            TARBALL,
-            "cannot be fetched from https://h.example/osu-7.4.tar.gz (Name or service not known): "
-            + FIX,
-        ),
-        (
-            REPOSITORY,
-            "cannot be fetched from https://h.example/imb.git (Could not resolve host: h.example): "
-            + FIX,
-        ),
-        (
-            MIRROR_FIRST,
-            f"cannot be fetched from https://h.example/osu-7.4.tar.gz (timed out): {FIX}",
-        ),
+        (TARBALL, f"{NOT_FETCHED}/osu-7.4.tar.gz (Name or service not known): {FIX}"),
+        (REPOSITORY, f"{NOT_FETCHED}/imb.git (Could not resolve host: h.example): {FIX}"),
+        (MIRROR_FIRST, f"{NOT_FETCHED}/osu-7.4.tar.gz (timed out): {FIX}"),
         (
             CHECKSUM,
             "ChecksumError: sha256 checksum failed for /w/stage/osu-7.4.tar.gz: "
@@ -79,14 +72,12 @@ See build log for details:
         (SOLVER, "cannot be solved: Cannot satisfy 'osu-micro-benchmarks@9' 1(7.5.2)"),
         (
             COMPILER,
-            "ProcessError: Command exited with status 2: a.c:3:2: error: #error broken "
-            "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)",
+            f"ProcessError: Command exited with status 2: a.c:3:2: error: #error broken {ALL}",
         ),
         (
             FOLDED,
             "ProcessError: Command exited with status 1: "
-            "/w/a/long/path/to/suite/src/main.c:1:2: error: #error broken "
-            "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)",
+            f"/w/a/long/path/to/suite/src/main.c:1:2: error: #error broken {ALL}",
         ),
         ("==> a\nIllegal instruction\n\n", "Illegal instruction"),
         ("", "Spack ends without a word"),

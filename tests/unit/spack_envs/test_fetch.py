@@ -40,22 +40,20 @@ def test_fetches_the_release(tmp_path, upstream):
     assert os.listdir(tmp_path / "cache") == ["copy"]
 
 
-def test_release_that_is_not_there(tmp_path, upstream):
-    with pytest.raises(FetchError, match="has no release v2"):
-        fetch_release(upstream, "v2", tmp_path / "cache" / "copy")
-    assert not (tmp_path / "cache").exists()
-
-
-def test_repository_that_is_not_there(tmp_path):
-    with pytest.raises(FetchError, match=r"file:///nonexistent: .*not appear to be") as caught:
-        fetch_release("file:///nonexistent", "v1", tmp_path / "copy")
+@pytest.mark.parametrize(
+    ("address", "release", "said"),
+    [
+        (None, "v2", "has no release v2"),
+        ("file:///nonexistent", "v1", r"file:///nonexistent: .*not appear to be"),
+        ("--upload-pack=touch x", "v1", ""),
+    ],
+    ids=["release", "repository", "an option"],
+)
+def test_what_is_not_there_leaves_nothing(tmp_path, upstream, address, release, said):
+    with pytest.raises(FetchError, match=said) as caught:
+        fetch_release(address or upstream, release, tmp_path / "cache" / "copy")
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "copy").exists()
-
-
-def test_address_that_looks_like_an_option(tmp_path):
-    with pytest.raises(FetchError):
-        fetch_release("--upload-pack=touch x", "v1", tmp_path / "copy")
+    assert not (tmp_path / "cache").exists()
 
 
 def test_silent_upstream_is_given_up(tmp_path):
@@ -116,7 +114,7 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
     [
         ("warning: x\nfatal: no\nfatal: second", "no"),
         (
-            "fatal: unable to access 'https://h/x.git/': Could not resolve host: h",
+            "fatal: unable to access 'h/x.git/': Could not resolve host: h",
             "Could not resolve host: h",
         ),
         ("", "git failed"),

@@ -127,53 +127,30 @@ def test_one_solution_serves_all_programs(place):
     assert [call.split()[0] for call in place.calls()].count("concretize") == 1
 
 
-def changed_machine(place):
-    with (place.directory / "machine.yaml").open("a") as file:
-        file.write("# another compiler\n")
-
-
-def changed_common(place):
-    with (place.root / "environments" / "common" / "definitions.yaml").open("a") as file:
-        file.write("# another version\n")
-
-
-def changed_environment(place):
-    with (place.directory / "spack.yaml").open("a") as file:
-        file.write("# another spec\n")
-
-
-def changed_solution(place):
-    with (place.directory / "spack.lock").open("a") as file:
-        file.write(" ")
-
-
-def no_solution(place):
-    (place.directory / "spack.lock").unlink()
-
-
-def removed_program(place):
-    (place.root / "installed" / "osu-micro-benchmarks" / "libexec").rename(place.root / "away")
-
-
-def removed_record(place):
-    (place.root / "installed/osu-micro-benchmarks/share/plumbline/build.json").unlink()
-
-
-def damaged_stamp(place):
-    (place.directory / ".plumbline" / "osu.json").write_text("{")
+HERE = "environments/mpich-5.0.2"
+OSU = "installed/osu-micro-benchmarks"
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("path", "more"),
     [
-        *(changed_machine, changed_common, changed_environment, changed_solution, no_solution),
-        *(removed_program, removed_record, damaged_stamp),
+        (f"{HERE}/machine.yaml", "# another compiler\n"),
+        ("environments/common/definitions.yaml", "# another version\n"),
+        (f"{HERE}/spack.yaml", "# another spec\n"),
+        (f"{HERE}/spack.lock", " "),
+        (f"{HERE}/.plumbline/osu.json", "{"),  # a stamp, damaged
+        *((f"{HERE}/spack.lock", None), (f"{OSU}/libexec", None)),
+        (f"{OSU}/share/plumbline/build.json", None),
     ],
 )
-def test_change_starts_spack(place, change):
+def test_what_was_changed_or_removed_starts_spack(place, path, more):
     place.install("osu")
     place.calls()
-    change(place)
+    if more is None:
+        (place.root / path).rename(place.root / "away")
+    else:
+        with (place.root / path).open("a") as file:
+            file.write(more)
     place.install("osu")
     assert any(call.startswith("install osu-micro-benchmarks") for call in place.calls())
     place.install("osu")
@@ -209,9 +186,7 @@ def test_program_that_does_not_build_hurts_no_other(place, program, declared: De
     cause = place.make(f"broken-{PRODUCTS[program].package}")
     for each in PRODUCTS:
         if each == program:
-            with declared.raises(
-                SpackEnvironmentError, match=r"^ProcessError: it does not compile$"
-            ):
+            with declared.raises(SpackEnvironmentError):
                 place.install(each)
         else:
             assert place.install(each).folder.is_dir()
@@ -285,9 +260,7 @@ def test_several_at_once_build_once(place):
         1, "it is not whole: remove ")  # fmt: skip
 def test_spack_that_says_well_done_and_installs_nothing(place, declared: Declared):
     (place.root / "spack").write_text(SPACK.replace('words[0] == "install"', "False"))
-    with declared.raises(
-        SpackEnvironmentError, match=r"it is not whole: remove .*/spack/installed"
-    ):
+    with declared.raises(SpackEnvironmentError, match=r"remove .*/spack/installed"):
         place.install("osu")
 
 
@@ -313,13 +286,8 @@ def command(place: Place, program: str) -> subprocess.CompletedProcess[str]:
     """As a check calls it."""
     words = [place.root / "work", place.root / "spack", place.directory, program]
     words += [place.root / "result.json"]
-    return subprocess.run(
-        [sys.executable, "-m", "spack_envs.install", *map(str, words)],
-        cwd=SOURCE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    start = [sys.executable, "-m", "spack_envs.install", *map(str, words)]
+    return subprocess.run(start, cwd=SOURCE, capture_output=True, text=True, check=False)
 
 
 def test_command_tells_what_was_installed(place):
@@ -329,18 +297,14 @@ def test_command_tells_what_was_installed(place):
     assert told == place.install("osu")
 
 
-def test_command_ends_with_the_reason(place):
-    place.make("broken-osu-micro-benchmarks")
+@pytest.mark.parametrize(("fault", "without"), [("unfetched", True), ("broken", False)])
+def test_command_ends_with_the_reason_and_leaves_what_kind_of_failure_it_was(place, fault, without):
+    place.make(f"{fault}-osu-micro-benchmarks")
     done = command(place, "osu")
     assert done.returncode == 1
-    assert done.stderr == "osu: ProcessError: it does not compile\n"
+    assert done.stderr.startswith("osu: ") and done.stderr.count("\n") == 1
+    assert ("ProcessError: it does not compile" in done.stderr) == (fault == "broken")
     assert not (place.root / "result.json").exists()
-
-
-@pytest.mark.parametrize(("fault", "without"), [("unfetched", True), ("broken", False)])
-def test_command_leaves_what_kind_of_failure_it_was(place, fault: str, without: bool):
-    place.make(f"{fault}-osu-micro-benchmarks")
-    assert command(place, "osu").returncode == 1
     assert (place.root / FAILURE).is_file()
     assert is_without_source(place.root) is without
 

@@ -52,17 +52,10 @@ def work(tmp_path):
 
 def an_mpi(family: str = "mpich", version: str = "5.0.2", **other: Any) -> SimpleNamespace:
     """An MPI with a prefix of its own."""
-    fields = {
-        "name": f"{family}-{version}",
-        "family": family,
-        "version": version,
-        "prefix": "/opt/mpi",
-        "mpicc": "/opt/mpi/bin/mpicc",
-        "mpiexec": "/opt/mpi/bin/mpiexec",
-        "origin": "wheel",
-        "modules": (),
-    }
-    return SimpleNamespace(**fields | other)
+    name = {"name": f"{family}-{version}", "family": family, "version": version}
+    paths = {"mpicc": "/opt/mpi/bin/mpicc", "mpiexec": "/opt/mpi/bin/mpiexec"}
+    found = {"prefix": "/opt/mpi", "origin": "wheel", "modules": ()}
+    return SimpleNamespace(**name | paths | found | other)
 
 
 def write(work, spack, mpi=None, source=SOURCE):
@@ -102,9 +95,8 @@ def test_mpi_is_the_only_provider_and_never_built(work, spack, family, version, 
     sections = settings(environment)["packages"]
     assert sections["mpi:"] == {"buildable": False, "require": [f"{package}@={version}"]}
     assert sections[f"{package}:"]["buildable"] is False
-    assert sections[f"{package}:"]["externals"] == [
-        {"spec": spec, "prefix": str(environment.prefix)}
-    ]
+    (external,) = sections[f"{package}:"]["externals"]
+    assert external == {"spec": spec, "prefix": str(environment.prefix)}
 
 
 def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
@@ -112,9 +104,8 @@ def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
     built = {name for name, entry in sections.items() if entry.get("buildable")}
     assert built == {f"{name}:" for name in BUILT}
     assert sections["hwloc"] == {"buildable": False}
-    assert sections["gcc:"]["externals"][0]["extra_attributes"] == {
-        "compilers": {"c": "/usr/bin/gcc"}
-    }
+    (gcc,) = sections["gcc:"]["externals"]
+    assert gcc["extra_attributes"] == {"compilers": {"c": "/usr/bin/gcc"}}
 
 
 def test_recipes_of_ours_come_before_those_of_spack(work, spack):
@@ -141,9 +132,8 @@ def test_every_mpi_builds_the_same_programs(family):
 
 
 def test_code_is_for_the_family_of_cpus(work, spack):
-    assert settings(write(work, spack))["packages"]["all:"] == {
-        "require": [f"target={platform.machine()}"]
-    }
+    everything = settings(write(work, spack))["packages"]["all:"]
+    assert everything == {"require": [f"target={platform.machine()}"]}
 
 
 def test_everything_is_written_below_the_work_directory(work, spack):
@@ -177,13 +167,17 @@ def test_nothing_is_downloaded_but_from_the_mirror_of_the_site(work, spack, monk
     assert settings(environment)["mirrors:"]["site"]["url"] == "file:///srv/mirror"
 
 
-def test_second_time_touches_nothing(work, spack):
-    environment = write(work, spack)
+def list_times(folder: Path) -> dict[Path, int]:
+    return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_second_time_touches_nothing_and_the_sources_are_never_touched(work, spack, source):
+    sources = list_times(source)
+    environment = write(work, spack, source=source)
     environment.lock.write_text("{}")
-    before = {path: path.lstat().st_mtime_ns for path in work.rglob("*")}
-    again = write(work, spack)
-    assert not again.changed
-    assert {path: path.lstat().st_mtime_ns for path in work.rglob("*")} == before
+    before = list_times(work)
+    assert not write(work, spack, source=source).changed
+    assert (list_times(work), list_times(source)) == (before, sources)
 
 
 def test_another_environment_changes_nothing_here(work, spack):
@@ -192,38 +186,6 @@ def test_another_environment_changes_nothing_here(work, spack):
     write(work, spack, an_mpi("openmpi", "5.0.11"))
     assert not write(work, spack).changed
     assert environment.lock.exists()
-
-
-def changed_prefix(spack, source):
-    return spack, an_mpi(prefix="/opt/other", mpicc="/opt/other/bin/mpicc")
-
-
-def changed_spack(spack, source):
-    return replace(spack, version="1.0.2"), an_mpi()
-
-
-def changed_recipes(spack, source):
-    recipe = spack.packages / "repos/spack_repo/builtin/packages/gcc/package.py"
-    recipe.write_text(recipe.read_text() + "# changed\n")
-    return spack, an_mpi()
-
-
-def changed_recipe_of_ours(spack, source):
-    recipe = source / "spack_envs/spack_repo/plumbline/packages/mpicost/package.py"
-    recipe.write_text(recipe.read_text() + "# changed\n")
-    return spack, an_mpi()
-
-
-def changed_common(spack, source):
-    path = source / "spack_envs/common/concretizer.yaml"
-    path.write_text(path.read_text() + "# changed\n")
-    return spack, an_mpi()
-
-
-def changed_environment(spack, source):
-    path = source / "spack_envs/mpich/spack.yaml"
-    path.write_text(path.read_text() + "# changed\n")
-    return spack, an_mpi()
 
 
 @pytest.fixture
@@ -238,26 +200,37 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("changed", "others_too"),
     [
-        *(changed_prefix, changed_spack, changed_recipes, changed_recipe_of_ours, changed_common),
-        changed_environment,
+        ("prefix", False),
+        ("version", True),
+        ("spack-packages/repos/spack_repo/builtin/packages/gcc/package.py", True),
+        ("source/spack_envs/spack_repo/plumbline/packages/mpicost/package.py", True),
+        ("source/spack_envs/common/concretizer.yaml", True),
+        ("source/spack_envs/mpich/spack.yaml", False),
     ],
 )
-def test_change_drops_the_old_solution_of_every_environment(work, spack, source, change):
+def test_change_drops_the_old_solution_of_every_environment(
+    tmp_path, work, spack, source, changed, others_too
+):
     """Spack never looks again at what a spack.lock was solved from."""
     other = write(work, spack, an_mpi("openmpi", "5.0.11"), source)
     environment = write(work, spack, source=source)
     other.lock.write_text("{}")
     environment.lock.write_text("{}")
-    spack, mpi = change(spack, source)
+    mpi = an_mpi()
+    if changed == "prefix":
+        mpi = an_mpi(prefix="/opt/other", mpicc="/opt/other/bin/mpicc")
+    elif changed == "version":
+        spack = replace(spack, version="1.0.2")
+    else:
+        with (tmp_path / changed).open("a") as file:
+            file.write("# changed\n")
     assert write(work, spack, mpi, source).changed
     assert not environment.lock.exists()
-    if change in (changed_prefix, changed_environment):
-        assert other.lock.exists()
-    else:
+    if others_too:
         assert write(work, spack, an_mpi("openmpi", "5.0.11"), source).changed
-        assert not other.lock.exists()
+    assert other.lock.exists() != others_too
 
 
 def test_killed_while_writing_leaves_no_stale_solution(work, spack, monkeypatch):
@@ -273,12 +246,6 @@ def test_killed_while_writing_leaves_no_stale_solution(work, spack, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         write(work, spack)
     assert not environment.lock.exists()
-
-
-def test_nothing_is_written_to_the_sources(work, spack, source):
-    before = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
-    write(work, spack, source=source)
-    assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == before
 
 
 @plants("security", "texts that YAML or Spack would read otherwise",

@@ -56,19 +56,16 @@ def test_a_spack_is_asked_without_python_of_the_user(tmp_path):
 def test_order_of_places(tmp_path, environ, cache):
     assert isinstance(get(tmp_path, environ), NoSpack)
     fake_spack(cache / "spack", "1.1.0 (2e9072)")
-    assert get(tmp_path, environ) == Spack(
-        cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "cache"
-    )
+    found = get(tmp_path, environ)
+    assert found == Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "cache")
     on_path = fake_spack(tmp_path / "on path", "1.0.2")
     environ["PATH"] += f":{on_path}/bin"
-    assert get(tmp_path, environ) == Spack(
-        on_path / "bin/spack", cache / "spack-packages", "1.0.2", "PATH"
-    )
+    found = get(tmp_path, environ)
+    assert found == Spack(on_path / "bin/spack", cache / "spack-packages", "1.0.2", "PATH")
     root = fake_spack(tmp_path / "root", "1.2.0.dev0 (abc)")
     environ["SPACK_ROOT"] = str(root)
-    assert get(tmp_path, environ) == Spack(
-        root / "bin/spack", cache / "spack-packages", "1.2.0.dev0", "SPACK_ROOT"
-    )
+    found = get(tmp_path, environ)
+    assert found == Spack(root / "bin/spack", cache / "spack-packages", "1.2.0.dev0", "SPACK_ROOT")
 
 
 def test_cache_follows_xdg(tmp_path, environ):

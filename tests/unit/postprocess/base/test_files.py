@@ -58,9 +58,10 @@ def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
     assert names(tmp_path) == ["one", "two"]
 
 
-@pytest.mark.parametrize(
-    "write", [files.create_file, lambda path, data: files.replace_files({path: data})]
-)
+WAYS = [files.create_file, lambda path, data: files.replace_files({path: data})]
+
+
+@pytest.mark.parametrize("write", WAYS)
 def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
     path = tmp_path / "file"
     seen = []
@@ -73,9 +74,7 @@ def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
     assert seen == [(4, False)]
 
 
-@pytest.mark.parametrize(
-    "write", [files.create_file, lambda path, data: files.replace_files({path: data})]
-)
+@pytest.mark.parametrize("write", WAYS)
 def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
     (tmp_path / "folder").write_text("no folder")
     with pytest.raises(NotADirectoryError, match="its folder is a file"):
@@ -97,32 +96,22 @@ def identity(path: Path) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def test_writes_and_says_so(tmp_path):
+def test_other_text_is_written_and_the_same_not_again(tmp_path):
     path = tmp_path / "a" / "b.txt"
-    assert files.write_text(path, "one\n")
-    assert path.read_text() == "one\n"
+    for text in ("one\n", "two\n"):
+        assert files.write_text(path, text)
+        assert path.read_text() == text
+    before = identity(path)
+    assert not files.write_text(path, "two\n")
+    assert identity(path) == before
+    path.write_bytes(b"\xff\xfe")  # no text
     assert files.write_text(path, "two\n")
     assert path.read_text() == "two\n"
-
-
-def test_same_text_is_not_written_again(tmp_path):
-    path = tmp_path / "b.txt"
-    files.write_text(path, "one\n")
-    before = identity(path)
-    assert not files.write_text(path, "one\n")
-    assert identity(path) == before
 
 
 def test_mode_is_set(tmp_path):
     files.write_text(tmp_path / "run", "#!/bin/sh\n", mode=0o755)
     assert os.access(tmp_path / "run", os.X_OK)
-
-
-def test_file_that_is_not_text_is_replaced(tmp_path):
-    path = tmp_path / "b.txt"
-    path.write_bytes(b"\xff\xfe")
-    assert files.write_text(path, "one\n")
-    assert path.read_text() == "one\n"
 
 
 def test_link_is_made_kept_and_moved(tmp_path):

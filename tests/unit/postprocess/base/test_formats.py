@@ -10,22 +10,39 @@ from hypothesis import strategies as st
 
 from postprocess.base import formats
 
+MICROSECONDS = [
+    *((None, "-"), (4.17e-7, "0.417"), (6.382e-6, "6.38"), (68.27e-6, "68.3"), (5.0, "5000000")),
+    *((1.2344e-3, "1234"), (1e130, "1.00e+136"), (float("nan"), "nan")),
+]
+#: Of any unit: four digits, and no power of ten above one.
+NUMBERS = [
+    *((0.50652, "0.5065"), (699.42, "699.4"), (24960.3, "24960"), (9999.6, "10000")),
+    (-4e-7, "-4e-07"),
+]
+#: Exact, and decimal where they can be.
+SIZES = [
+    *((0, "0 B"), (8, "8 B"), (1000, "1 kB"), (1023, "1023 B"), (1024, "1 KiB"), (65536, "64 KiB")),
+    *((3 * 2**30, "3 GiB"), (10_000, "10 kB"), (1_250_000, "1.25 MB"), (1_048_576, "1 MiB")),
+    *((10_000_001, "10000001 B"), (123_450, "123.45 kB"), (100_000, "100 kB"), (2 * 10**9, "2 GB")),
+]
+DURATIONS = [
+    *((0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (59.6, "1 min 00 s")),
+    *((185, "3 min 05 s"), (7800, "2 h 10 min")),
+]
+
 
 @pytest.mark.parametrize(
-    ("seconds", "written"),
+    ("write", "value", "written"),
     [
-        (None, "-"),
-        (4.17e-7, "0.417"),
-        (6.382e-6, "6.38"),
-        (68.27e-6, "68.3"),
-        (1.2344e-3, "1234"),
-        (5.0, "5000000"),
-        (1e130, "1.00e+136"),
-        (float("nan"), "nan"),
+        *((formats.microseconds, *each) for each in MICROSECONDS),
+        *((formats.significant, *each) for each in NUMBERS),
+        *((formats.size, *each) for each in SIZES),
+        *((formats.duration, *each) for each in DURATIONS),
     ],
+    ids=lambda each: getattr(each, "__name__", None),
 )
-def test_microseconds(seconds, written):
-    assert formats.microseconds(seconds) == written
+def test_numbers_sizes_and_durations_as_people_read_them(write, value, written):
+    assert write(value) == written
 
 
 def test_a_value_is_written_in_what_people_read():
@@ -35,17 +52,6 @@ def test_a_value_is_written_in_what_people_read():
     assert formats.quantity(None, "MB/s") == formats.number(None, "s") == "-"
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        *((0.50652, "0.5065"), (699.42, "699.4"), (24960.3, "24960"), (9999.6, "10000")),
-        (-4e-7, "-4e-07"),
-    ],
-)
-def test_a_number_of_any_unit_has_four_digits_and_no_power_of_ten_above_one(value, written):
-    assert formats.significant(value) == written
-
-
 def test_band_and_ratio():
     assert formats.format_band((4.1e-6, 7.83e-6), "s") == "4.10 to 7.83"
     assert formats.format_band((4100.0, 7830.0), "MB/s") == "4100 to 7830"
@@ -53,40 +59,6 @@ def test_band_and_ratio():
     assert formats.ratio(2.3e-6, 1e-6) == "2.30"
     assert formats.ratio(4.71e-9, 1e-6) == "0.0047"
     assert formats.ratio(None, 1e-6) == formats.ratio(1e-6, None) == formats.ratio(1.0, 0.0) == "-"
-
-
-@pytest.mark.parametrize(
-    ("count", "written"),
-    [
-        (0, "0 B"),
-        (8, "8 B"),
-        (1000, "1 kB"),
-        (1023, "1023 B"),
-        (1024, "1 KiB"),
-        (65_536, "64 KiB"),
-        (3 * 2**30, "3 GiB"),
-        (10_000, "10 kB"),
-        (1_250_000, "1.25 MB"),
-        (1_048_576, "1 MiB"),
-        (10_000_001, "10000001 B"),
-        (123_450, "123.45 kB"),
-        (100_000, "100 kB"),
-        (2_000_000_000, "2 GB"),
-    ],
-)
-def test_sizes_are_exact_and_decimal_where_they_can_be(count, written):
-    assert formats.size(count) == written
-
-
-@pytest.mark.parametrize(
-    ("seconds", "written"),
-    [
-        *((0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (59.6, "1 min 00 s")),
-        *((185, "3 min 05 s"), (7800, "2 h 10 min")),
-    ],
-)
-def test_durations(seconds, written):
-    assert formats.duration(seconds) == written
 
 
 def test_plural():

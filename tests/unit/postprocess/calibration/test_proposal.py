@@ -140,9 +140,8 @@ def test_noise_that_hides_a_tenth_is_named():
 
 def test_launches_of_one_day_know_nothing_of_others():
     some = [launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)]
-    assert "all 12 launches within 1 min: differences between days are not in it" in (
-        texts(changes(some, None)[CASES[0]])
-    )
+    said = texts(changes(some, None)[CASES[0]])
+    assert "all 12 launches within 1 min: differences between days are not in it" in said
 
 
 def test_launches_on_one_node_set_know_nothing_of_others():
@@ -207,9 +206,8 @@ def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
     )
     lines = proposal_text.format_proposal(reworded, 40)
     own, counted = wording.format("DISTURBED"), wording.format("BY_HAND")
-    assert [line for line in lines if own in line] == [
-        f"  {change.case.key}: {own}" for change in found.changes
-    ]
+    expected = [f"  {change.case.key}: {own}" for change in found.changes]
+    assert [line for line in lines if own in line] == expected
     assert [line for line in lines if counted in line] == [f"  2 cases: {counted}"]
 
 
@@ -252,9 +250,8 @@ def test_all_changes_are_told_to_programs(work: WorkDirectory, tmp_path: Path):
 def test_launches_that_do_not_count_are_told(work: WorkDirectory, capsys):
     ledger.append_launches(work.root, "z", [launch(1.0, 20, facts={"source_hash": "new"})])
     propose_all(work, None, None, None, Progress())
-    assert "12 earlier launches left out: another source_hash than the last one" in (
-        capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert "12 earlier launches left out: another source_hash than the last one" in said
 
 
 @plants("use", "a site that nobody calibrated", "`references propose`", "", 2,

@@ -104,9 +104,8 @@ def test_each_environment_has_its_own_file(tmp_path: Path):
     paths = update(tmp_path / "references", session(), [here, there], only=None)
     assert [path.stem for path in paths] == ["mpich-5_0_2", name]
     found = reference_file.load_references(paths[1], "local", "cpu", name)
-    assert {case: found[case].center for case in cases} == {
-        case: pytest.approx(headline(there, case)) for case in cases
-    }
+    expected = {case: pytest.approx(headline(there, case)) for case in cases}
+    assert {case: found[case].center for case in cases} == expected
 
 
 def test_rows_that_were_not_measured_stay(tmp_path: Path):
@@ -291,9 +290,8 @@ def test_launches_on_different_processors_make_no_reference(tmp_path: Path, decl
     other = finished(tmp_path / "b", 1.0, number=2, run={"cpu_model": "another"})
     with declared.raises(UsageError) as refused:
         update(tmp_path / "references", session(), [*one, other], only=None)
-    assert str(refused.value) == (
-        "mpich-5_0_2: launches differ in cpu_model; calibrate nodes of one kind at a time"
-    )
+    expected = "mpich-5_0_2: launches differ in cpu_model; calibrate nodes of one kind at a time"
+    assert str(refused.value) == expected
     assert not (tmp_path / "references").exists()
 
 
@@ -339,9 +337,8 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     found = told(path, "osu")
     assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
-    assert headlines(path, "osu") == {
-        case.key: [done[1].measurements[case.variable].value] for case in osu
-    }
+    expected = {case.key: [done[1].measurements[case.variable].value] for case in osu}
+    assert headlines(path, "osu") == expected
     assert set(headlines(path)) == {case.key for case in CASES}
     assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
 
@@ -368,9 +365,8 @@ def test_a_rate_that_is_printed_as_nothing_in_a_launch_has_the_others(tmp_path: 
     found = replace(done[1].measurements[case.variable], value=0.0, unit="MB/s")
     done[1].measurements[case.variable] = found
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert {each: known.launches for each, known in stored(path).items()} == {
-        each: 1 if each == case else 2 for each in done[0].launch.cases
-    }
+    expected = {each: 1 if each == case else 2 for each in done[0].launch.cases}
+    assert {each: known.launches for each, known in stored(path).items()} == expected
 
 
 def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):

@@ -191,36 +191,8 @@ def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "line", "complaint"),
     [
-        (
-            "cores_per_node=64",
-            "cores_per_node=0",
-            "Topology(",
-            "Topology: cores_per_node: write 1 or more",
-        ),
-        (
-            'library="Open MPI v5.0"',
-            'library=""',
-            "environment(",
-            "environment 'openmpi-5_0': library: is empty, and would accept every MPI",
-        ),
-        (
-            "slurm.SCHEDULER",
-            '"slrum"',
-            "partition(",
-            "partition 'cpu': scheduler: ReFrame knows no 'slrum'",
-        ),
-        (
-            'launcher=["mpirun"]',
-            'launcher="mprun"',
-            "environment(",
-            "launcher: ReFrame knows no 'mprun'",
-        ),
-        (
-            "import Topology, environment, partition, site",
-            "import Topology, environment, partition",
-            "site(",
-            "name 'site'",
-        ),
+        ('library="Open MPI v5.0"', 'library=""', "environment(", "library: is empty, and would"),
+        ("environment, partition, site", "environment, partition", "site(", "name 'site'"),
     ],
 )
 def test_a_wrong_site_is_one_line_that_names_it(

@@ -178,9 +178,8 @@ def test_what_is_left_out_is_said_with_the_way_to_get_it():
     assert next(describe_totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")
     assert list(print_full_list([skipped])) == []
     big = replace(planned(), cases=(), skips=(SkippedCase(CASES[0], "needs 900 GB, and no Spack"),))
-    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in list(
-        describe_left_out_launches([big])
-    )
+    said = list(describe_left_out_launches([big]))
+    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in said
 
 
 def test_a_job_of_many_starts_is_one_paragraph():

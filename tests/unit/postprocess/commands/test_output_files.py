@@ -27,6 +27,18 @@ def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
     return main(str(ROOT), str(home), words), capsys.readouterr().err
 
 
+@pytest.fixture
+def check_refusal(home: Path, capsys, declared: Declared):
+    """Hold against the fault that an option with this path is refused for this reason."""
+
+    def check(*words: str, path: Path, why: str) -> None:
+        status, said = write(home, capsys, *words, str(path))
+        assert said == f"plumbline: {words[-1]} {path}: {why}\n"
+        declared.check((), status, [said])
+
+    return check
+
+
 @plants("lost", "a file of the work directory, of a mirror, or of somebody else", "`--output` or `--json`",
         "", 2, "; choose another file, or pass --force")  # fmt: skip
 @pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
@@ -44,33 +56,24 @@ def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
         ("link", OTHERS),
     ],
 )
-def test_a_file_that_must_stay_is_refused_and_unchanged(home, capsys, words, name, why, declared):
+def test_a_file_that_must_stay_is_refused_and_unchanged(home, check_refusal, words, name, why):
     path = home.parent / name
     target = home.parent / "notes.txt" if name == "link" else path
     target.parent.mkdir(parents=True, exist_ok=True)
-    text = (
-        '{"schema": 2, "files": [1]}'
-        if name.endswith(("inventory.json", "mirror.json"))
-        else '{"mine": 1}'
-    )
-    target.write_text(text)
+    ours = name.endswith(("inventory.json", "mirror.json"))
+    target.write_text('{"schema": 2, "files": [1]}' if ours else '{"mine": 1}')
+    before = target.read_bytes()
     if name == "link":
         path.symlink_to(target)
-    line = f"plumbline: {words[1]} {path}: {why}\n"
-    status, said = write(home, capsys, *words, str(path))
-    assert said == line
-    declared.check((), status, [said])
-    assert target.read_text() == text
+    check_refusal(*words, path=path, why=why)
+    assert target.read_bytes() == before
 
 
 @plants("lost", "a reviewed reference file", "`--json`", "", 2, "plumbline: --json ")
-def test_a_reviewed_reference_is_refused(home, capsys, declared: Declared) -> None:
+def test_a_reviewed_reference_is_refused(check_refusal) -> None:
     path = next((ROOT / "reference_data").rglob("*.tsv"))
     before = path.read_bytes()
-    line = f"plumbline: --json {path}: {OURS}\n"
-    status, said = write(home, capsys, "alarms", "--json", str(path))
-    assert said == line
-    declared.check((), status, [said])
+    check_refusal("alarms", "--json", path=path, why=OURS)
     assert path.read_bytes() == before
 
 
@@ -88,12 +91,9 @@ def test_what_plumbline_wrote_is_written_again_and_anything_by_force(home, capsy
 @plants("use", "a folder that is not there", "`--output` or `--json`", "", 2,
         " is not there; choose another file")  # fmt: skip
 @pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
-def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, capsys, words, declared):
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, check_refusal, words):
     path = home.parent / "none" / "out.csv"
-    line = f"plumbline: {words[1]} {path}: {path.parent} is not there; choose another file\n"
-    status, said = write(home, capsys, *words, str(path))
-    assert said == line
-    declared.check((), status, [said])
+    check_refusal(*words, path=path, why=f"{path.parent} is not there; choose another file")
     assert not path.parent.exists()
 
 
@@ -102,13 +102,10 @@ def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, capsys, words
 @pytest.mark.parametrize(
     "command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]]
 )
-def test_a_directory_of_the_work_directory_is_refused(home, capsys, command, declared: Declared):
-    path = home / "store" / "x"
-    line = f"plumbline: --output {path}: holds Plumbline's own data; choose another directory\n"
-    status, said = write(home, capsys, *command, "--output", str(path))
-    assert said == line
-    declared.check((), status, [said])
-    assert not path.exists()
+def test_a_directory_of_the_work_directory_is_refused(home, check_refusal, command):
+    why = "holds Plumbline's own data; choose another directory"
+    check_refusal(*command, "--output", path=home / "store" / "x", why=why)
+    assert not (home / "store" / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -142,17 +143,9 @@ def test_a_choice_is_told_in_the_words_of_the_checks(work: WorkDirectory):
     words = ["--routine", "bcast", "--bytes", "8", "--processes", "2", "--trials", "5"]
     words += ["--cache", "warm", "--sync", "window", "--time-limit", "60"]
     request = asked(work, "run", *words, "--strict")
-    assert request.selection.choice == {
-        "routines": ["bcast"],
-        "sizes": [8],
-        "processes": [2],
-        "trials": 5,
-        "cache": "warm",
-        "sync": "window",
-        "time_limit": "60s",
-        "strict": True,
-    }
-    assert request.strict
+    expected = {"routines": ["bcast"], "sizes": [8], "processes": [2], "trials": 5, "strict": True}
+    expected |= {"cache": "warm", "sync": "window", "time_limit": "60s"}
+    assert request.strict and request.selection.choice == expected
 
 
 @pytest.mark.parametrize(
@@ -208,14 +201,15 @@ def test_where_the_program_is(command, work: WorkDirectory):
 
 
 @pytest.mark.usefixtures("known")
-def test_an_environment_that_is_not_known_is_refused_with_those_that_are(command):
-    line = refused(command("where", "mpicc", "--environment", "a\nb"))
-    assert line == "--environment a\\nb: not among mpich-5_0_2"
-
-
-def test_a_program_that_is_not_built_is_refused_with_the_fix(command, work: WorkDirectory):
-    line = refused(command("where", "mpicost", "--environment", "mpich-5_0_2"))
-    assert line.endswith("./plumbline run --environment mpich-5_0_2 builds it")
+@pytest.mark.parametrize(
+    ("program", "environment", "said"),
+    [
+        ("mpicc", "a\nb", "--environment a\\nb: not among mpich-5_0_2"),
+        ("mpicost", "mpich-5_0_2", "./plumbline run --environment mpich-5_0_2 builds it"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is_or_the_fix(command, program, environment, said):
+    assert refused(command("where", program, "--environment", environment)).endswith(said)
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"schema": 1}', '{"schema": 0}'])
@@ -224,9 +218,7 @@ def test_without_an_inventory_the_fix_is_named(command, work: WorkDirectory, tex
         work.root.mkdir()
         inventory_file(work.root).write_text(text)
     line = refused(command("where", "mpicc", "--environment", "mpich-5_0_2"))
-    assert line == (
-        f"{inventory_file(work.root)}: no inventory of this machine: run ./plumbline setup"
-    )
+    assert line.startswith(f"{inventory_file(work.root)}: no inventory of this machine: ")
 
 
 # report
@@ -318,12 +310,9 @@ def test_setup_builds_and_fails_if_something_does_not_build(command, monkeypatch
 def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monkeypatch):
     calls: list[tuple] = []
 
-    class Ended:
-        returncode = 5
-
     def run(words, check, cwd, env):
         calls.append((words, cwd, env))
-        return Ended
+        return SimpleNamespace(returncode=5)
 
     monkeypatch.setattr(tests, "prepare_machine", lambda *_, **__: None)
     monkeypatch.setattr(tests.subprocess, "run", run)
@@ -340,12 +329,9 @@ def test_the_rest_is_what_the_short_run_has_not_passed(command, work, monkeypatc
     calls: list[list[str]] = []
     spack: list[bool] = []
 
-    class Ended:
-        returncode = 0
-
     def run(words, **_):
         calls.append(words[3:])
-        return Ended
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(tests, "prepare_machine", lambda *_, with_spack: spack.append(with_spack))
     monkeypatch.setattr(tests.subprocess, "run", run)
@@ -378,14 +364,8 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        (
-            {"program": ["osu"], "trials": 5},
-            "--trials 5: is for mpicost only, and --program osu chooses no such program; drop one of ",
-        ),
-        (
-            {"program": ["mpicost"], "iterations": 7},
-            "--iterations 7: is for osu and imb only, and --program mpicost chooses no such program; ",
-        ),
+        ({"program": ["osu"], "trials": 5}, "--trials 5: is for mpicost only, and --program osu "),
+        ({"program": ["mpicost"], "iterations": 7}, "--iterations 7: is for osu and imb only, "),
         ({"program": ["osu", "imb"], "cache": "flush"}, "--cache flush: is for mpicost only, "),
         ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),
     ],

@@ -56,9 +56,8 @@ def test_everything_slower_is_one_finding():
     assert (cause.environments, cause.programs, cause.sizes, cause.nodes) == ((), (), (), ())
     assert len(cause.cases) == 3 * 42
     assert not any(is_control(each) for each in cause.cases)
-    assert describe_cause(cause).startswith(
-        f"cpu: everything {cause.shift:.0%} slower (median of 126 cases)"
-    )
+    said = describe_cause(cause)
+    assert said.startswith(f"cpu: everything {cause.shift:.0%} slower (median of 126 cases)")
     assert "the machine, not MPI: control_compute is " in describe_cause(cause)
 
 
@@ -84,9 +83,8 @@ def test_one_mpi_is_told_from_the_whole(seed: int):
     assert {each.environment for each in cause.cases} == {"mpich"}
     assert "everything with mpich " in describe_cause(cause)
     same = ", ".join(sorted(CONTROLS))
-    assert describe_cause(cause).endswith(
-        f"MPI or the network, not the processors: {same} are as ever"
-    )
+    said = describe_cause(cause)
+    assert said.endswith(f"MPI or the network, not the processors: {same} are as ever")
 
 
 def test_a_part_explains_nothing_if_the_rest_is_as_slow():
@@ -176,9 +174,8 @@ def test_simulated_time_and_what_was_not_judged_are_left_out():
 
 
 def test_without_controls_nobody_knows():
-    assert describe_cause(only(all_slower, controls=False)).endswith(
-        "no control was judged, so it may be the machine or MPI"
-    )
+    said = describe_cause(only(all_slower, controls=False))
+    assert said.endswith("no control was judged, so it may be the machine or MPI")
 
 
 def test_one_slower_control_is_enough_for_the_machine_to_be_named():
@@ -191,9 +188,8 @@ def test_one_slower_control_is_enough_for_the_machine_to_be_named():
 def test_a_control_that_scatters_too_much_says_nothing():
     cause = only(no_control)
     noisy = tuple(replace(each, error=0.5) for each in cause.controls)
-    assert "cannot tell, because they scatter too much" in describe_controls(
-        replace(cause, controls=noisy)
-    )
+    said = describe_controls(replace(cause, controls=noisy))
+    assert "cannot tell, because they scatter too much" in said
     one = tuple(
         replace(each, error=0.5 if each.case.routine == "control_memory" else 0.01, log=0.0)
         for each in cause.controls
@@ -269,9 +265,8 @@ def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
 def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other():
     found, results = causes(1, all_slower, QUIET)
     after = {each.case: each for each in name_confirmed_causes(results, found)}
-    assert {case: each.verdict for case, each in after.items()} == {
-        each.case: each.verdict for each in results
-    }
+    expected = {each.case: each.verdict for each in results}
+    assert {case: each.verdict for case, each in after.items()} == expected
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
     named = [each.case for each in slow if after[each.case].cause]
     assert {*named} == {case for cause in found for case in cause.explained}

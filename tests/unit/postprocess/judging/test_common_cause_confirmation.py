@@ -79,9 +79,8 @@ def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress
         results, [], catalog, SITE, measure, progress, lambda _: "since ever"
     )
     (note,) = progress.notes
-    assert note.startswith(
-        "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
-    )
+    said = "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
+    assert note.startswith(said)
     assert confirmed.causes == (note,)
     after = confirmed.results
     assert [each.case for each in after] == [each.case for each in results]

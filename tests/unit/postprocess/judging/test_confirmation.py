@@ -23,7 +23,7 @@ from postprocess.judging.confirmation import (
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import RetestTarget
 from postprocess.judging.rules import judge_case
-from postprocess.model.case import LaunchPlace
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.launch_counts import select_places
 from postprocess.model.measurement import Measurement
@@ -65,13 +65,18 @@ class Machine:
         scale = next(self.scales)
         session = self.directory / f"again-{len(self.asked)}-{number}"
         if scale is None:
-            return finished(
-                session,
-                outcome=LaunchOutcome(None, Verdict.CRASHED, "signal 11"),
-                number=number + 1,
-            )
+            crashed = LaunchOutcome(None, Verdict.CRASHED, "signal 11")
+            return finished(session, outcome=crashed, number=number + 1)
         done = finished(session, scale, number=number + 1)
         return replace(done, asserted=reframe_says(done, self.catalog))
+
+
+def night_of(tmp_path: Path, scale: float = SLOW) -> tuple[list, list, ReferenceCatalog]:
+    """Results and launches of a night that is so many times as slow as its references; and these."""
+    catalog = book_of(finished(tmp_path / "healthy"))
+    night = finished(tmp_path / "night", scale)
+    night = replace(night, asserted=reframe_says(night, catalog))
+    return evaluate_launches([night], catalog, "local"), [night], catalog
 
 
 def looked_at(
@@ -82,16 +87,12 @@ def looked_at(
     **more: Any,
 ) -> tuple[list[CaseResult], Machine]:
     """A night whose cases all are three times as slow as their references, and what follows."""
-    catalog = book_of(finished(tmp_path / "healthy"))
-    night = finished(tmp_path / "night", SLOW)
-    night = replace(night, asserted=reframe_says(night, catalog))
-    results = evaluate_launches([night], catalog, "local")
+    results, nights, catalog = night_of(tmp_path)
     assert {each.verdict for each in results} == {Verdict.REGRESSED}
     machine = kind(tmp_path, catalog, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
-    return confirm_slow_cases(
-        results, [night], catalog, selection, machine, progress, **more
-    ).results, machine
+    found = confirm_slow_cases(results, nights, catalog, selection, machine, progress, **more)
+    return found.results, machine
 
 
 @pytest.mark.parametrize(
@@ -145,24 +146,17 @@ def interrupt(*_: object) -> None:
         "cleared or regressed", 1, "…")  # fmt: skip
 def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, progress, declared):
     """And what was still in doubt stays regressed, with the end of it returned to whoever asked."""
-    catalog = book_of(finished(tmp_path / "healthy"))
-    night = finished(tmp_path / "night", SLOW)
-    night = replace(night, asserted=reframe_says(night, catalog))
-    results = evaluate_launches([night], catalog, "local")
+    results, nights, catalog = night_of(tmp_path)
     *_, doubtful = sorted(CASES)
     lasting = {f"{doubtful.routine}{doubtful.bytes}": SLOW}
     machine = Machine(tmp_path, catalog, [lasting] * 2)
-    chosen = (results, [night], catalog, Selection(SITE), machine, progress)
+    chosen = (results, nights, catalog, Selection(SITE), machine, progress)
     after = confirm_slow_cases(*chosen, wait=interrupt)
     assert isinstance(after.ended, KeyboardInterrupt)
-    assert {each.case: each.verdict for each in after.results} == {
-        each: Verdict.REGRESSED if each == doubtful else Verdict.CLEARED for each in CASES
-    }
-    declared.check(
-        [each.verdict for each in after.results], 1, [each.reason for each in after.results]
-    )
-    stands = {each.case: each for each in results}[doubtful]
-    assert stands in after.results
+    found = {each.case: each.verdict for each in after.results}
+    assert found == dict.fromkeys(CASES, Verdict.CLEARED) | {doubtful: Verdict.REGRESSED}
+    declared.check(found.values(), 1, [each.reason for each in after.results])
+    assert {each.case: each for each in results}[doubtful] in after.results
 
 
 @pytest.mark.parametrize(
@@ -210,27 +204,25 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
     assert asked.choice == expected
 
 
-def test_a_median_is_measured_again_by_medians(tmp_path: Path, progress: Progress):
+@pytest.mark.parametrize(
+    ("scales", "verdict", "launches"),
+    [
+        ([FINE, SLOW, FINE, FINE, FINE, SLOW], "cleared", [6]),
+        ([SLOW, SLOW, FINE] * 5, "regressed", [6, 9]),
+        ([FINE, None, *[FINE] * 4], "crashed", [6]),
+    ],
+)
+def test_a_median_is_measured_again_by_medians(tmp_path, progress, scales, verdict, launches):
     """Each of three launches: a slow one among fine ones says nothing; a crash among them says all."""
-    catalog = book_of(finished(tmp_path / "healthy"))
-
-    def night(number: int) -> FinishedLaunch:
-        done = finished(tmp_path / f"night-{number}", SLOW, number=number)
-        return replace(done, asserted=reframe_says(done, catalog))
-
-    nights = [night(number) for number in (1, 2, 3)]
+    _, (one,), catalog = night_of(tmp_path)
+    nights = [replace(one, launch=replace(one.launch, number=number)) for number in (1, 2, 3)]
     results = evaluate_launches(nights, catalog, "local")
-    cleared = Machine(tmp_path / "a", catalog, [FINE, SLOW, FINE, FINE, FINE, SLOW])
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), cleared, progress).results
-    assert {each.verdict for each in after} == {Verdict.CLEARED}
-    assert "; 2 of 2 fresh medians of 3 launches were not: " in after[0].reason
-    lasting = Machine(tmp_path / "b", catalog, [SLOW, SLOW, FINE] * 5)
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), lasting, progress).results
-    assert {each.verdict for each in after} == {Verdict.REGRESSED}
-    assert [each.launches for each in lasting.asked] == [6, 9]
-    broken = Machine(tmp_path / "c", catalog, [FINE, None, *[FINE] * 4])
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), broken, progress).results
-    assert {each.verdict for each in after} == {Verdict.CRASHED}
+    machine = Machine(tmp_path, catalog, scales)
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), machine, progress).results
+    assert {str(each.verdict) for each in after} == {verdict}
+    assert [each.launches for each in machine.asked] == launches
+    said = "; 2 of 2 fresh medians of 3 launches were not: "
+    assert (said in after[0].reason) == (verdict == "cleared")
 
 
 def test_places_are_launched_again_as_often_as_their_values_need(tmp_path: Path):
@@ -248,23 +240,14 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
     def refuse(_: Selection) -> list[FinishedLaunch]:
         raise UsageError("the site is gone")
 
-    catalog = book_of(finished(tmp_path / "healthy"))
-    night = finished(tmp_path / "night", SLOW)
-    results = evaluate_launches(
-        [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
-    )
-    after = confirm_slow_cases(results, [night], catalog, Selection(SITE), refuse, progress).results
+    after = confirm_slow_cases(*night_of(tmp_path), Selection(SITE), refuse, progress).results
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
     assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
 
 
 def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
-    catalog = book_of(finished(tmp_path / "healthy"))
-    night = finished(tmp_path / "night")
-    results = evaluate_launches(
-        [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
-    )
+    results, _, catalog = night_of(tmp_path, scale=FINE)
     machine = Machine(tmp_path, catalog, [])
     found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
     assert found == results
@@ -280,6 +263,11 @@ def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
     machine = Machine(tmp_path, catalog, [])
     found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
     assert found == results
+
+
+def suspected(of: Case | None = None, hosts: tuple[str, ...] = ()) -> RetestCandidate:
+    """A case that was slow in a night, on these hosts."""
+    return RetestCandidate(CaseResult(of or case(), Verdict.REGRESSED, "slow", value=1.0), hosts)
 
 
 @given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=FINE_TO_CLEAR, max_size=6))
@@ -301,7 +289,7 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
 
 @pytest.mark.parametrize("verdict", [*FAILED_LAUNCH, Verdict.NOT_COMPARABLE])
 def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
-    suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect = suspected()
     suspect.count_launch(CaseResult(case(), Verdict.PASS, value=0.5))
     suspect.count_launch(CaseResult(case(), verdict, "why", value=0.5))
     assert suspect.verdict().verdict == verdict
@@ -336,7 +324,7 @@ def test_what_is_fast_clears_in_the_direction_of_its_unit(value: float, times: f
 
 
 def test_what_cannot_be_compared_counts_neither_way():
-    suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect = suspected()
     for _ in range(4):
         suspect.count_launch(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
         assert not suspect.decided
@@ -353,9 +341,7 @@ def failed_by(result: CaseResult, fresh: Sequence[FinishedLaunch]) -> CaseResult
 
 
 def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp_path: Path):
-    fresh = finished(
-        tmp_path, outcome=LaunchOutcome(None, Verdict.INCORRECT, "wrong data"), number=1
-    )
+    fresh = finished(tmp_path, outcome=LaunchOutcome(None, Verdict.INCORRECT, "wrong data"))
     beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
     after = failed_by(beside, [fresh])
     assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a confirmation run: wrong data")
@@ -364,9 +350,7 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     partly = [finished_with_wrong_data(tmp_path / "partly")]
     damaged = failed_by(replace(beside, case=CASES[0]), partly)
     assert damaged.verdict == Verdict.INCORRECT
-    assert damaged.reason.startswith(
-        "in a confirmation run: wrong data: bcast with 8 bytes: rank 1"
-    )
+    assert damaged.reason.startswith("in a confirmation run: wrong data: bcast with 8 bytes: ")
     whole = replace(beside, case=CASES[1])
     assert failed_by(whole, partly) == whole
     other = replace(beside, case=case(routine="scatter", size=80_000))
@@ -385,17 +369,12 @@ def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(tmp_path, prog
     assert progress.notes == []
     looked_at(tmp_path / "here", progress, [SLOW, FINE, FINE, FINE, FINE], Anywhere)
     (note,) = progress.notes
-    assert note == (
-        "local:cpu: confirmation runs may have used the same nodes: excluding nodes is supported on "
-        "Slurm only"
-    )
+    assert note.startswith("local:cpu: confirmation runs may have used the same nodes: ")
 
 
 def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> RetestCandidate:
     """A case that was slow on some hosts, and fine or slow in fresh launches on others."""
-    suspect = RetestCandidate(
-        CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0), tuple(hosts)
-    )
+    suspect = suspected(hosts=tuple(hosts))
     for vote, there in votes:
         verdict = Verdict.PASS if vote == "fine" else Verdict.REGRESSED
         suspect.count_launch(CaseResult(case(), verdict, value=0.5), there)

@@ -169,9 +169,8 @@ def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(w
     for reference_set in catalog.sets.values():
         for told in reference_set.provenance["programs"].values():
             told["options"] = by_hand
-    assert set(words(evaluate_launches([agreed(well, catalog)], catalog, "local"))) == {
-        "not-comparable"
-    }
+    found = set(words(evaluate_launches([agreed(well, catalog)], catalog, "local")))
+    assert found == {"not-comparable"}
     alike = replace(well, launch=replace(well.launch, by_hand=by_hand))
     assert set(words(evaluate_launches([agreed(alike, catalog)], catalog, "local"))) == {"pass"}
 
@@ -217,9 +216,8 @@ def test_wrong_data_decides_its_own_case_and_no_other(well, tmp_path, first, dec
     bad = finished_with_wrong_data(tmp_path, place=2, number=2)
     for launches in ([bad], [bad, well] if first else [well, bad]):
         results = evaluate_launches(launches, book_of(well), "local")
-        assert {each.case: str(each.verdict) for each in results} == {
-            each: "incorrect" if each == CASES[1] else "pass" for each in CASES
-        }
+        found = {each.case: str(each.verdict) for each in results}
+        assert found == {each: "incorrect" if each == CASES[1] else "pass" for each in CASES}
         (wrong,) = [each for each in results if each.case == CASES[1]]
         status = compute_exit_status(results, strict=False)
         declared.check([wrong.verdict], status, [wrong.reason])
@@ -468,9 +466,8 @@ def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figu
         assert json.loads(row["figures"]) == found.figures
         assert (row["headline"], row["t_max"], row["spec_hash"]) == (None, [], done.spec)
         assert row["mpi_library"] == done.run["mpi_library"]
-    assert [result.figures for result in results] == [
-        done.measurements[result.case.variable].figures for result in results
-    ]
+    expected = [done.measurements[result.case.variable].figures for result in results]
+    assert [result.figures for result in results] == expected
 
 
 def osu_book(
@@ -562,9 +559,8 @@ def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
     bad = finished(Path(), outcome=FAILURES[2])
     results = evaluate_launches([bad], ReferenceCatalog(), "local")
     stored = build_rows("s1", "2026-11-21T09:00:00Z", [bad], results)
-    assert {(row.verdict, row.reason, len(row.t_max)) for row in stored} == {
-        (Verdict.TIMEOUT, "reason of timeout", 0)
-    }
+    found = {(row.verdict, row.reason, len(row.t_max)) for row in stored}
+    assert found == {(Verdict.TIMEOUT, "reason of timeout", 0)}
     write_session(tmp_path / "s1.parquet", stored)
     assert read_sessions(tmp_path, ["s1"]).height == len(planned().cases)
 

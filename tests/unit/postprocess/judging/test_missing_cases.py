@@ -62,9 +62,7 @@ def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_pa
 def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
     write_references(tmp_path)
     assert find_unplanned_environments([tmp_path], [planned()], UNREVIEWED, EVERYTHING) == []
-    assert (
-        find_unplanned_environments([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING) == []
-    )
+    assert not find_unplanned_environments([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING)
 
 
 def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name_it():
@@ -136,9 +134,8 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
     elsewhere = [planned(partition="local:gpu")]
     gone = find_unplanned_environments([reviewed, root], elsewhere, root, EVERYTHING)
     assert {each.case for each in gone} == set(planned().cases)
-    assert f"of partition cpu nothing is measured now, and has references in {path}: " in (
-        gone[0].reason
-    )
+    said = gone[0].reason
+    assert f"of partition cpu nothing is measured now, and has references in {path}: " in said
     assert find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu"])) == []
     assert len(
         find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu", "cpu"]))
@@ -149,9 +146,8 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
         )
         == []
     )
-    assert len(find_unplanned_environments([reviewed], elsewhere, reviewed, EVERYTHING)) == len(
-        gone
-    )
+    found = len(find_unplanned_environments([reviewed], elsewhere, reviewed, EVERYTHING))
+    assert found == len(gone)
     few = [Reference(case(), 1e-6, 0.1, 9)]
     reference_file.write_references(
         reference_file.locate_references(root, *PLACE), few, origin_of()
@@ -195,9 +191,8 @@ def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, ch
     of = asked(**choice)
     gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, of)
     assert len(gone) == missed
-    assert compute_exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False) == (
-        1 if missed else 0
-    )
+    found = compute_exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False)
+    assert found == 1 if missed else 0
     if not {"environments", "families"} & {*choice}:
         catalog = load_catalog([tmp_path], [(planned().partition, PLACE[2])])
         here = [planned(cases=(case("x"),))]

@@ -73,9 +73,8 @@ def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
     assert len(lines) == told
     if told:
         (line,) = lines
-        assert line.startswith(
-            f"cpu, {PLACE[2]}, mpicost: {fast} of {judged} judged cases are fast: "
-        )
+        said = f"cpu, {PLACE[2]}, mpicost: {fast} of {judged} judged cases are fast: "
+        assert line.startswith(said)
         command = f"./plumbline calibrate --environment {PLACE[2]} --program mpicost --afresh"
         assert f"; {command} measures" in line
     assert compute_exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
@@ -129,6 +128,5 @@ def test_what_the_site_accepts_is_judged_and_told_once(tmp_path: Path):
 def test_what_is_loaded_in_front_of_an_mpi_is_told_once(tmp_path: Path):
     loaded = {"interposed": [{"path": "/opt/libprof.so", "text": "0123456789abcdef"}]}
     some = [finished(tmp_path / str(number), run=loaded, number=number) for number in (1, 2)]
-    assert describe_interposed_libraries([*some, finished(tmp_path / "plain")]) == [
-        f"local:cpu, {PLACE[2]}: libprof.so (01234567) is loaded in front of the MPI"
-    ]
+    found = describe_interposed_libraries([*some, finished(tmp_path / "plain")])
+    assert found == [f"local:cpu, {PLACE[2]}: libprof.so (01234567) is loaded in front of the MPI"]

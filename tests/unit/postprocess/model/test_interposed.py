@@ -32,6 +32,9 @@ def finished_with(session: Path, objects: Any) -> FinishedLaunch:
     return finished(session, run=run, planted=planted)
 
 
+LOADED = "is loaded in front of the MPI, and"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "told"),
     [
@@ -40,31 +43,14 @@ def finished_with(session: Path, objects: Any) -> FinishedLaunch:
         (None, [], ""),
         ([PROFILER], [PROFILER | {"path": "/elsewhere/libprof.so"}], ""),
         ([DELAY], [], ""),
+        ([SLOW], [], f"libslow.so (01234567) {LOADED} nothing in {{}}; {FIX}"),
+        ([SLOW], None, f"libslow.so (01234567) {LOADED} nothing in {{}}; {FIX}"),
+        ([PROFILER, SLOW], [PROFILER], f"libslow.so (01234567) {LOADED} nothing in {{}}; "),
         (
-            [SLOW],
-            [],
-            f"libslow.so (01234567) is loaded in front of the MPI, and nothing in {{}}; {FIX}",
+            *([PROFILER], [PROFILER | {"text": "0" * 16}]),
+            f"libprof.so (fedcba98) {LOADED} libprof.so (00000000) in {{}}; ",
         ),
-        (
-            [SLOW],
-            None,
-            f"libslow.so (01234567) is loaded in front of the MPI, and nothing in {{}}; {FIX}",
-        ),
-        (
-            [PROFILER, SLOW],
-            [PROFILER],
-            "libslow.so (01234567) is loaded in front of the MPI, and nothing in {}; ",
-        ),
-        (
-            [PROFILER],
-            [PROFILER | {"text": "0" * 16}],
-            "libprof.so (fedcba98) is loaded in front of the MPI, and libprof.so (00000000) in {}; ",
-        ),
-        (
-            [],
-            [PROFILER],
-            "nothing is loaded in front of the MPI, and libprof.so (fedcba98) in {}; ",
-        ),
+        ([], [PROFILER], f"nothing {LOADED} libprof.so (fedcba98) in {{}}; "),
     ],
 )
 def test_a_launch_with_other_objects_than_its_reference_is_not_comparable(
@@ -95,9 +81,8 @@ def test_ranks_with_different_objects_are_no_launch(tmp_path: Path):
     leave(tmp_path, planned(), record.launch(interposed=[], interposed_elsewhere=elsewhere))
     found = assess_launch(planned(), tmp_path)
     assert found.verdict == Verdict.INCORRECT
-    assert found.reason.startswith(
-        "rank 1 has loaded libslow.so in front of its MPI, and rank 0 nothing; "
-    )
+    said = found.reason
+    assert said.startswith("rank 1 has loaded libslow.so in front of its MPI, and rank 0 nothing; ")
 
 
 def test_launches_with_different_objects_make_no_calibration():

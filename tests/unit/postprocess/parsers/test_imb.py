@@ -119,9 +119,8 @@ def test_what_needs_too_much_memory_is_named(name: str) -> None:
     for table in tables:
         (failure,) = table.failures
         assert failure.size == 1048576
-        assert (
-            f"{table.benchmark}, 1048576 bytes: out-of-mem.; needed X= 0.003 GB" in failure.reason
-        )
+        said = failure.reason
+        assert f"{table.benchmark}, 1048576 bytes: out-of-mem.; needed X= 0.003 GB" in said
         assert [row.size for row in table.rows] == [0, 262144, 524288]
 
 

@@ -72,9 +72,8 @@ def test_every_trial_is_kept_as_written(tmp_path):
         for name in ("t_max", "t_min", "t_global", "skew"):
             assert getattr(case, name).tolist() == record[name]
         assert case.late.tolist() == [False] * samples.TRIALS
-        assert case.summary == summarise_trials(
-            np.array(record["t_max"]), None, 1, samples.RESOLUTION
-        )
+        found = case.summary
+        assert found == summarise_trials(np.array(record["t_max"]), None, 1, samples.RESOLUTION)
 
 
 def test_a_record_gives_its_case(tmp_path):

@@ -21,21 +21,10 @@ from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_
 from tests.support.faults import Declared, plants
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
-RUN = {
-    "program": "mpicost",
-    "suite_version": "0.1.0",
-    "trials": 51,
-    "dropped": 1,
-    "settle": 0.5,
-    "cpu_model": "a processor",
-    "mpi_library": "MPICH Version: 5.0.2",
-    "source_hash": "0123",
-    "compiler": "gcc 12.2.0",
-    "compiler_flags": "-O3",
-    "processes": 2,
-    "per_node": 2,
-    "ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)],
-}
+RUN = {"program": "mpicost", "suite_version": "0.1.0", "trials": 51, "dropped": 1, "settle": 0.5}
+RUN |= {"cpu_model": "a processor", "mpi_library": "MPICH Version: 5.0.2", "source_hash": "0123"}
+RUN |= {"compiler": "gcc 12.2.0", "compiler_flags": "-O3", "processes": 2, "per_node": 2}
+RUN |= {"ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)]}
 CIRCUMSTANCES = circumstances_of(RUN)
 
 
@@ -44,13 +33,9 @@ def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path
     catalog = load_catalog([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
     assert list(catalog.sets) == [WHERE]
     assert catalog.reference(CASES[0]).center == 1e-6
-    for other in (
-        case(size=16),
-        case(environment="openmpi-5_0_11"),
-        case(partition="gpu"),
-        case(system="other"),
-    ):
-        assert catalog.reference(other) is None
+    for other in ({"environment": "openmpi-5_0_11"}, {"partition": "gpu"}, {"system": "other"}):
+        assert catalog.reference(case(**other)) is None
+    assert catalog.reference(case(size=16)) is None
 
 
 def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
@@ -63,6 +48,11 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     assert catalog.find_set(CASES[0]).path == path
 
 
+def tell(path: Path, text: str) -> None:
+    """Write another provenance beside a reference file."""
+    provenance.locate_provenance(path).write_text(text)
+
+
 @plants("references", "a table or a provenance that is damaged, in 10 ways",
         "references of a session", "", 2, "mpich-5_0_2")  # fmt: skip
 @pytest.mark.parametrize(
@@ -73,17 +63,11 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
         lambda path: path.write_text("colour\n"),
         lambda path: path.write_text(""),
         lambda path: provenance.locate_provenance(path).unlink(),
-        lambda path: provenance.locate_provenance(path).write_text("{"),
-        lambda path: provenance.locate_provenance(path).write_text(
-            json.dumps(origin_of(method="mine"))
-        ),
-        lambda path: provenance.locate_provenance(path).write_text(
-            json.dumps(origin_of(method=None))
-        ),
-        lambda path: provenance.locate_provenance(path).write_text(
-            json.dumps(origin_of(method={}))
-        ),
-        lambda path: provenance.locate_provenance(path).write_text(json.dumps(origin_of("osu"))),
+        lambda path: tell(path, "{"),
+        lambda path: tell(path, json.dumps(origin_of(method="mine"))),
+        lambda path: tell(path, json.dumps(origin_of(method=None))),
+        lambda path: tell(path, json.dumps(origin_of(method={}))),
+        lambda path: tell(path, json.dumps(origin_of("osu"))),
     ],
 )
 def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path, damage, declared):
@@ -117,7 +101,7 @@ def test_a_center_that_is_not_that_of_its_launches_compares_with_nothing(tmp_pat
         "has no headlines in the provenance; calibrate it again")  # fmt: skip
 def test_a_row_whose_launches_nobody_tells_compares_with_nothing(tmp_path, declared):
     path = write_references(tmp_path)
-    provenance.locate_provenance(path).write_text(json.dumps(origin_of()))
+    tell(path, json.dumps(origin_of()))
     found = load_catalog([tmp_path], [WHERE]).sets[WHERE]
     said = found.difference(conditions_of(RUN, exact=False), CASES[0], {}, {})
     declared.check_case("not-comparable", said)
@@ -161,21 +145,24 @@ def test_another_method_is_named_with_both_values(key: str, value: Any):
     assert differing(known, without).startswith(f"{key} is None")
 
 
-def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"program": "osu"}, "mpich.tsv does not tell how osu was measured; calibrate again"),
+        ({"per_node": 1}, "does not tell the binding of 2x1"),
+    ],
+)
+def test_references_that_tell_nothing_of_a_program_or_layout_do_not_compare_with_it(change, said):
     """However like another program it was measured."""
     known = reference_set(method=method_of(RUN, exact=False))
-    assert differing(known, RUN | {"program": "osu"}) == (
-        "mpich.tsv does not tell how osu was measured; calibrate again"
-    )
+    assert said in differing(known, RUN | change)
 
 
 def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     """Else a night is held against an experiment. An option set to see what it changes is another thing."""
     method, options = method_of(RUN, exact=False), {"set_env": {"UCX_TLS": "tcp"}}
     known = reference_set(method=method, options=options)
-    assert differing(known, RUN) == (
-        f"options is {{}}, and {options} in mpich.tsv; calibrate again"
-    )
+    assert differing(known, RUN).startswith(f"options is {{}}, and {options} in mpich.tsv; ")
     assert differing(known, RUN, by_hand=options) == ""
     assert differing(known, RUN, by_hand={"oversubscribe": True}).startswith("options is ")
     more = {"oversubscribe": True, "set_env": {"OTHER": "1", **options["set_env"]}}
@@ -267,38 +254,20 @@ def osu_origin() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {"version": "7.5"},
-            f"version is '7.5', and '7.4' in mpich.tsv; {ACCEPT}",
-        ),
-        (
-            {"cpu_model": "x"},
-            f"cpu_model is 'x', and 'a processor' in mpich.tsv; {ACCEPT}",
-        ),
-        (
-            {"method": {"iterations": 50, "warmups": 20}},
-            "iterations is 50, and 200 in mpich.tsv; calibrate again",
-        ),
-        (
-            {"method": OSU["method"] | {"window": 64}},
-            "mpich.tsv does not tell the window it was measured with; calibrate again",
-        ),
+        ({"version": "7.5"}, f"version is '7.5', and '7.4' in mpich.tsv; {ACCEPT}"),
+        ({"cpu_model": "x"}, f"cpu_model is 'x', and 'a processor' in mpich.tsv; {ACCEPT}"),
+        ({"method": OSU["method"] | {"iterations": 50}}, "iterations is 50, and 200 in mpich.tsv;"),
+        ({"method": OSU["method"] | {"window": 64}}, "mpich.tsv does not tell the window it was "),
     ],
 )
 def test_a_reference_benchmark_measured_otherwise_is_not_comparable(change, said):
-    known = ReferenceSet(
-        Path("mpich.tsv"),
-        {},
-        osu_origin(),
-    )
-    assert differing(known, OSU | change) == said
+    known = ReferenceSet(Path("mpich.tsv"), {}, osu_origin())
+    assert differing(known, OSU | change).startswith(said)
 
 
 def test_each_program_is_compared_with_its_own_method():
     both = origin_of(method=method_of(RUN, exact=False), circumstances=CIRCUMSTANCES)
-    both["programs"] |= origin_of(
-        "osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU)
-    )["programs"]
+    both["programs"] |= osu_origin()["programs"]
     known = ReferenceSet(Path("mpich.tsv"), {}, both)
     assert differing(known, RUN) == differing(known, OSU) == ""
     assert "trials is 11" in differing(known, RUN | {"trials": 11})
@@ -334,9 +303,8 @@ def test_what_the_site_accepts_is_compared_and_told(key, value, name):
     known = reference_set(method=method_of(RUN, exact=False))
     accepts, run = {name: "looked at in May"}, RUN | {key: value}
     assert differing(known, run, accepts=accepts) == ""
-    assert [each.name for each in known.accepted(conditions_of(run, False), CASES[0], accepts)] == [
-        name
-    ]
+    (told,) = known.accepted(conditions_of(run, False), CASES[0], accepts)
+    assert told.name == name
     assert known.accepted(conditions_of(RUN, False), CASES[0], accepts) == []
     assert "trials is 11" in differing(known, run | {"trials": 11}, accepts=accepts)
 
@@ -396,9 +364,3 @@ def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
     assert f"does not tell the {fact}" in differing(known, RUN)
     everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
     assert differing(known, RUN, accepts=everything)
-
-
-def test_a_layout_whose_binding_nobody_told_is_not_comparable():
-    known = reference_set(method=method_of(RUN, exact=False))
-    wide = RUN | {"per_node": 1}
-    assert "does not tell the binding of 2x1" in differing(known, wide)

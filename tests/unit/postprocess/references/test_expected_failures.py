@@ -66,21 +66,15 @@ def test_what_fails_as_expected_keeps_its_verdict_and_counts_as_healthy(tmp_path
     assert compute_exit_status([result, slow(routine="barrier")], strict=False) == 1
 
 
-@pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.REGRESSED])
-def test_another_verdict_than_the_expected_one_fails(tmp_path: Path, verdict: Verdict):
-    assert excused(written(tmp_path, {}), slow(verdict=verdict)).expected == ""
-
-
 @pytest.mark.parametrize(
     "result",
     [
-        slow(1.51),
-        slow(routine="barrier"),
-        replace(slow(), reference=None),
-        replace(slow(), value=None),
+        *(slow(verdict=each) for each in Verdict if each is not Verdict.REGRESSED),
+        *(slow(1.51), slow(routine="barrier")),
+        *(replace(slow(), reference=None), replace(slow(), value=None)),
     ],
 )
-def test_worse_than_expected_or_unknown_or_another_case_fails(tmp_path: Path, result: CaseResult):
+def test_another_verdict_than_expected_or_worse_or_unknown_or_another_case_fails(tmp_path, result):
     assert excused(written(tmp_path, {}), result).expected == ""
 
 
@@ -107,10 +101,8 @@ def test_a_routine_or_an_environment_is_enough_of_a_name(tmp_path: Path):
 
 def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
     known, _ = expected_failures.parse_expected_file(written(tmp_path, {}), TODAY)
-    assert (
-        expected_failures.apply_expected_failures([slow()], {"elsewhere": known}, TODAY)[0].expected
-        == ""
-    )
+    (found,) = expected_failures.apply_expected_failures([slow()], {"elsewhere": known}, TODAY)
+    assert found.expected == ""
 
 
 @plants("files", "a cell that cannot be or excuses too much, in 27 ways",
@@ -171,19 +163,15 @@ def test_a_row_that_is_there_twice_or_says_less_than_one_above_is_named(tmp_path
     more = [{"factor": "2"}, {"expires": "2027-01-31"}, {"verdicts": "regressed,crashed"}]
     path = written(tmp_path, {}, {}, less, *more)
     problems = expected_failures.parse_expected_file(path, TODAY)[1]
-    assert [text.partition(" has no")[0] for text in problems] == [
-        f"{path}: row {row}:" for row in (3, 4)
-    ]
+    found = [text.partition(" has no")[0] for text in problems]
+    assert found == [f"{path}: row {row}:" for row in (3, 4)]
 
 
 def test_the_first_root_with_a_file_counts(tmp_path: Path):
     written(tmp_path / "b", {})
-    assert [
-        e.row
-        for e in expected_failures.load_expected_failures(
-            [tmp_path / "a", tmp_path / "b"], ["local"]
-        )["local"]
-    ] == [2]
+    roots = [tmp_path / "a", tmp_path / "b"]
+    (known,) = expected_failures.load_expected_failures(roots, ["local"])["local"]
+    assert known.row == 2
     assert expected_failures.load_expected_failures([tmp_path / "a"], ["local"]) == {}
 
 
@@ -210,10 +198,8 @@ def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
     path = written(tmp_path, {})
     assert expected_failures.lint_expected_file(path, TODAY, [case()]) == []
     assert "expired on" in expected_failures.lint_expected_file(path, date(2027, 1, 1))[0]
-    assert (
-        "no case with a reference"
-        in expected_failures.lint_expected_file(path, TODAY, [case("barrier", 0)])[0]
-    )
+    (said,) = expected_failures.lint_expected_file(path, TODAY, [case("barrier", 0)])
+    assert "no case with a reference" in said
 
 
 def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
@@ -224,9 +210,8 @@ def test_what_a_common_cause_slows_is_not_excused_and_its_rows_say_so(tmp_path: 
     random, quiet = np.random.default_rng(1), Noise(night=0.003, launch=0.003, own=0.02)
     catalog = calibrated(random, cases(), quiet)
     measured = night(random, cases(), catalog, quiet, lambda _: 0.07)
-    named = common_cause_retest.name_confirmed_causes(
-        measured, find_common_causes(measured, catalog, {})
-    )
+    causes = find_common_causes(measured, catalog, {})
+    named = common_cause_retest.name_confirmed_causes(measured, causes)
     after = [replace(each, reason=f"another sentence; {each.reason}") for each in named]
     failing = [each for each in after if each.cause]
     rows = [{key: str(getattr(each.case, key)) for key in KEYS} for each in failing]
@@ -252,19 +237,18 @@ def test_a_session_that_measured_nothing_fails_whatever_is_expected(tmp_path: Pa
 
 def test_the_day_is_that_of_utc(tmp_path: Path, monkeypatch):
     """An hour before midnight UTC it is tomorrow already in the east."""
+
+    def problems(day: date) -> list[str]:
+        path = written(tmp_path, {"expires": str(day)})
+        return expected_failures.parse_expected_file(path)[1]
+
     monkeypatch.setattr(expected_failures, "datetime", Late)
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
         farthest = Late.now(timezone.utc).date() + timedelta(days=MOST_DAYS)
-        assert (
-            expected_failures.parse_expected_file(written(tmp_path, {"expires": str(farthest)}))[1]
-            == []
-        )
-        too_far = str(farthest + timedelta(days=1))
-        (problem,) = expected_failures.parse_expected_file(written(tmp_path, {"expires": too_far}))[
-            1
-        ]
+        assert problems(farthest) == []
+        (problem,) = problems(farthest + timedelta(days=1))
         assert "more than 400 days ahead" in problem
     finally:
         monkeypatch.undo()
@@ -283,13 +267,10 @@ def summary_of_expected(strict: bool):
     """A good night, but that one case crashed as expected."""
     night = healthy_night(few_cases())
     summary = parse_summary(night.document())
-    failure = CaseResult(
-        summary.results[0].case,
-        Verdict.CRASHED,
-        "died; expected until 2026-12-31: a known fault",
-        expected="a known fault",
-    )
-    results = (failure, *summary.results[1:])
+    first, *others = summary.results
+    reason = "died; expected until 2026-12-31: a known fault"
+    failure = CaseResult(first.case, Verdict.CRASHED, reason, expected="a known fault")
+    results = (failure, *others)
     status = compute_exit_status(results, strict)
     return replace(summary, results=results, strict=strict, exit_status=status)
 
@@ -304,9 +285,10 @@ def test_table_headline_last_line_and_status_agree(strict: bool):
     assert "1 failed as expected" in overview.format_last_line(summary)
     assert ("No other failure" in overview.format_headline(summary)) is not strict
     assert text.rstrip().endswith("(strict, exit status 1)" if strict else "(exit status 0)")
-    for page in (
+    html, markdown = (
         session_report.render_html(summary, {}),
         session_report.render_markdown(summary),
-    ):
+    )
+    for page in (html, markdown):
         assert "a known fault" in page
         assert ("No other failure" in page) is not strict

@@ -59,14 +59,8 @@ def faults_of(path: Path, text: str, told: str | None = None) -> list[str]:
         sidecar.write_text(before[1])
 
 
-@plants(
-    "references",
-    "one cell changed, in any way",
-    "a reference file, in `lint`",
-    "",
-    1,
-    "mpich-5_0_2.",
-)
+@plants("references", "one cell changed, in any way", "a reference file, in `lint`", "", 1,
+        "mpich-5_0_2.")  # fmt: skip
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_change_of_one_cell_is_found(sound: Path, declared: Declared, data: st.DataObject):
@@ -180,6 +174,5 @@ def test_launches_that_differ_by_more_than_ten_are_a_fault_where_they_are_enough
     case = sorted(CASES)[0]
     noisy = Reference(case, 1e-6, spread=math.log(11), launches=launches)
     found = [said for _, said in reference_lint.find_implausible({case: noisy})]
-    assert found == (
-        ["spread: launches differ by a factor of 11; calibrate again"] if absurd else []
-    )
+    expected = ["spread: launches differ by a factor of 11; calibrate again"] if absurd else []
+    assert found == expected

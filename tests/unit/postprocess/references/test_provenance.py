@@ -140,9 +140,8 @@ def test_lint_finds_calibrations_that_are_none(written, wrong):
 def test_a_case_and_its_values_stand_in_one_line(written):
     lines = provenance.locate_provenance(written).read_text().splitlines()
     assert any(KEYS[0] in line and "[1.0, 2.0]" in line for line in lines)
-    assert json.loads(provenance.encode_provenance(read_provenance(written))) == read_provenance(
-        written
-    )
+    found = json.loads(provenance.encode_provenance(read_provenance(written)))
+    assert found == read_provenance(written)
 
 
 @plants("references", "options beside the calibrations, where nothing reads them", "a provenance", "", 2,

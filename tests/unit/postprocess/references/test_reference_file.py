@@ -130,9 +130,8 @@ def test_what_is_written_is_read_again(tmp_path_factory, drawn):
     path = reference_file.locate_references(tmp_path_factory.mktemp("trip"), *PLACE)
     programs = {reference.case.program: TOLD for reference in drawn}
     reference_file.write_references(path, drawn, {**ORIGIN, "programs": programs})
-    assert reference_file.load_references(path, *PLACE) == {
-        reference.case: reference for reference in drawn
-    }
+    found = reference_file.load_references(path, *PLACE)
+    assert found == {reference.case: reference for reference in drawn}
     assert reference_file.lint_reference_file(path) == []
     cases = list(reference_file.load_references(path, *PLACE))
     assert cases == sorted(cases)
@@ -555,10 +554,7 @@ def test_lint_of_a_tree(path, tmp_path):
     broken = path.with_name("openmpi-4.1.4.tsv")
     broken.write_text("x\n")
     faults = reference_file.lint_reference_files(tmp_path)
-    assert [fault.split(": ")[0] for fault in faults] == [
-        str(orphan),
-        str(broken),
-        str(broken).replace(".tsv", ".provenance.json"),
-        str(stray),
-    ]
+    beside = str(broken).replace(".tsv", ".provenance.json")
+    expected = [str(orphan), str(broken), beside, str(stray)]
+    assert [fault.split(": ")[0] for fault in faults] == expected
     assert reference_file.lint_reference_files(tmp_path / "none") == []

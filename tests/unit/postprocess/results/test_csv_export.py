@@ -117,13 +117,11 @@ def refused(folder: Path, capfd, *words: str) -> str:
 def test_what_is_wrong_is_one_line_and_no_file(folder, tmp_path, capfd):
     target = tmp_path / "x.csv"
     output = ["--output", str(target)]
-    assert "--since: 'yesterday' is not a date" in refused(
-        folder, capfd, *output, "--since", "yesterday"
-    )
+    said = refused(folder, capfd, *output, "--since", "yesterday")
+    assert "--since: 'yesterday' is not a date" in said
     assert "--case no:such: no row of it" in refused(folder, capfd, *output, "--case", "no:such")
-    assert "none is not there" in refused(
-        folder, capfd, "--output", str(tmp_path / "none" / "x.csv")
-    )
+    said = refused(folder, capfd, "--output", str(tmp_path / "none" / "x.csv"))
+    assert "none is not there" in said
     path = folder / f"{session_name(1)}.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     target.write_text("of yesterday")

@@ -113,9 +113,8 @@ def test_a_calibration_is_no_night_and_neither_is_what_does_not_tell(folder):
     write_version_1(old, pl.read_parquet(old))
     assert read_headlines(folder)["session"].n_unique() == NIGHTS - 5
     assert read_headlines(folder, modes=["run"])["session"].unique().to_list() == [session_name(4)]
-    assert read_headlines(folder, modes=["calibrate"])["session"].unique().to_list() == [
-        session_name(1)
-    ]
+    found = read_headlines(folder, modes=["calibrate"])["session"].unique().to_list()
+    assert found == [session_name(1)]
     assert read_headlines(folder, modes=[""])["session"].unique().to_list() == [session_name(5)]
     assert read_headlines(folder, modes=None)["session"].n_unique() == NIGHTS
     assert read_headlines(folder, modes=[]).is_empty()

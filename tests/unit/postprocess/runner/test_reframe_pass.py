@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,9 +83,7 @@ def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver, de
     """It has none: every launch would fail the proof that they got cold."""
     play(reframe)
     write_launch(reframe.session, planned(exact=True, cases=(case(cache="evict"),)))
-    with declared.raises(
-        UsageError, match=r"^--cache evict: .*local:cpu is simulated.* --cache warm"
-    ):
+    with declared.raises(UsageError, match=r"^--cache evict: .*local:cpu is simulated"):
         make_plan(reframe, SITE)
     write_launch(reframe.session, planned(exact=True, cases=(case(cache="warm"),)))
     assert len(make_plan(reframe, SITE)) == 1
@@ -96,11 +95,8 @@ def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, lau
     for launch in launches:
         write_launch(reframe.session, launch)
     play(reframe)
-    with declared.raises(UsageError) as refused:
+    with declared.raises(UsageError):
         make_plan(reframe, SITE)
-    assert str(refused.value) == (
-        "the selection matches no case: ./plumbline list shows environments, routines and counts"
-    )
 
 
 def test_a_selection_that_matches_nothing_is_named():
@@ -114,11 +110,8 @@ def test_a_selection_that_matches_nothing_is_named():
 def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe, declared):
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
-    with declared.raises(UsageError) as refused:
+    with declared.raises(UsageError, match=re.escape(f"(all of it: {reframe.log})")):
         make_plan(reframe, SITE)
-    assert str(refused.value) == (
-        f"ReFrame refuses: skipping check_y.py: no module z (all of it: {reframe.log})"
-    )
     assert "skipping check_y.py" in reframe.log.read_text()
 
 
@@ -189,9 +182,7 @@ def test_what_reframe_complains_of(output: list[str], expected: str):
 def test_what_a_check_of_ours_says_stands_alone(declared: Declared):
     """``taskset -c 0``: the sentence tells what to do, and what ReFrame puts in front of it does not."""
     own = "one core is too few for any process count of the ladder: choose --processes"
-    head = (
-        "ERROR: run session stopped: warning as error: skipping test file 'reframe_checks/imb.py'"
-    )
+    head = "ERROR: run session stopped: warning as error: skipping test file 'imb.py'"
     said = extract_complaint([f"{head}: value error: {own}: "])
     assert said == own
     declared.check_error(UsageError(said))
@@ -345,12 +336,8 @@ class Told(Progress):
 run_plan(ReframeDriver(*map(Path, {list(map(str, (reframe.source, reframe.work, reframe.session)))}), [], None),
          Selection(Path("site.py")), [], Told())
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", driver],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-c", driver]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "running\n"
     assert len(find_processes(SESSION, str(reframe.session))) == 2
     os.kill(process.pid, signal.SIGTERM)
@@ -375,10 +362,7 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, p
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        (
-            "luecke %layout=16x8 %.repeat_no=4 /6238cc7a @s:p+mpich-5_0_2",
-            "mpich-5_0_2, luecke, 16x8 processes, launch 5",
-        ),
+        ("luecke %layout=16x8 %.repeat_no=4 /62 @s:p+a", "a, luecke, 16x8 processes, launch 5"),
         ("build_mpicost ~local:cpu+mpich /12345678 @local:cpu+mpich", "mpich, build_mpicost"),
         ("something else", "something else"),
         ("", ""),

@@ -136,9 +136,8 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
         lock = session / "programs" / "mpich-1" / f"{name}.lock"
         assert lock.read_text() == "spack.lock of mpich-1"
     assert read_program(session, "mpich-1", "mpicost").path.endswith("/mpicost/bin/mpicost")
-    assert read_program(session, "mpich-1", "osu").path.endswith(
-        "/osu/libexec/osu-micro-benchmarks/mpi"
-    )
+    said = read_program(session, "mpich-1", "osu").path
+    assert said.endswith("/osu/libexec/osu-micro-benchmarks/mpi")
 
 
 @plants("builds", "a record of its build that is damaged", "an installation of Spack", "incomplete", 1,

@@ -152,9 +152,8 @@ def test_a_site_file_that_was_made_by_site_new_tells_where_its_mpis_are(tmp_path
 
 def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
     text = text_of(PLAIN).replace('family="mpich"', "family=None")
-    assert [each.name for each in read_declared_mpis(work, site_of(tmp_path, text))] == [
-        "openmpi-5_0_3"
-    ]
+    found = [each.name for each in read_declared_mpis(work, site_of(tmp_path, text))]
+    assert found == ["openmpi-5_0_3"]
     assert list(read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
 
 

@@ -137,9 +137,8 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
     found = prepare_machine(work, "local", None, progress)
     assert found.spack == SPACK
     assert found.built_with == "Spack 1.1.0, CMake for mpich-1"
-    assert progress.notes[-1] == (
-        "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
-    )
+    expected = "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
+    assert progress.notes[-1] == expected
     assert not stale.exists()
     assert written == ["openmpi-1"]
 

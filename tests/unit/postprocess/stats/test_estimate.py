@@ -56,9 +56,8 @@ def test_cases_come_sorted():
 
 
 def test_arrays_are_samples_too():
-    assert estimate_references({case(): np.array([1e-6, 2e-6])}) == estimate_references(
-        {case(): [1e-6, 2e-6]}
-    )
+    found = estimate_references({case(): np.array([1e-6, 2e-6])})
+    assert found == estimate_references({case(): [1e-6, 2e-6]})
 
 
 @pytest.mark.parametrize("times", [[], [0.0], [1e-6, -1e-6], [math.nan], [1e-6, math.inf]])

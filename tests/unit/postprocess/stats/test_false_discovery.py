@@ -83,7 +83,6 @@ def test_a_case_without_a_probability_is_incorrect_and_spoils_no_other():
     odd = replace(judged(1.2, 16), spread=math.nan)
     told = add_q_values([judged(1.1), odd, replace(judged(1.0, 24), value=-1.0)])
     assert [each.verdict for each in told[1:]] == [Verdict.INCORRECT] * 2
-    assert (
-        told[1].reason == "cannot be judged: ValueError: nan is no probability; its trials are kept"
-    )
+    found = told[1].reason
+    assert found == "cannot be judged: ValueError: nan is no probability; its trials are kept"
     assert told[0].q is not None

@@ -65,9 +65,8 @@ def test_fresh_launches_are_counted_as_a_night_counts_them(chance):
             return float(slow == SLOW_TO_CONFIRM)
         return chance * confirmed(slow + 1, fine) + (1 - chance) * confirmed(slow, fine + 1)
 
-    assert compute_confirmation_probability(np.array(chance)) == pytest.approx(
-        confirmed(0, 0), abs=1e-12
-    )
+    found = compute_confirmation_probability(np.array(chance))
+    assert found == pytest.approx(confirmed(0, 0), abs=1e-12)
 
 
 @pytest.mark.parametrize(("launches", "prior_degrees"), [(5, 6.0), (10, 0.0), (20, 12.0)])

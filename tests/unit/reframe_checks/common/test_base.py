@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -42,42 +43,62 @@ class Check:
         self.skipped = (condition, reason)
 
 
-def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
-    ask(patch, session, only_looking=True)
-    (session / "plan").mkdir(exist_ok=True)
+@pytest.fixture
+def checks() -> Iterator[SimpleNamespace]:
+    """Modules of the checks, with a site of ReFrame around them."""
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import LaunchCheck
+        from reframe_checks.common import base, layouts, osu_imb
 
-        LaunchCheck.plan_launches(check)
+        yield SimpleNamespace(launch=base.LaunchCheck, layouts=layouts, osu_imb=osu_imb)
 
 
-def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, monkeypatch):
+@pytest.fixture
+def plan(checks: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[[Check, Path], None]:
+    def plan(check: Check, session: Path) -> None:
+        ask(monkeypatch, session, only_looking=True)
+        (session / "plan").mkdir(exist_ok=True)
+        checks.launch.plan_launches(check)
+
+    return plan
+
+
+def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, plan):
     check = Check([planned(), planned(start="second")])
-    plan(check, tmp_path, monkeypatch)
-    written = read_plan(tmp_path)
-    assert [replace(each, token="") for each in written] == [
-        replace(each, job_limit=600.0) for each in check.planned
-    ]
+    plan(check, tmp_path)
+    written = [replace(each, token="") for each in read_plan(tmp_path)]
+    assert written == [replace(each, job_limit=600.0) for each in check.planned]
     assert check.skipped == (False, "")
 
 
-def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: Path, monkeypatch):
+def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: Path, plan):
     sessions = [tmp_path / "one", tmp_path / "other"]
     tokens = []
     for session in (sessions[0], sessions[0], sessions[1]):
         session.mkdir(exist_ok=True)
-        plan(Check([planned(), planned(start="second")]), session, monkeypatch)
+        plan(Check([planned(), planned(start="second")]), session)
         tokens.append([each.token for each in read_plan(session)])
     assert tokens[0] == tokens[1]
     assert len({*tokens[0], *tokens[2]}) == 4 and all(len(each) == 32 for each in tokens[0])
 
 
-def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
+def test_two_starts_of_one_name_are_refused(tmp_path: Path, plan):
     """The second would overwrite the first, and nobody would miss what the first had measured."""
     check = Check([planned(start="bcast"), planned(start="other"), planned(start="bcast")])
     with pytest.raises(ValueError, match=r"two starts are called .*bcast.*, and one would hide"):
-        plan(check, tmp_path, monkeypatch)
+        plan(check, tmp_path)
     assert list((tmp_path / "plan").iterdir()) == []
+
+
+def looking_again(scheduler: str, nodes: int = 1, **hosts: tuple[str, ...]) -> SimpleNamespace:
+    """A check of a launch that is measured again, on a partition of so many nodes."""
+    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", **hosts)
+    registered = SimpleNamespace(registered_name=scheduler)
+    return SimpleNamespace(
+        **{"processes": 2, "num_tasks_per_node": 2, "facts": SimpleNamespace(nodes=nodes)},
+        job=SimpleNamespace(options=[]),
+        local_retest_targets=lambda: [look] if hosts else [],
+        current_partition=SimpleNamespace(scheduler=registered),
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,20 +113,10 @@ def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
     ],
 )
 def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
-    scheduler: str, nodes: int, slow_on: tuple[str, ...], options: list[str], anywhere: bool
+    checks, scheduler, nodes, slow_on, options, anywhere
 ):
-    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
-    check = SimpleNamespace(
-        processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        facts=SimpleNamespace(nodes=nodes),
-        local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
-            scheduler=SimpleNamespace(registered_name=scheduler)
-        ),
-    )  # fmt: skip
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import LaunchCheck
-
-        LaunchCheck.avoid_nodes(check)
+    check = looking_again(scheduler, nodes, **({"slow_on": slow_on} if slow_on else {}))
+    checks.launch.avoid_nodes(check)
     assert (check.job.options, check.anywhere) == (options, anywhere)
 
 
@@ -119,17 +130,10 @@ def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     ],
 )
 def test_a_launch_that_is_held_against_another_asks_for_its_nodes_where_it_can(
-    scheduler: str, wanted: tuple[str, ...], options: list[str]
+    checks, scheduler, wanted, options
 ):
-    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", wanted=wanted)
-    check = SimpleNamespace(
-        job=SimpleNamespace(options=[]), local_retest_targets=lambda: [look],
-        current_partition=SimpleNamespace(scheduler=SimpleNamespace(registered_name=scheduler)),
-    )  # fmt: skip
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import LaunchCheck
-
-        LaunchCheck.keep_nodes(check)
+    check = looking_again(scheduler, wanted=wanted)
+    checks.launch.keep_nodes(check)
     assert check.job.options == options
 
 
@@ -140,59 +144,43 @@ def test_places_whose_words_run_together_keep_their_own_names():
 
 
 @pytest.mark.parametrize("no_program", ["another sentence", ""])
-def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str):
+def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_program: str):
     """``list`` says of the first alone where to see what is lacking."""
     line = Benchmark("osu_ibcast", "ibcast", "title", "Overall(us)")
     check = SimpleNamespace(
-        iterations=100,
-        method=dict,
-        limit_of_start=lambda _: 60.0,
+        **{"iterations": 100, "method": dict, "limit_of_start": lambda _: 60.0},
         explain_unmeasured=lambda _: "needs MPI 3.0",
         cases_of=lambda *_: [case()],
         planned_launch=lambda **told: planned(program="osu", **told),
     )
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.osu_imb import OsuImbCheck, Start
-
-        start = Start("ibcast", [line], [8])
-        launch = OsuImbCheck.planned_start(check, start, no_program)
-    (skip,) = launch.skips
+    start = checks.osu_imb.Start("ibcast", [line], [8])
+    (skip,) = checks.osu_imb.OsuImbCheck.planned_start(check, start, no_program).skips
     assert (skip.unavailable, skip.no_program) == (True, bool(no_program))
 
 
 @pytest.mark.parametrize(("number", "there"), [(1, True), (5, True), (6, False)])
 @pytest.mark.parametrize("again", [False, True])
 def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
-    tmp_path: Path, monkeypatch, number: int, there: bool, again: bool
+    tmp_path, monkeypatch, checks, number, there, again
 ):
     """Five times with MPICH, and once with Open MPI; of a retest too."""
-    places = [LaunchPlace("slurm_cluster:cpu", each, "mpicost", 2, 2) for each in ("mpich", "ompi")]
+    names = ("mpich", "ompi")
+    places = [LaunchPlace("slurm_cluster:cpu", each, "mpicost", 2, 2) for each in names]
     counts = dict(zip(places, (5, 1), strict=True))
     choice = dict(select_launch_counts(Selection(tmp_path), counts).choice)
     if again:
-        targets = [
-            RetestTarget("mpicost", "cpu", each, "2x2", "bcast") for each in ("mpich", "ompi")
-        ]
+        targets = [RetestTarget("mpicost", "cpu", each, "2x2", "bcast") for each in names]
         choice[AGAIN] = [asdict(each) for each in targets]
     ask(monkeypatch, tmp_path, choice=choice)
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common import base, layouts
-
-        monkeypatch.setattr(layouts, "select_layouts", lambda *_: [Layout(2, 2)])
-        retest_targets = partial(
-            base.LaunchCheck.retest_targets, SimpleNamespace(program="mpicost", layout="2x2")
-        )
-        check = SimpleNamespace(
-            layout="2x2",
-            program="mpicost",
-            family="",
-            number=number,
-            valid_prog_environs=["+mpi"],
-            measures_on=lambda _: True,
-            retest_targets=retest_targets,
-        )
-        check.places_of_number = lambda: base.LaunchCheck.places_of_number(check)
-        base.LaunchCheck.choose_partitions(check)
+    monkeypatch.setattr(checks.layouts, "select_layouts", lambda *_: [Layout(2, 2)])
+    about = {"program": "mpicost", "layout": "2x2"}
+    check = SimpleNamespace(
+        **about | {"family": "", "number": number, "valid_prog_environs": ["+mpi"]},
+        measures_on=lambda _: True,
+        retest_targets=partial(checks.launch.retest_targets, SimpleNamespace(**about)),
+    )
+    check.places_of_number = lambda: checks.launch.places_of_number(check)
+    checks.launch.choose_partitions(check)
     assert ("slurm_cluster:cpu" in check.valid_systems) is there
     if number > 1:
         assert check.valid_prog_environs == (["mpich"] if there else [])

@@ -20,9 +20,8 @@ def found(*directories: Path | str) -> list[str]:
 
 def test_a_wrapper_is_found_with_its_launcher(tmp_path: Path):
     mpicc = install(tmp_path)
-    assert find_on_path(str(tmp_path / "bin")) == [
-        Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")
-    ]
+    found = find_on_path(str(tmp_path / "bin"))
+    assert found == [Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")]
 
 
 def test_wrappers_come_in_the_order_of_the_path(tmp_path: Path):
@@ -105,12 +104,10 @@ def test_links_in_a_circle_end_the_search(tmp_path: Path):
 
 
 def test_the_launcher_has_the_suffix_of_the_wrapper():
-    assert find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc")) == Path(
-        "/opt/mpicc-1/bin/mpiexec"
-    )
-    assert find_companion_launcher(Path("/usr/bin/mpicc.openmpi")) == Path(
-        "/usr/bin/mpiexec.openmpi"
-    )
+    found = find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc"))
+    assert found == Path("/opt/mpicc-1/bin/mpiexec")
+    found = find_companion_launcher(Path("/usr/bin/mpicc.openmpi"))
+    assert found == Path("/usr/bin/mpiexec.openmpi")
 
 
 # Environment modules.

@@ -128,9 +128,8 @@ def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
 def test_open_mpi_is_told_that_root_is_meant_and_nobody_else(monkeypatch, user, allowed):
     monkeypatch.setattr(mpis.os, "geteuid", lambda: user)
-    assert (
-        "OMPI_ALLOW_RUN_AS_ROOT" in build_family_environment("openmpi", Path("/opt"))
-    ) == allowed
+    found = "OMPI_ALLOW_RUN_AS_ROOT" in build_family_environment("openmpi", Path("/opt"))
+    assert found == allowed
     assert "OMPI_ALLOW_RUN_AS_ROOT" not in build_family_environment("mpich", Path("/opt"))
 
 

@@ -112,9 +112,8 @@ def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_p
 def test_an_mpi_of_another_binary_interface_is_not_even_tried(mpi: Mpi, folder: Path):
     Path(mpi.prefix, "lib", LIBRARY).unlink()
     said: list[str] = []
-    assert try_imb(mpi, [folder], said.append).problem == (
-        "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
-    )
+    found = try_imb(mpi, [folder], said.append).problem
+    assert found == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
     assert said == []
 
 

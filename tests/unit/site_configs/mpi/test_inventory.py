@@ -237,9 +237,8 @@ def test_a_wheel_is_asked_once(look, tmp_path: Path, index):
 
 def test_a_wheel_that_cannot_be_had_is_not_usable_and_says_why(look):
     found, _ = look(families=("mpich",))
-    assert [(each.mpicc, each.origin, each.problem) for each in found.unusable] == [
-        ("mpich", "wheel", "mpich: no index")
-    ]
+    expected = [("mpich", "wheel", "mpich: no index")]
+    assert [(each.mpicc, each.origin, each.problem) for each in found.unusable] == expected
 
 
 def test_a_family_without_a_wheel_is_not_usable_and_says_why(look):

@@ -92,17 +92,15 @@ def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):
 
 @pytest.mark.parametrize("place", ["", "pt2pt", "pt2pt/standard"])
 def test_a_folder_is_known_by_an_executable_in_it_or_below(tmp_path: Path, place: str):
-    assert describe_missing_executables("osu", str(tmp_path)).startswith(
-        f"{tmp_path}: has no osu_latency; write the"
-    )
+    said = describe_missing_executables("osu", str(tmp_path))
+    assert said.startswith(f"{tmp_path}: has no osu_latency; write the")
     path = tmp_path / place / "osu_latency"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert find_executable(tmp_path, "osu_latency") == path
     assert describe_missing_executables("osu", str(tmp_path)) == ""
-    assert describe_missing_executables("imb", str(tmp_path)).startswith(
-        f"{tmp_path}: has no IMB-MPI1"
-    )
+    said = describe_missing_executables("imb", str(tmp_path))
+    assert said.startswith(f"{tmp_path}: has no IMB-MPI1")
 
 
 def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):

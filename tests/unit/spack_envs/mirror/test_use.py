@@ -74,9 +74,8 @@ def test_this_call_goes_before_the_environment_and_that_before_what_is_remembere
     assert find_named_mirror(work, None, {}) is None
     locate_memory(work).write_text("/remembered\n")
     assert find_named_mirror(work, None, {}) == Path("/remembered")
-    assert find_named_mirror(work, None, {"PLUMBLINE_MIRROR": "/environment"}) == Path(
-        "/environment"
-    )
+    found = find_named_mirror(work, None, {"PLUMBLINE_MIRROR": "/environment"})
+    assert found == Path("/environment")
     assert find_named_mirror(work, "/call", {"PLUMBLINE_MIRROR": "/environment"}) == Path("/call")
     assert find_named_mirror(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
 

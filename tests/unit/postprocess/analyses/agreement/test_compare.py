@@ -98,9 +98,8 @@ def test_values_that_lie_near_each_other_by_chance_are_no_finding():
     found = compare_programs(said, planned(TOPICS[:20], ("osu", "imb")))
     assert not found.findings and found.count(RatioStatus.AGREE) == 0
     alone = [each for each in said if each.topic == TOPICS[3]]
-    assert compare_programs(
-        alone, planned([TOPICS[3]], ("osu", "imb"))
-    ).findings  # where all rounds are like that
+    like_that = compare_programs(alone, planned([TOPICS[3]], ("osu", "imb")))
+    assert like_that.findings  # where all rounds are
 
 
 def test_little_noise_is_agreement_and_much_is_left_open():
@@ -111,22 +110,23 @@ def test_little_noise_is_agreement_and_much_is_left_open():
     assert quiet.good and not loud.good  # what shows nothing is not well
 
 
-def test_two_programs_that_differ_are_named_both():
-    topic = TOPICS[0]
-    found = compare_programs(
-        samples(0.01, {("imb", topic): 9.0}, programs=("osu", "imb"), topics=[topic]),
-        planned([topic], ("osu", "imb")),
-    )
-    assert [each.name for each in found.findings] == ["osu-against-imb"]
-
-
-def test_three_that_all_differ_are_named_by_pairs():
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        ({"imb": 9.0}, ["osu-against-imb"]),
+        (
+            {"osu": 3.0, "imb": 9.0},
+            ["mpicost-against-osu-mpicost-against-imb-osu-against-imb"],
+        ),
+    ],
+)
+def test_two_programs_that_differ_are_named_both_and_three_by_pairs(wrong, names):
     topic = replace(TOPICS[0], bytes=1048576, routine="alltoall")
-    wrong = {("osu", topic): 3.0, ("imb", topic): 9.0}
-    found = compare_programs(samples(0.01, wrong, topics=[topic]), planned([topic]))
-    assert [each.name for each in found.findings] == [
-        "mpicost-against-osu-mpicost-against-imb-osu-against-imb"
-    ]
+    programs = PROGRAMS if len(wrong) > 1 else ("osu", "imb")
+    planted = {(program, topic): factor for program, factor in wrong.items()}
+    said = samples(0.01, planted, topics=[topic], programs=programs)
+    found = compare_programs(said, planned([topic], programs))
+    assert [each.name for each in found.findings] == names
 
 
 def test_a_program_between_the_others_does_not_stand_alone():
@@ -182,10 +182,8 @@ def test_what_is_compared_is_defined_alike():
         for number in range(3)
         for name in PROGRAMS
     ]
-    ratios = {
-        (each.over, each.under): each
-        for each in compare_programs(said, planned([topic])).comparisons
-    }
+    found = compare_programs(said, planned([topic])).comparisons
+    ratios = {(each.over, each.under): each for each in found}
     assert ratios["mpicost", "osu"].ratio == pytest.approx(0.5)
     assert ratios["mpicost", "osu"].definition == pytest.approx(2)
     assert ratios["osu", "imb"].ratio == ratios["osu", "imb"].definition == 1
@@ -194,11 +192,8 @@ def test_what_is_compared_is_defined_alike():
 def test_rates_are_turned_so_that_above_one_is_slower():
     topic = Topic("here:cpu", "mpich", "2x2", "bw", 65536)
     values = {"osu": 50.0, "imb": 100.0}
-    said = [
-        ProgramSample(topic, name, n, value, "MB/s")
-        for n in range(4)
-        for name, value in values.items()
-    ]
+    rates = [(n, *each) for n in range(4) for each in values.items()]
+    said = [ProgramSample(topic, name, n, value, "MB/s") for n, name, value in rates]
     (each,) = compare_programs(said, planned([topic], tuple(values))).comparisons
     assert each.ratio == pytest.approx(2) and each.slower == "osu"
 
@@ -293,14 +288,11 @@ def test_outside_is_the_probability_of_the_nearer_end():
     """t = (ln 2 - ln 1.5) / (0.1581 / sqrt(5)) = 4.068; of t(4) that is 2 x 0.00763."""
     logs = [math.log(2) + step for step in (-0.2, -0.1, 0.0, 0.1, 0.2)]
     assert compute_outside_probability(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
-    assert compute_outside_probability([-log for log in logs], 1 / 1.5, 2.0) == pytest.approx(
-        0.01525, rel=2e-3
-    )
+    mirrored = compute_outside_probability([-log for log in logs], 1 / 1.5, 2.0)
+    assert mirrored == pytest.approx(0.01525, rel=2e-3)
     assert compute_outside_probability(logs, 0.5, 2.5) == 1
-    assert (
-        compute_outside_probability([1.0] * 3, 0.5, 2.0) == 0
-        and compute_outside_probability([0.0] * 3, 0.5, 2.0) == 1
-    )
+    assert compute_outside_probability([1.0] * 3, 0.5, 2.0) == 0
+    assert compute_outside_probability([0.0] * 3, 0.5, 2.0) == 1
     assert compute_outside_probability([9.0] * 2, 0.5, 2.0) == 1
 
 

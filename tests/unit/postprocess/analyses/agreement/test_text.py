@@ -84,15 +84,10 @@ def test_a_finding_tells_name_case_ratio_and_range():
         ),
         (opinions(1.0), "The programs agree in all of 6 ratios", "6 ratios: 6 agree; 0 findings"),
         (
-            opinions(9.0, 2),
-            UNDECIDED.format(6),
+            *(opinions(9.0, 2), UNDECIDED.format(6)),
             "6 ratios: 6 without an interval (fewer than 3 launches); 0 findings",
         ),
-        (
-            compare_programs([], {}),
-            UNDECIDED.format(0),
-            "0 ratios: none to judge; 0 findings",
-        ),
+        (*(compare_programs([], {}), UNDECIDED.format(0)), "0 ratios: none to judge; 0 findings"),
     ],
 )
 def test_headline_and_summary(found, headline, summary):
@@ -217,9 +212,8 @@ def test_skipped_cases_are_topics_with_their_reason():
         skips=(SkippedCase(case, "no Spack"),),
         method={COMPARED: [8]},
     )
-    assert list_topics([launch, finished("imb").launch]) == {
-        topic_of(case): {"osu": "no Spack", "imb": ""}
-    }
+    found = list_topics([launch, finished("imb").launch])
+    assert found == {topic_of(case): {"osu": "no Spack", "imb": ""}}
 
 
 def test_a_launch_that_failed_says_nothing():

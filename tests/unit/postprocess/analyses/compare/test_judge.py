@@ -15,7 +15,6 @@ from postprocess.analyses.compare.data import (
     OLD,
     CaseValue,
     ComparedSide,
-    ComparisonHeader,
     ComparisonPass,
     LaunchValues,
     StoredComparison,
@@ -24,22 +23,10 @@ from postprocess.analyses.compare.judge import Comparison, Decision, judge_compa
 from postprocess.analyses.compare.order import draw_block
 from postprocess.analyses.compare.text import format_comparison_text
 from postprocess.base.documents.json_log import truncate_unfinished_line
+from tests.support.factories.comparison import HEADER
 
 BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
 CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"
-HEADER = ComparisonHeader(
-    "local",
-    ComparedSide("a", "mpich-4_3_2"),
-    ComparedSide("b", "mpich-5_0_2"),
-    {},
-    (0.05, 0.05, 0.05),
-    None,
-    False,
-    7,
-    (("MPI library", "4.3.2", "5.0.2"),),
-    "2026-11-23T00:00:00Z",
-    ("./plumbline", "compare"),
-)
 
 
 def value(seconds: float) -> CaseValue:

@@ -63,11 +63,21 @@ def test_a_night_is_its_median_launch(tmp_path):
     assert only(tmp_path, rows).values == pytest.approx([1.1 * REFERENCE])
 
 
-@pytest.mark.parametrize("mode", ["run", "calibrate", "confirm", "selftest", ""])
-def test_a_session_that_is_no_night_does_not_count(tmp_path, mode):
-    """Nor does one of before modes were stored: it may be a calibration."""
-    rows = [*nights_of(11), row(CASE, 11, 50 * REFERENCE, mode=mode)]
+MODES = [{"mode": mode} for mode in ("run", "calibrate", "confirm", "selftest", "")]
+NOT_JUDGED = [{"verdict": each} for each in sorted(set(Verdict) - set(data.JUDGED), key=str)]
+
+
+@pytest.mark.parametrize("told", [*MODES, *NOT_JUDGED], ids=str)
+def test_a_session_that_is_no_night_and_a_value_that_was_not_judged_do_not_count(tmp_path, told):
+    """Before modes were stored, it may be a calibration; data that were wrong say nothing of speed."""
+    rows = [*nights_of(11), row(CASE, 11, FAST, **told)]
     assert len(only(tmp_path, rows).values) == 11
+
+
+@pytest.mark.parametrize("verdict", data.JUDGED)
+def test_slow_nights_count(tmp_path, verdict):
+    rows = [*nights_of(11), row(CASE, 11, FAST, verdict=verdict)]
+    assert only(tmp_path, rows).values[-1] == pytest.approx(FAST)
 
 
 @pytest.mark.parametrize(
@@ -82,19 +92,6 @@ def test_a_step_that_lasts_is_not_over_because_of_runs_by_hand(tmp_path, by_hand
     nights = [row(CASE, n, REFERENCE * (1 if n < 30 else 1.1)) for n in range(40)]
     (trend,) = detect_trends([only(tmp_path, [*nights, *by_hand])])
     assert [(each.begin, each.lasts) for each in trend.findings] == [(30, True)]
-
-
-@pytest.mark.parametrize("verdict", sorted(set(Verdict) - set(data.JUDGED), key=str))
-def test_a_value_that_was_not_judged_is_none(tmp_path, verdict):
-    """Data that were wrong, or of another MPI, say nothing of how fast the machine is."""
-    rows = [*nights_of(11), row(CASE, 11, FAST, verdict=verdict)]
-    assert len(only(tmp_path, rows).values) == 11
-
-
-@pytest.mark.parametrize("verdict", data.JUDGED)
-def test_slow_nights_count(tmp_path, verdict):
-    rows = [*nights_of(11), row(CASE, 11, FAST, verdict=verdict)]
-    assert only(tmp_path, rows).values[-1] == pytest.approx(FAST)
 
 
 def test_nights_without_a_value_or_reference_are_gaps(tmp_path):

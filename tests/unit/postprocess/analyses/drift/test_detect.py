@@ -112,21 +112,20 @@ def test_what_ends_a_fast_spell_and_goes_beyond_is_a_slowdown():
     spell, slow = told(logs)
     assert (spell.slow, spell.begin, spell.end) == (False, 20, 40)
     assert (slow.slow, slow.begin, slow.lasts) == (True, 40, True)
-    assert slow.size == pytest.approx(
-        math.log1p(0.08), abs=0.01
-    )  # against the level before the spell
+    # against the level before the spell
+    assert slow.size == pytest.approx(math.log1p(0.08), abs=0.01)
 
 
-def test_two_steps_are_told_both():
-    logs = stepped(20, 0.06)
-    logs[40:] += math.log1p(0.08)
-    assert [(each.begin, each.lasts) for each in told(logs)] == [(20, True), (40, True)]
-
-
-def test_a_small_step_does_not_hide_the_large_one_before_it():
-    logs = stepped(20, 0.1, spread=0.002)
-    logs[40:] += math.log1p(0.02)
-    assert [each.begin for each in told(logs)] == [20]
+@pytest.mark.parametrize(
+    ("first", "spread", "second", "begins"),
+    [(0.06, {}, 0.08, [20, 40]), (0.1, {"spread": 0.002}, 0.02, [20])],
+    ids=["two large ones", "a small one hides none"],
+)
+def test_of_two_steps_the_large_ones_are_told(first, spread, second, begins):
+    logs = stepped(20, first, **spread)
+    logs[40:] += math.log1p(second)
+    found = [(each.begin, each.lasts) for each in told(logs)]
+    assert found == [(begin, True) for begin in begins]
 
 
 def test_small_steps_that_add_up_are_told():
@@ -166,16 +165,11 @@ def test_a_creep_too_flat_for_a_step_is_told_as_creep():
     assert sum(each.kind == CREEP for each in lasting) > 5
 
 
-def test_slower_than_the_reference_from_its_first_night_on():
-    (found,) = told(noise() + math.log1p(0.06))
-    assert (found.kind, found.begin, found.slow) == (CREEP, 0, True)
-    assert found.size == pytest.approx(math.log1p(0.06), abs=0.01)
-
-
-def test_a_creep_to_the_fast_side_is_told_as_fast():
-    (found,) = told(noise() - math.log1p(0.06))
-    assert (found.kind, found.slow) == (CREEP, False)
-    assert found.size < 0
+@pytest.mark.parametrize("side", [1, -1])
+def test_another_level_than_the_references_from_the_first_night_on_is_a_creep(side):
+    (found,) = told(noise() + side * math.log1p(0.06))
+    assert (found.kind, found.begin, found.slow) == (CREEP, 0, side > 0)
+    assert found.size == pytest.approx(side * math.log1p(0.06), abs=0.01)
 
 
 def test_a_creep_below_the_least_size_is_not_told():

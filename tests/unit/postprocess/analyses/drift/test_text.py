@@ -27,12 +27,8 @@ ROUTINES = ("bcast", "gather", "scatter", "alltoall", "allgather", "barrier")
 
 
 def cases(environment: str, count: int, program: str = "mpicost") -> list:
-    return [
-        replace(
-            CASE, environment=environment, program=program, routine=ROUTINES[n % 6], bytes=8 * n
-        )
-        for n in range(count)
-    ]
+    one = replace(CASE, environment=environment, program=program)
+    return [replace(one, routine=ROUTINES[n % 6], bytes=8 * n) for n in range(count)]
 
 
 def stepped(at: int, by: float, seed: int = 1, until: int | None = None) -> np.ndarray:
@@ -53,9 +49,8 @@ def series(environment: str, count: int, stepping: int, **how) -> list:
 
 
 def test_a_step_of_an_environment_is_told_once():
-    some = series("mpich-5.0.2", 8, 7, at=30, by=0.08) + series(
-        "openmpi-5.0.9", 8, 0, at=30, by=0.08
-    )
+    some = series("mpich-5.0.2", 8, 7, at=30, by=0.08)
+    some += series("openmpi-5.0.9", 8, 0, at=30, by=0.08)
     (found,) = cluster_changes(detect_trends(some))
     assert words.format_cluster_share(found) == "7 of 8 cases of laptop:cpu mpich-5.0.2 mpicost"
     assert len(found.changes) == 7

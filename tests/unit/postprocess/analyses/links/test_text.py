@@ -137,14 +137,11 @@ def test_connected_pairs(pairs, groups):
 def test_what_is_slow_but_not_surely_is_told_and_not_named():
     told = told_of(replace(EXACT, slow_pairs={(2, 5): 9.0}), exact=False)
     assert not told.findings
-    assert describe_insignificant(told.sweep, told.analysis) == (
-        "slow, but perhaps by chance: link n2-n5 (9 times); more --launches would tell"
-    )
+    found = describe_insignificant(told.sweep, told.analysis)
+    assert found == "slow, but perhaps by chance: link n2-n5 (9 times); more --launches would tell"
     (small, large) = describe_detection_limits(told.analysis)
-    assert (
-        small
-        == "at 8 B no node however slow and no link however slow would have been detected (90%)"
-    )
+    expected = "at 8 B no node however slow and no link however slow would have been detected (90%)"
+    assert small == expected
     assert large.startswith("at 1 MB no node")
 
 
@@ -210,9 +207,8 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
 
 def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):
     (told,) = analyse_sweeps(launches_of(tmp_path, slow(set())), DEMAND)
-    assert describe_contention(told.sweep).startswith(
-        "with all nodes busy a pair has 100% of the bandwidth"
-    )
+    said = describe_contention(told.sweep)
+    assert said.startswith("with all nodes busy a pair has 100% of the bandwidth")
     assert not describe_contention(replace(told.sweep, quiet={}))
 
 

@@ -20,7 +20,7 @@ from postprocess.commands.site.check import (
 )
 from postprocess.commands.site.costs import NightCost, describe_estimate, estimate_night_cost
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.mpicost import CONTROLS
+from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.slurm.scheduler import SLURM
@@ -77,9 +77,8 @@ def test_what_was_measured_before_is_better_than_a_rule():
     assert estimate_night_cost(launches[:1], known).node_seconds == 3600
     rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.1 s a size, 2 GB/s"
     rest = "whole nodes, no waiting in a queue"
-    assert describe_estimate(launches, known) == (
-        f"estimated: 1 job as long as the last time; {rule}; {rest}"
-    )
+    expected = f"estimated: 1 job as long as the last time; {rule}; {rest}"
+    assert describe_estimate(launches, known) == expected
     assert describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
     found = describe_estimate(launches[:1], known)
     assert found == f"estimated: 1 job as long as the last time; {rest}"
@@ -94,10 +93,7 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
     text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
     found = find_too_long_launches(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
     assert [line.partition(", and")[0] for line in found] == [text]
-    assert (
-        f"its queue ends jobs after {duration(limit)}; name a queue for longer jobs in access"
-        in found[0]
-    )
+    assert f"its queue ends jobs after {duration(limit)}; name a queue for longer" in found[0]
     place[whose] = limit
     assert find_too_long_launches(reading, [launch(4, 4, **place)], HERE.scheduler) == []
     assert find_too_long_launches(reading, [launch(4, 4, **place, test="x")], None) == []
@@ -138,9 +134,8 @@ def test_a_night_that_measures_nothing_is_wrong():
     ],
 )
 def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
-    found = find_unmeasured_routines(
-        reading_of(left_out_above={key: 2}), DryRun(night_with("a", "b"), [], TABLES)
-    )
+    reading, whole = reading_of(left_out_above={key: 2}), DryRun(night_with("a", "b"), [], TABLES)
+    found = find_unmeasured_routines(reading, whole)
     what = f"partition 'standard': defaults: left_out_above: {key!r}: no check measures it; {fix}"
     assert found == ([what] if fix else [])
 
@@ -159,16 +154,12 @@ def test_what_a_night_leaves_out_is_said():
 
 
 def test_every_fault_is_told_with_file_and_line(work, path, progress):
-    path.write_text(
-        TEXT.replace("max_jobs=", "jobs=").replace("cores_per_node=128", "cores_per_node=0")
-    )
+    text = TEXT.replace("max_jobs=", "jobs=").replace("cores_per_node=128", "cores_per_node=0")
+    path.write_text(text)
     assert check.check_site(work, str(path), progress) == 1
     *faults, last = said(progress)
     numbers = [1 + TEXT[: TEXT.index(word)].count("\n") for word in ("partition(\n", "Topology(\n")]
-    assert (
-        faults[0]
-        == f"{path}:{numbers[0]}: partition 'standard': jobs: is not known; did you mean max_jobs?"
-    )
+    assert faults[0].startswith(f"{path}:{numbers[0]}: partition 'standard': jobs: is not known; ")
     assert faults[1].startswith(f"{path}:{numbers[1]}: Topology: cores_per_node: write 1 or more")
     assert last == f"{path}: 2 wrong"
 
@@ -214,23 +205,6 @@ def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monke
 
 # With ReFrame.
 
-REDUCTIONS = [
-    f"{word}_{operation}"
-    for word in ("reduce", "allreduce", "scan")
-    for operation in ("sum", "min", "max")
-]
-ROUTINES = [
-    "pingpong",
-    "rightshift",
-    "barrier",
-    "bcast",
-    "scatter",
-    "gather",
-    "allgather",
-    "alltoall",
-    *REDUCTIONS,
-]
-
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
@@ -248,11 +222,9 @@ def test_a_dry_run_leaves_no_session(work, own, progress):
 
 
 def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
-    limits = dict.fromkeys([*ROUTINES, *CONTROLS], 1)
-    text = own.read_text().replace(
-        "max_jobs=1,", f"max_jobs=1, defaults={{'left_out_above': {limits}}},"
-    )
-    own.write_text(text)
+    nightly = [each.name for each in ROUTINES if not each.on_request]
+    limits = {"left_out_above": dict.fromkeys([*nightly, *CONTROLS], 1)}
+    own.write_text(own.read_text().replace("max_jobs=1,", f"max_jobs=1, defaults={limits},"))
     assert check.check_site(work, str(own), progress) == 1
     what = "left_out_above: leaves nothing of luecke"
     assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
@@ -271,10 +243,8 @@ def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch
 
 
 def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
-    own.write_text(
-        "import os\nif 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
-        + own.read_text()
-    )
+    refuse = "if 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
+    own.write_text(f"import os\n{refuse}{own.read_text()}")
     assert check.check_site(work, str(own), progress) == 1
     log = work.root / LOG
     assert said(progress)[-2].endswith(f"(all of it: {log})")

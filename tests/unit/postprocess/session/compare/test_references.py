@@ -63,9 +63,8 @@ def test_what_becomes_of_references_is_told() -> None:
         "1 reference: trials: c",
         "4 cases of the new side without a comparable reference: COMMAND",
     ]
-    assert format_effects(ReferenceEffects("mpich-4"), "") == [
-        "references: mpich-4 has none of these cases"
-    ]
+    found = format_effects(ReferenceEffects("mpich-4"), "")
+    assert found == ["references: mpich-4 has none of these cases"]
     assert format_effects(None, "") == []
 
 

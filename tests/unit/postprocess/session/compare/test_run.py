@@ -13,8 +13,6 @@ from postprocess.analyses.compare.data import (
     NEW,
     OLD,
     CaseValue,
-    ComparedSide,
-    ComparisonHeader,
     ComparisonPass,
     LaunchValues,
 )
@@ -26,23 +24,12 @@ from postprocess.model.case import Case
 from postprocess.session.compare.bench import ComparisonBench
 from postprocess.session.compare.folder import discard_unplanned, find_or_begin
 from postprocess.session.compare.values import find_own_case
+from tests.support.factories import comparison
 from tests.support.faults import Declared, plants
 
 BCAST, ALLREDUCE = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast", "allreduce_sum"))
 CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
-HEADER = ComparisonHeader(
-    "local",
-    ComparedSide("a", "mpich-4_3_2"),
-    ComparedSide("b", "mpich-5_0_2"),
-    {},
-    (0.05, 0.05, 0.05),
-    10,
-    False,
-    7,
-    (),
-    "2026-11-23T00:00:00Z",
-    (),
-)
+HEADER = replace(comparison.HEADER, seconds=10)
 
 
 def trial(

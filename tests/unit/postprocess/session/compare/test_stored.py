@@ -140,9 +140,8 @@ def test_two_mpis_of_one_session_are_chosen_by_name(store, compare, tmp_path, ca
     store(NEW, session_rows(NEW) + session_rows(NEW, environment=OTHER))
     assert compare(OLD, NEW, "--routine", "routine3", output="both") == 3
     told = json.loads((tmp_path / "both" / page.JSON).read_text())
-    assert [each["key"] for each in told["cases"]] == [
-        f"cpu:{name}/mpicost/routine3/evict-barrier/2x2/8" for name in (MPICH, OTHER)
-    ]
+    found = [each["key"] for each in told["cases"]]
+    assert found == [f"cpu:{name}/mpicost/routine3/evict-barrier/2x2/8" for name in (MPICH, OTHER)]
 
 
 @pytest.mark.parametrize(

@@ -216,16 +216,9 @@ def test_a_case_that_its_environment_does_not_plan_any_more_is_kept_as_incomplet
 @pytest.mark.parametrize("root", ["reviewed", "unreviewed"])
 def test_only_a_reviewed_file_excuses(night: Night, root: str):
     expires = str(expected_failures.utc_today() + timedelta(days=3))
-    row = dict.fromkeys(expected_failures.KEYS, "*") | {
-        "routine": SLOW.case.routine,
-        "factor": "1.5",
-    }
-    row |= {
-        "verdicts": "regressed",
-        "reason": "the switch is old",
-        "ticket": "",
-        "expires": expires,
-    }
+    row = dict.fromkeys(expected_failures.KEYS, "*") | {"routine": SLOW.case.routine}
+    row |= {"factor": "1.5", "verdicts": "regressed", "expires": expires}
+    row |= {"reason": "the switch is old", "ticket": ""}
     path = night.root / root / PLACE.system / expected_failures.NAME
     path.parent.mkdir(parents=True)
     cells = "\t".join(row[column] for column in expected_failures.COLUMNS)
@@ -252,9 +245,8 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
 
 
 def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
-    monkeypatch.setattr(
-        module, "describe_fast_cases", lambda results, _, site: [f"{len(results)}, {site}"]
-    )
+    told = lambda results, _, site: [f"{len(results)}, {site}"]  # noqa: E731
+    monkeypatch.setattr(module, "describe_fast_cases", told)
     night.begin()
     assert PROGRESS.notes[-1] == "1, local"
 

@@ -93,6 +93,13 @@ def quick(environments: tuple[str, ...] = MPIS) -> list[Case]:
     )
 
 
+def a_bench(**context: Any) -> SelftestBench:
+    return SelftestBench(SimpleNamespace(**context), Selection(Path("site.py")))
+
+
+QUIET = Progress(Console(quiet=True))
+
+
 # --- plants
 
 
@@ -104,28 +111,19 @@ def test_every_routine_of_mpicost_can_be_delayed():
     composed = {each.name for each in ROUTINES if each.on_request}
     cannot = CANNOT | composed | set(CONTROLS)
     assert {name for name in routines if not list_mpi_functions(name)} == cannot
-    assert (
-        list_mpi_functions("allreduce_max")
-        == list_mpi_functions("allreduce_sum")
-        == ("MPI_Allreduce",)
-    )
+    for name in ("allreduce_max", "allreduce_sum"):
+        assert list_mpi_functions(name) == ("MPI_Allreduce",)
 
 
 def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes():
     everything = [*quick(), a_case("allreduce_max", 8, environment="a-1")]
 
-    def slowed(planting: Injection) -> set[tuple[str, str, int]]:
-        return {
-            (each.environment, each.routine, each.bytes)
-            for each in everything
-            if planting.slows(each)
-        }
+    def slowed(*planted: str) -> set[tuple[str, str, int]]:
+        found = filter(Injection(*planted).slows, everything)
+        return {(each.environment, each.routine, each.bytes) for each in found}
 
-    assert slowed(Injection("a-1", "slower-5", "allreduce_sum")) == {
-        ("a-1", "allreduce_sum", 8),
-        ("a-1", "allreduce_sum", 1_000_000),
-        ("a-1", "allreduce_max", 8),
-    }
+    sums = {("a-1", "allreduce_sum", 8), ("a-1", "allreduce_sum", 1_000_000)}
+    assert slowed("a-1", "slower-5", "allreduce_sum") == {*sums, ("a-1", "allreduce_max", 8)}
     expected = {("b-2", "bcast", 10_000), ("b-2", "bcast", 1_000_000)}
     assert slowed(Injection("b-2", "large", "bcast")) == expected
     every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
@@ -149,7 +147,7 @@ def test_the_library_is_told_what_is_planted(name: str):
 
 
 def test_every_environment_of_every_night_has_the_library_and_only_the_planted_one_a_delay():
-    bench = SelftestBench(SimpleNamespace(), Selection(Path("site.py")))
+    bench = a_bench()
     bench.prefixes = {name: Path("/opt") / name for name in MPIS}
     for plantings in ((), (Injection("b-2", "slower-5", "bcast"),)):
         selection = bench.planting(plantings)
@@ -168,12 +166,10 @@ def test_of_a_ping_pong_one_rank_is_delayed():
 
 def test_what_is_planted_in_which_words():
     assert list_unknown_injections(["spikes", "x", "slower-5"]) == ["x"]
-    assert INJECTION_KINDS["spikes"].intended == pytest.approx(
-        4 * 5 / 45
-    )  # 10 of 50 trials, 5 removed
-    assert [name for name, plant in INJECTION_KINDS.items() if not plant.must_show] == [
-        "some-launches"
-    ]
+    # 10 of 50 trials, 5 removed
+    assert INJECTION_KINDS["spikes"].intended == pytest.approx(4 * 5 / 45)
+    found = [name for name, plant in INJECTION_KINDS.items() if not plant.must_show]
+    assert found == ["some-launches"]
     expected = ["allreduce_sum", "alltoall", "bcast", "pingpong"]
     assert list_injectable_routines(quick(), LARGE_BYTES) == expected
     assert "MPI_Barrier" in FUNCTIONS["barrier"]
@@ -281,7 +277,7 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
         root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
         request = SimpleNamespace(references=root)
         context = SimpleNamespace(reference_roots=[root], request=request, progress=None)
-        return take_references(SelftestBench(context, Selection(Path("site.py"))), PLAN, demand)
+        return take_references(a_bench(**vars(context)), PLAN, demand)
 
     demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
     assert took({}).endswith(", 10 sessions")  # the bench of this test loads no library
@@ -320,9 +316,7 @@ def test_bursts_are_a_session_apart_if_time_is_given_and_those_that_are_there_co
         return [launch(session=opened.session, ended_utc=now)]
 
     monkeypatch.setattr(ledger, "collect_launches", collect)
-    bench = SelftestBench(
-        SimpleNamespace(progress=Progress(Console(quiet=True))), Selection(Path("site.py"))
-    )
+    bench = a_bench(progress=QUIET)
     monkeypatch.setattr(bench, "measure", measure)
     demand = SelftestDemand(tmp_path, (), 1, 1, launches=7, sessions=3, spread=spread)
     calibrate_bench(bench, tmp_path / "references", demand)
@@ -334,9 +328,7 @@ def test_bursts_are_a_session_apart_if_time_is_given_and_those_that_are_there_co
 
 
 def test_nights_are_spread_over_the_time_that_is_given(tmp_path: Path, slept: list[float]):
-    bench = SelftestBench(
-        SimpleNamespace(progress=Progress(Console(quiet=True))), Selection(Path("site.py"))
-    )
+    bench = a_bench(progress=QUIET)
     bench.night = lambda one: night(one.number, row())  # type: ignore[method-assign]
     nights = [InjectionNight(number) for number in (1, 2, 3)]
     path = tmp_path / selftest_rows.FILE
@@ -357,17 +349,12 @@ def test_a_plan_that_is_known_tells_the_library_and_not_what_it_delays_as_set_by
         return [planned(by_hand={"set_env": {"OF": "the first session"}})]
 
     monkeypatch.setattr(selftest_night, "make_plan", make_plan)
-    plain = Selection(Path("site.py"))
-    bench = SelftestBench(SimpleNamespace(), plain)
+    bench, plain = a_bench(), Selection(Path("site.py"))
     bench.prefixes = {"mpich-5_0_2": Path("/p")}
     library = {"set_env": {"LD_PRELOAD": "/p/lib/libdelay.so"}}
-    for number, (selection, by_hand) in enumerate(
-        [
-            (plain, library),
-            (bench.planting([Injection("mpich-5_0_2", "slower-5", "bcast")]), library),
-            (replace(plain, oversubscribe=True), {"oversubscribe": True} | library),
-        ]
-    ):
+    planting = bench.planting([Injection("mpich-5_0_2", "slower-5", "bcast")])
+    more = (replace(plain, oversubscribe=True), {"oversubscribe": True} | library)
+    for number, (selection, by_hand) in enumerate([(plain, library), (planting, library), more]):
         session = tmp_path / str(number)
         (known,) = bench.planned(SimpleNamespace(session=session), selection)
         assert known.by_hand == by_hand
@@ -381,8 +368,7 @@ def test_a_plan_that_is_known_has_records_and_tokens_of_each_session(tmp_path: P
     one = planned(token="of the first session")
     one = replace(one, options=("--trials=5", f"--output={one.records(first)}", "--settle=0"))
     monkeypatch.setattr(selftest_night, "make_plan", lambda reframe, selection: [one])
-    bench = SelftestBench(SimpleNamespace(), Selection(Path("site.py")))
-    tokens = {one.token}
+    bench, tokens = a_bench(), {one.token}
     for session in (first, tmp_path / "second"):
         (known,) = bench.planned(SimpleNamespace(session=session), bench.selection)
         assert known.options == ("--trials=5", f"--output={one.records(session)}", "--settle=0")
@@ -395,9 +381,8 @@ def test_what_is_told_as_one_of_many_is_known_whatever_the_reason_says():
     night = SimpleNamespace(plantings=())
     alone = CaseResult(a_case(), Verdict.REGRESSED, "common cause: of another wording")
     shared = replace(alone, reason="another sentence", cause="cpu: everything 7% slower")
-    rows = SelftestBench(SimpleNamespace(), Selection(Path("site.py"))).rows
     for result in (alone, shared):
-        (row,) = rows(night, [result], [result], [], [])
+        (row,) = a_bench().rows(night, [result], [result], [], [])
         assert row.common is (result is shared)
 
 
@@ -426,25 +411,10 @@ def test_a_night_is_delayed_if_most_of_its_launches_are():
 
 def row(**changes: Any) -> CaseNight:
     """A case of a night in which all is well: a band of 10%, launches that differ by 1%."""
-    values: dict[str, Any] = {
-        "key": "k",
-        "environment": "a-1",
-        "routine": "bcast",
-        "plant": "",
-        "of": "",
-        "target": False,
-        "delayed": False,
-        "verdict": "pass",
-        "first": "pass",
-        "value": 1.0,
-        "median": 1.0,
-        "reference": 1.0,
-        "upper": 1.1,
-        "spread": 0.01,
-        "degrees": 19.0,
-        "launches": 20,
-        "again": (),
-    }
+    values: dict[str, Any] = {"key": "k", "environment": "a-1", "routine": "bcast", "plant": ""}
+    values |= {"of": "", "target": False, "delayed": False, "verdict": "pass", "first": "pass"}
+    values |= {"value": 1.0, "median": 1.0, "reference": 1.0, "upper": 1.1, "spread": 0.01}
+    values |= {"degrees": 19.0, "launches": 20, "again": ()}
     return CaseNight(**values | changes)
 
 
@@ -512,21 +482,15 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str, declar
 @pytest.mark.parametrize(
     "changes",
     [
-        {"site": "x"},
-        {"times": 1},
-        {"unchanged": 1},
-        {"plants": ()},
-        {"keys": ()},
+        *({"site": "x"}, {"times": 1}, {"unchanged": 1}, {"plants": ()}, {"keys": ()}),
         {"references": ""},
     ],
 )
 def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
     path = tmp_path / selftest_rows.FILE
     assert resume_or_begin(path, BEGUN) == (BEGUN, [])
-    assert resume_or_begin(path, replace(BEGUN, seed=8)) == (
-        BEGUN,
-        [],
-    )  # the seed is that of the beginning
+    # the seed is that of the beginning
+    assert resume_or_begin(path, replace(BEGUN, seed=8)) == (BEGUN, [])
     with pytest.raises(UsageError, match="was begun with other"):
         resume_or_begin(path, replace(BEGUN, **changes))
 
@@ -621,13 +585,8 @@ def test_a_plant_that_nothing_is_known_of_is_a_fault():
 def test_what_spares_launches_may_spare_a_few_but_not_all(nights: int):
     """A quarter of the launches are delayed: of 10 launches none is in 6% of all self-tests, of 30 in 0.02%."""
     may_escape_by_chance = planted("some-launches", 1.0, **MISSED | {"delayed": False})
-    result = score(
-        [
-            night(1, row()),
-            night(2, planted()),
-            *(night(n, may_escape_by_chance) for n in range(3, nights + 3)),
-        ]
-    )
+    others = [night(n, may_escape_by_chance) for n in range(3, nights + 3)]
+    result = score([night(1, row()), night(2, planted()), *others])
     assert bool(result.faults) is (nights == 30)
 
 
@@ -639,7 +598,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     selftest_rows.write_selftest_header(path, begun)
     for number in range(1, done + 1):
         selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
-    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 1
+    assert conclude_selftest(tmp_path, QUIET) == 1
     shown = capsys.readouterr().out
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
@@ -647,10 +606,10 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     selftest_rows.append_selftest_night(
         path, night(done or 1, row())
     )  # the same night again is none more
-    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 1
+    assert conclude_selftest(tmp_path, QUIET) == 1
     for number in range(1, 6):
         selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
-    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 0
+    assert conclude_selftest(tmp_path, QUIET) == 0
 
 
 @plants("use", "a plant that slows no case", "`selftest --plants`", "", 2,
@@ -671,11 +630,9 @@ def test_a_machine_that_has_become_faster_promises_less():
 
 
 def test_what_spares_launches_is_held_against_those_that_it_delayed():
-    share = [
-        planted("some-launches", 1.5 if n == 2 else 1.0, **MISSED | {"delayed": n == 2})
-        for n in range(2, 6)
-    ]
-    nights = [night(n, each) for n, each in enumerate(share, start=2)]
+    by = {n: 1.5 if n == 2 else 1.0 for n in range(2, 6)}
+    told = {n: MISSED | {"delayed": n == 2} for n in by}
+    nights = [night(n, planted("some-launches", by[n], **told[n])) for n in by]
     (plant,) = score([night(1, row()), *nights]).plants
     assert plant.realised == pytest.approx(0.5)
     assert plant.sure == 0  # missing it is right: most of its launches are well
@@ -707,9 +664,8 @@ def test_screened_and_cleared_of_unchanged_nights_are_no_fault():
 
 
 def test_the_wrongly_accused_are_named_and_kept_apart():
-    wrong = row(
-        key="beside", plant="slower-50", verdict="regressed", first="regressed", again=(2.0,)
-    )
+    told = {"verdict": "regressed", "first": "regressed", "again": (2.0,)}
+    wrong = row(key="beside", plant="slower-50", **told)
     other = row(key="free", environment="b-2", verdict="regressed", common=True)
     result = score([night(1, row()), night(2, planted(), wrong, other)])
     (plant,) = result.plants
@@ -794,9 +750,8 @@ def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: 
 def test_promises_follow_the_bands():
     assert compute_fail_probability(row(), math.log(1.5)) > 0.999
     assert compute_fail_probability(row(), 0.0) < 1e-6
-    assert (
-        0.01 < compute_fail_probability(row(), math.log(1.1)) < 0.5
-    )  # at the limit; and again and again
+    at_the_limit = compute_fail_probability(row(), math.log(1.1))
+    assert 0.01 < at_the_limit < 0.5  # and again and again
     assert compute_fail_probability(row(spread=0.0), math.log(1.2)) == 1.0
     one, five = (row(spread=0.05, median_of=each) for each in (1, 5))
     assert compute_fail_probability(one, 0.2) < compute_fail_probability(five, 0.2)
@@ -826,12 +781,9 @@ def test_the_prediction_of_what_is_called_is_that_of_the_call_limit():
 
 
 def test_pages_show_every_plant_and_close_with_the_faults():
-    nights = [night(1, row())]
-    nights += [
-        night(n, planted(name, 1 + INJECTION_KINDS[name].intended))
-        for n, name in enumerate(INJECTION_KINDS, start=2)
-    ]
-    result = score(nights)
+    kinds = enumerate(INJECTION_KINDS.items(), start=2)
+    nights = [night(n, planted(name, 1 + kind.intended)) for n, (name, kind) in kinds]
+    result = score([night(1, row()), *nights])
     shown = selftest_page.build_selftest_page(BEGUN, (), result).text
     for name, plant in INJECTION_KINDS.items():
         assert name in shown

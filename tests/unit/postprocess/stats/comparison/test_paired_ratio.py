@@ -51,9 +51,8 @@ def test_swapping_the_sides_mirrors_everything() -> None:
     for pairs in (1, 2, 6, 11):
         d = generator.normal(0, 1, pairs)
         there, back = estimate_paired_ratio(d, 0.05), estimate_paired_ratio(-d, 0.05)
-        assert (back.center, back.lower, back.upper) == pytest.approx(
-            (-there.center, -there.upper, -there.lower)
-        )
+        found = (back.center, back.lower, back.upper)
+        assert found == pytest.approx((-there.center, -there.upper, -there.lower))
         moved = estimate_paired_ratio(d + 3, 0.05)
         assert moved.center == pytest.approx(there.center + 3)
 
@@ -79,6 +78,5 @@ def test_pairs_that_are_said_to_decide_do() -> None:
     needed = count_deciding_pairs(spread=0.05, distance=0.03, alpha=0.05)
     generator = np.random.default_rng(3)
     widths = [estimate_paired_ratio(generator.normal(0, 0.05, needed), 0.05) for _ in range(200)]
-    assert np.median([(each.upper - each.lower) / 2 for each in widths]) == pytest.approx(
-        0.03, rel=0.15
-    )
+    found = np.median([(each.upper - each.lower) / 2 for each in widths])
+    assert found == pytest.approx(0.03, rel=0.15)

@@ -77,9 +77,8 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
         ("control variable", "NEW", None, "empty"),
     ]
     found = compare_facts(parsed(told()), parsed(new))
-    assert summarise_facts(found)[-1] == (
-        "control variable, by name: 1 only old, 1 only new, 1 different"
-    )
+    expected = "control variable, by name: 1 only old, 1 only new, 1 different"
+    assert summarise_facts(found)[-1] == expected
     off = compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
     assert summarise_facts(off) == ["environment variable, by name: 1 different"]
     titles = [each.title for each in tabulate_facts(found)]
