@@ -7,7 +7,6 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
@@ -26,6 +25,7 @@ from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store
 from postprocess.results.rows import build_rows
+from postprocess.results.store import StoreRow
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.lifecycle.context import SessionContext
 from spack_envs.layout import SpackLayout
@@ -213,7 +213,10 @@ def store_trials(
 
     A launch of which no row can be made costs its own cases: they are ``incorrect``, and its raw files stay.
     """
-    build = partial(build_rows, session.name, session.started_utc, mode=session.mode)
+
+    def build(launches: Sequence[FinishedLaunch], told: Sequence[CaseResult]) -> list[StoreRow]:
+        return build_rows(session.name, session.started_utc, launches, told, session.mode)
+
     known = {result.case: result for result in results}
     whole, rows = [], []
     for each in finished:

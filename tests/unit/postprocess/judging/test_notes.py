@@ -76,7 +76,7 @@ def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
         said = f"cpu, {PLACE[2]}, mpicost: {fast} of {judged} judged cases are fast: "
         assert line.startswith(said)
         command = f"./plumbline calibrate --environment {PLACE[2]} --program mpicost --afresh"
-        assert f"; {command} measures" in line
+        assert line.endswith(f"recalibrate: {command}")
     assert compute_exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
 
 

@@ -221,7 +221,7 @@ def test_the_words_name_operation_rival_ratio_and_setting() -> None:
 
 def test_two_processes_are_said_to_tell_little() -> None:
     (line,) = list_caveats([replace(PLACE, layout="2x2")])
-    assert "with 2 processes" in line and "not of algorithms" in line
+    assert "with 2 processes" in line and "not algorithms" in line
     assert list_caveats([replace(PLACE, layout="4x1")]) == []
 
 

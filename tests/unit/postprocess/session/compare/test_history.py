@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.postprocess.analyses.compare.test_history import NAMES, STEADY, VERSIONS
+from tests.unit.postprocess.analyses.compare.history.test_steps import NAMES, STEADY, VERSIONS
 
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import CaseValue, ComparisonPass, LaunchValues
