@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.postprocess.analyses.compare.history.test_steps import NAMES, STEADY, VERSIONS
 
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import CaseValue, ComparisonPass, LaunchValues
@@ -16,6 +15,7 @@ from postprocess.main import main
 from postprocess.session.compare.history import HistoryBench
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
+from tests.unit.postprocess.analyses.compare.history.test_steps import NAMES, STEADY, VERSIONS
 from tests.unit.postprocess.session.compare.test_run import HEADER
 
 
