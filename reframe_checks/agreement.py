@@ -152,7 +152,7 @@ class agreement(OsuImbCheck):
         return [
             replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
             for each in CHECKS[program].table
-            if each.routine in self.sizes_by_routine() and each.fits(self.processes)
+            if each.routine in self.sizes_by_routine() and each.is_measured_at(self.processes)
         ]
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:

@@ -101,10 +101,10 @@ def environment(
         ),
     )
     refuse(title, waivers.find_waiver_faults(accept))
-    if not only_looking():  # what is not on this machine may not know its version
+    if not is_only_looking():  # what is not on this machine may not know its version
         refuse(title, fields.check_library_text(library))
     variables = dict(variables)
-    if oversubscribing():
+    if is_oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
@@ -120,12 +120,12 @@ def environment(
         "launch_variables": {
             key: quote_word(value) for key, value in set_env.get(name, {}).items()
         },
-        "by_hand": collect_manual_settings(set_env, oversubscribing(), name, shell),
+        "by_hand": collect_manual_settings(set_env, is_oversubscribing(), name, shell),
     } | installed.build_extras(programs, lacking or {})
     return {
         "name": name,
         "features": ["mpi", family],
-        "modules": [] if only_looking() else list(modules),
+        "modules": [] if is_only_looking() else list(modules),
         "env_vars": [[key, value] for key, value in variables.items()],
         "extras": extras,
         "target_systems": ["*"],
@@ -152,12 +152,12 @@ class NotInstalledError(SiteError):
     """What a site file needs is not on this machine. On another one, the file may be right as it is."""
 
 
-def only_looking() -> bool:
+def is_only_looking() -> bool:
     """Return whether nothing of the site is going to run."""
     return current_request().only_looking
 
 
-def oversubscribing() -> bool:
+def is_oversubscribing() -> bool:
     """Return whether more processes than cores were asked for."""
     return current_request().oversubscribe
 
@@ -221,7 +221,7 @@ def partition(
     extras = {
         "layouts": [list(layout) for layout in layouts],
         "boundaries": list_boundary_counts(topology),
-        "most_processes": UNLIMITED if oversubscribing() else topology.cores,
+        "most_processes": UNLIMITED if is_oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
         "defaults": dict(values),
@@ -286,26 +286,28 @@ def site(
         "name": name,
         "descr": description,
         "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
-        "modules_system": "nomod" if only_looking() else modules_system,
-        "partitions": [launching(accepting(entry, accept), launchers) for entry in partitions],
+        "modules_system": "nomod" if is_only_looking() else modules_system,
+        "partitions": [
+            _add_launchers(_add_accepted(entry, accept), launchers) for entry in partitions
+        ],
     }
     general = {"target_systems": ["*"], "unload_modules": []}
     return {
         "systems": [system],
         "environments": [dict(entry) for entry in environments],
         "general": [general],
-        "logging": [logging()],
+        "logging": [_configure_logging()],
     }
 
 
-def accepting(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[str, Any]:
+def _add_accepted(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[str, Any]:
     """Return a partition that accepts what its site does, beside what it accepts itself."""
     extras = partition["extras"]
     own = {"accept": dict(accept) | extras["accept"]}
     return {**partition, "extras": extras | own}
 
 
-def launching(
+def _add_launchers(
     partition: Mapping[str, Any], launchers: Mapping[str, str | Sequence[str]]
 ) -> dict[str, Any]:
     """Return a partition whose launches on this one node know nothing of a job that Plumbline runs in.
@@ -321,7 +323,7 @@ def launching(
     return {**partition, "prepare_cmds": [UNSET, *partition.get("prepare_cmds", ())]}
 
 
-def logging() -> dict[str, Any]:
+def _configure_logging() -> dict[str, Any]:
     """Configure ReFrame's log, which goes to the session.
 
     Performance logs have one row per variable: with one row per test, columns would differ between tests.

@@ -25,7 +25,7 @@ from site_configs.common import (
     NotInstalledError,
     SiteError,
     environment,
-    only_looking,
+    is_only_looking,
     partition,
 )
 from site_configs.mpi.family import SIMULATED_LIBRARY
@@ -124,7 +124,7 @@ def version() -> str:
     :raises NotInstalledError: if something of it is missing.
     :raises ValueError: if ``smpirun`` is another program.
     """
-    if only_looking():
+    if is_only_looking():
         return ""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:

@@ -61,7 +61,7 @@ def format_percent(fraction: float | None, nothing: str = DASH) -> str:
     return f"{fraction:.1%}" if fraction < 0.1 else f"{fraction:.0%}"
 
 
-def signed(fraction: float | None) -> str:
+def format_signed(fraction: float | None) -> str:
     """Write a change as per cent; the sign says which way: ``+9.8%``."""
     return DASH if fraction is None else f"{fraction:+.1%}"
 
@@ -71,7 +71,7 @@ def microseconds(seconds: float | None) -> str:
     return number(seconds, units.SECONDS)
 
 
-def significant(value: float, digits: int = 4) -> str:
+def format_significant(value: float, digits: int = 4) -> str:
     """Write a number of any unit to so many digits, whole ones in full: ``0.5065``, ``699.4``, ``24960``."""
     shown = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in shown and abs(value) < 1e15 else shown
@@ -82,7 +82,7 @@ def ratio(value: float | None, reference: float | None) -> str:
     return DASH if value is None or not reference else factor(value / reference)
 
 
-def whole(count: int) -> str:
+def format_whole(count: int) -> str:
     """Write a number of things: ``999``, ``1,204``."""
     return f"{count:,}"
 
@@ -120,7 +120,7 @@ def duration(seconds: float) -> str:
 
 def plural(count: int, noun: str, ending: str = "s") -> str:
     """Write a count with its noun: ``1 case``, ``1,204 cases``."""
-    return f"{count} {noun}" if count == 1 else f"{whole(count)} {noun}{ending}"
+    return f"{count} {noun}" if count == 1 else f"{format_whole(count)} {noun}{ending}"
 
 
 def first_of(names: Sequence[str], most: int | None) -> str:

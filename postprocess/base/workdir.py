@@ -72,7 +72,7 @@ class WorkDirectory:
             ) from None
         return session
 
-    def last_session(self) -> Path | None:
+    def find_last_session(self) -> Path | None:
         """Return the session whose summary was written last."""
         summaries = self.sessions.glob("*/summary.json")
         last = max(summaries, key=lambda path: (path.stat().st_mtime_ns, path), default=None)

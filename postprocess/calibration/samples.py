@@ -69,11 +69,11 @@ def group_by_program(
 ) -> list[tuple[ReferencePlace, str, list[CalibrationLaunch]]]:
     """Group launches by place and program, the earliest first."""
 
-    def which(each: CalibrationLaunch) -> tuple[ReferencePlace, str]:
+    def group_key(each: CalibrationLaunch) -> tuple[ReferencePlace, str]:
         return each.place, each.program
 
-    ordered = sorted(launches, key=lambda each: (*which(each), each.ended_utc, each.session))
-    return [(*key, list(some)) for key, some in groupby(ordered, key=which)]
+    ordered = sorted(launches, key=lambda each: (*group_key(each), each.ended_utc, each.session))
+    return [(*key, list(some)) for key, some in groupby(ordered, key=group_key)]
 
 
 def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLaunch]:

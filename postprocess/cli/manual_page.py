@@ -57,51 +57,57 @@ def manual_page(every: Sequence[Command]) -> str:
         ".B ./plumbline",
         "COMMAND [OPTIONS] [ARGUMENTS]",
         ".SH DESCRIPTION",
-        filled(first.description),
+        wrap_paragraph(first.description),
         ".PP",
         "Each case is one routine at one message size,",
         "with one MPI and one layout of processes.",
         "Its result is compared with a reference of the same machine.",
         ".SH COMMANDS",
-        *tagged((each.name, each.description) for each in top),
+        *format_terms((each.name, each.description) for each in top),
         ".SH OPTIONS",
         *(line for each in rest if not each.below for line in subsection(each)),
         ".SH ENVIRONMENT",
-        *tagged(ENVIRONMENT.items()),
+        *format_terms(ENVIRONMENT.items()),
         ".SH EXIT STATUS",
-        *tagged((str(number), text) for number, text in (*first.statuses, *INTERRUPTED)),
+        *format_terms((str(number), text) for number, text in (*first.statuses, *INTERRUPTED)),
         ".SH FILES",
-        *tagged(FILES.items()),
+        *format_terms(FILES.items()),
         ".SH SEE ALSO",
-        filled(SEE_ALSO),
+        wrap_paragraph(SEE_ALSO),
     ]
     return "\n".join([*lines, ""])
 
 
 def subsection(command: Command) -> list[str]:
     """Return the lines on one command."""
-    lines = [f'.SS "plumbline {command.name}"', filled(command.description)]
-    lines += [".PP", plain(command.synopsis)]
+    lines = [f'.SS "plumbline {command.name}"', wrap_paragraph(command.description)]
+    lines += [".PP", escape_line(command.synopsis)]
     for title, own in command.groups.items():
-        lines += [".PP", f".I {plain(title)}:"]
-        lines += tagged((each.usage, each.text) for each in own)
-    lines += [".PP", "Example:", ".PP", ".RS", ".EX", plain(command.example), ".EE", ".RE"]
+        lines += [".PP", f".I {escape_line(title)}:"]
+        lines += format_terms((each.usage, each.text) for each in own)
+    lines += [".PP", "Example:", ".PP", ".RS", ".EX", escape_line(command.example), ".EE", ".RE"]
     failures = [f"{number}: {text}." for number, text in command.statuses if number == 1]
-    return lines + [line for text in failures for line in (".PP", filled(f"Exit status {text}"))]
+    return lines + [
+        line for text in failures for line in (".PP", wrap_paragraph(f"Exit status {text}"))
+    ]
 
 
-def tagged(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def format_terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the lines of a list of terms with their meaning."""
-    return [line for term, text in pairs for line in (".TP", f".B {plain(term)}", filled(text))]
+    return [
+        line
+        for term, text in pairs
+        for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))
+    ]
 
 
-def filled(text: str) -> str:
+def wrap_paragraph(text: str) -> str:
     """Return a paragraph in lines that are not too long for roff."""
     lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(map(plain, lines))
+    return "\n".join(map(escape_line, lines))
 
 
-def plain(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return a line of text in which roff finds no escape, no request and no hyphen to change."""
     text = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace('"', r"\(dq")
     return rf"\&{text}" if text.startswith((".", "'")) else text

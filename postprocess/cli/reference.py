@@ -71,7 +71,7 @@ def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
         yield from commands(each, (*words, name))
 
 
-def shown(parser: Parser) -> list[argparse.Action]:
+def list_shown_actions(parser: Parser) -> list[argparse.Action]:
     """Return the options and arguments of a parser, but for ``--help`` and the commands below it."""
     hidden = (argparse._HelpAction, argparse._SubParsersAction)
     return [each for each in parser._actions if not isinstance(each, hidden)]
@@ -79,7 +79,7 @@ def shown(parser: Parser) -> list[argparse.Action]:
 
 def arguments(parser: Parser) -> list[str]:
     """Return what follows the name of a command in its synopsis."""
-    every = shown(parser)
+    every = list_shown_actions(parser)
     required = [usage(each) for each in every if each.option_strings and each.required]
     some = any(each.option_strings and not each.required for each in every)
     positional = [usage(each) for each in every if not each.option_strings]
@@ -88,7 +88,7 @@ def arguments(parser: Parser) -> list[str]:
 
 def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
     """Yield the title and the options of each group; arguments come first."""
-    every = shown(parser)
+    every = list_shown_actions(parser)
     positional = [
         Option(usage(each), text(parser, each)) for each in every if not each.option_strings
     ]

@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the report of a session again, and print its verdicts. Returns the session's exit status."""
-    directory = finished_session(work, arguments.session)
+    directory = find_finished_session(work, arguments.session)
     summary = load_summary(directory / "summary.json")
     trials = trial_selection.read_trials(
         read_sessions(work.store, [directory.name]), directory.name
@@ -41,12 +41,12 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return summary.exit_status
 
 
-def finished_session(work: WorkDirectory, name: str | None) -> Path:
+def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
     """Return the directory of a finished session, the last one unless named.
 
     :raises UsageError: if there is none.
     """
-    directory = work.sessions / name if name else work.last_session()
+    directory = work.sessions / name if name else work.find_last_session()
     if directory is None or not (directory / "summary.json").exists():
         raise UsageError(
             f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"

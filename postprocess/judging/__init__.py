@@ -8,7 +8,7 @@ What decides which verdict:
 - ``not-comparable``: :func:`.evaluate.evaluate_case` for other conditions, :func:`.rules.judge_case` for
   another method; :func:`.evaluate.judge_elsewhere` for ranks on other cores (or ``provisional``).
 - ``incorrect`` because ReFrame contradicts: :func:`.evaluate.check_reframe_agrees` (its assertion),
-  :func:`.outcome.wrong_transport` (its number).
+  :func:`.outcome.compare_transport` (its number).
 - ``cleared``, or still ``regressed``: :meth:`.confirmation.RetestCandidate.verdict`.
 - ``suspect`` in place of ``regressed``: :func:`.suspicion.decide_suspicion`.
 - ``skipped``: :func:`.evaluate.list_skipped`.

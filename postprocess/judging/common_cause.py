@@ -143,7 +143,7 @@ def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Itera
 
 def is_common_cause(shift: CommonShift, alpha: float) -> bool:
     """Return whether cases with this in common have one cause."""
-    return shift.clear(alpha) or shift.many(alpha)
+    return shift.is_clear(alpha) or shift.is_many(alpha)
 
 
 def list_parts(
@@ -187,7 +187,7 @@ def is_unshifted(
 ) -> bool:
     """Return whether what a cause leaves out is as it always was."""
     left = estimate_shift(rest)
-    return not left.many(alpha) and left.log < estimate_shift(group).log / 2
+    return not left.is_many(alpha) and left.log < estimate_shift(group).log / 2
 
 
 def build_cause(
@@ -198,7 +198,7 @@ def build_cause(
 ) -> CommonCause:
     """Build the finding about these cases."""
     shift = estimate_shift(group)
-    clear = shift.clear(alpha)
+    clear = shift.is_clear(alpha)
     log = shift.log if clear else float(np.median([each.log for each in group if each.slow]))
     places = {(each.case.environment, each.hosts) for each in group}
     beside = [each for each in controls if (each.case.environment, each.hosts) in places]

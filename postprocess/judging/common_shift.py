@@ -73,12 +73,12 @@ class CommonShift:
     slow: int  #: cases that are slow by themselves
     cases: int
 
-    def many(self, alpha: float) -> bool:
+    def is_many(self, alpha: float) -> bool:
         """Return whether too many are slow for each to have a cause of its own, at the level ``alpha``."""
         share = self.slow > COMMON_SHARE * self.cases
         return self.slow >= COMMON_CASES and share and self.p_many < alpha
 
-    def clear(self, alpha: float) -> bool:
+    def is_clear(self, alpha: float) -> bool:
         """Return whether the median case is slower: by ``FLOOR`` in ln time, and significant at ``alpha``."""
         return self.cases >= COMMON_CASES and self.log >= FLOOR and self.p < alpha
 

@@ -273,7 +273,7 @@ def check_reframe_agrees(
 
     ReFrame asserts each launch by itself. So each is held against the band of a launch, and must come out as
     ReFrame has it. A transport check: both rest on the same band, so it proves that ReFrame was given the right
-    one, and no more. Of the number itself see :func:`postprocess.judging.outcome.wrong_transport`.
+    one, and no more. Of the number itself see :func:`postprocess.judging.outcome.compare_transport`.
     """
     for found, launch in measured:
         if not launch.launch.asserted:  # as where programs are held against each other

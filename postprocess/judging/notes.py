@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from postprocess.base.formats import plural, whole
+from postprocess.base.formats import format_whole, plural
 from postprocess.model.case import Case
 from postprocess.model.interposed import INTERPOSED
 from postprocess.model.launch import FinishedLaunch
@@ -85,9 +85,9 @@ def describe_session_power(
     for how, assume in ways.items():
         then = count_seen((assume(one, MORE), max(each.launches, 1)) for each, one in known)
         if then - now > WORTH_TELLING * len(known):
-            gains.append(f"after {how} in about {whole(then)}")
+            gains.append(f"after {how} in about {format_whole(then)}")
     if gains:
-        what = f"a {TARGET:.0%} slowdown is seen in {whole(now)} of {plural(len(known), 'case')}"
+        what = f"a {TARGET:.0%} slowdown is seen in {format_whole(now)} of {plural(len(known), 'case')}"
         yield f"{what}; {', '.join(gains)}"
 
 
@@ -122,7 +122,7 @@ def describe_fast_cases(
         words += ["--site", site, "--partition", partition] if site != "local" else []
         words += ["--environment", environment, "--program", program, "--afresh"]
         yield (
-            f"{partition}, {environment}, {program}: {whole(fast)} of {plural(len(some), 'judged case')} are "
-            "fast: the references were likely measured on a disturbed or slower machine and may hide a "
+            f"{partition}, {environment}, {program}: {format_whole(fast)} of {plural(len(some), 'judged case')} "
+            "are fast: the references were likely measured on a disturbed or slower machine and may hide a "
             f"slowdown; recalibrate: {shlex.join(words)}"
         )

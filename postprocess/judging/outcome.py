@@ -50,7 +50,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
     """
     code = read_exit_code(launch.ending(session))
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
-    data = contents(path)
+    data = read_contents(path)
     if alone := check_singleton_worlds(launch, data):
         return alone
     try:
@@ -100,7 +100,7 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
     return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
 
 
-def contents(path: Path) -> bytes | None:
+def read_contents(path: Path) -> bytes | None:
     """Read the file that a program wrote, once; None if it cannot be read."""
     try:
         return files.read_regular(path)
@@ -212,11 +212,11 @@ def determine_outcome(
         return assessed
     if not entry.sane:
         return classify_rejected(launch, entry)
-    wrong = wrong_transport(assessed.records, entry) if launch.asserted else None
+    wrong = compare_transport(assessed.records, entry) if launch.asserted else None
     return wrong or assessed
 
 
-def wrong_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | None:
+def compare_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | None:
     """Check that ReFrame asserted the very numbers that the records hold, in their units.
 
     Both processes compute a number by the same function from the same file. So this proves nothing of the

@@ -112,7 +112,7 @@ class CaseResult:
             return None
         return units.compute_slowdown(self.value, self.reference, self.unit)
 
-    def healthy(self, strict: bool) -> bool:
+    def counts_as_healthy(self, strict: bool) -> bool:
         """Return whether the result counts towards exit status 0.
 
         A failure that is expected may, but not strictly; nor, then, what a provisional reference says.
@@ -170,7 +170,7 @@ def compute_exit_status(results: Iterable[CaseResult], strict: bool) -> int:
     results = list(results)
     own = HEALTHY - {Verdict.SKIPPED}  # of its own, whatever is expected of it
     ran = any(result.value is not None or result.verdict in own for result in results)
-    return 0 if ran and all(result.healthy(strict) for result in results) else 1
+    return 0 if ran and all(result.counts_as_healthy(strict) for result in results) else 1
 
 
 class RecordError(Exception):

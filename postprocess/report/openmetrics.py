@@ -29,9 +29,9 @@ def format_openmetrics(summary: SessionSummary) -> str:
         *format_gauge(
             "session_exit_status", "0 if every case is healthy.", summary.exit_status, site
         ),
-        *format_counts(summary, site),
+        *format_count_metrics(summary, site),
     ]
-    healthy = {each: float(each.healthy(summary.strict)) for each in summary.results}
+    healthy = {each: float(each.counts_as_healthy(summary.strict)) for each in summary.results}
     values = {each: each.value for each in summary.results}
     references = {each: each.reference for each in summary.results}
     slowdowns = {each: each.slowdown for each in summary.results}
@@ -53,7 +53,7 @@ def list_labels(result: CaseResult) -> dict[str, str]:
     return {name: str(getattr(result.case, name)) for name in PARTS} | {"unit": result.unit}
 
 
-def format_counts(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:
+def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:
     """Format how many cases have each verdict, those of no case included."""
     yield "# HELP plumbline_cases Cases of the session with this verdict."
     yield "# TYPE plumbline_cases gauge"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from postprocess.base.formats import plural, whole
+from postprocess.base.formats import format_whole, plural
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from postprocess.results.summary import SessionSummary
@@ -99,23 +99,23 @@ def format_headline(summary: SessionSummary) -> str:
     total = len(summary.results)
     judged = plural(total - skipped, "case")
     if total == skipped:
-        return "Nothing was measured" + (f": {whole(skipped)} skipped" if skipped else "")
+        return "Nothing was measured" + (f": {format_whole(skipped)} skipped" if skipped else "")
     if summary.failed:
-        return f"{whole(len(summary.failed))} of {plural(total, 'case')} failed"
+        return f"{format_whole(len(summary.failed))} of {plural(total, 'case')} failed"
     if summary.causes:
         return "No case failed by itself, but many are slower together"
     if summary.exit_status:
         return "No case failed, but the session did"
-    rest = f", {whole(skipped)} skipped" if skipped else ""
+    rest = f", {format_whole(skipped)} skipped" if skipped else ""
     if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
     if suspect := counts.get("suspect", 0):
-        return f"No failure in {judged}, {whole(suspect)} of them suspect: the next night decides{rest}"
+        return f"No failure in {judged}, {format_whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
         what = "gross change" if all(map(_few_launches, summary.results)) else "failure"
         return f"No {what} in {judged}, all provisional{rest}"
     if provisional:
-        return f"No failure in {judged}, {whole(provisional)} of them provisional{rest}"
+        return f"No failure in {judged}, {format_whole(provisional)} of them provisional{rest}"
     return f"No failure in {judged}{rest}"
 
 
@@ -127,7 +127,7 @@ def format_last_line(summary: SessionSummary) -> str:
 
 def format_totals(results: Sequence[CaseResult]) -> str:
     """Format how many cases there are, by verdict; those that are skipped with their reasons."""
-    counts = {word: whole(number) for word, number in count_verdicts(results).items()}
+    counts = {word: format_whole(number) for word, number in count_verdicts(results).items()}
     if str(Verdict.SKIPPED) in counts:
         counts[f"skipped: {describe_skips(results)}"] = counts.pop(str(Verdict.SKIPPED))
     text = ", ".join(f"{number} {word}" for word, number in counts.items())
@@ -138,7 +138,7 @@ def format_totals(results: Sequence[CaseResult]) -> str:
 def format_expected_failures(results: Iterable[CaseResult]) -> str:
     """Format the number of expected failures: ``2 failed as expected``; empty if none did."""
     number = sum(bool(result.expected) for result in results)
-    return f"{whole(number)} failed as expected" if number else ""
+    return f"{format_whole(number)} failed as expected" if number else ""
 
 
 def describe_skips(results: Iterable[CaseResult]) -> str:
@@ -149,10 +149,10 @@ def describe_skips(results: Iterable[CaseResult]) -> str:
     words = found.most_common()
     if len(words) == 1:
         return words[0][0]
-    told = [f"{whole(number)} {word}" for word, number in words[:MOST_REASONS]]
+    told = [f"{format_whole(number)} {word}" for word, number in words[:MOST_REASONS]]
     rest = [number for _, number in words[MOST_REASONS:]]
     if rest:
-        told.append(f"{whole(sum(rest))} for {plural(len(rest), 'other reason')}")
+        told.append(f"{format_whole(sum(rest))} for {plural(len(rest), 'other reason')}")
     return "; ".join(told)
 
 
@@ -170,7 +170,7 @@ def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple
 
 def format_counts(counts: dict[str, int]) -> str:
     """Format counts of verdicts: ``133 pass, 2 regressed``."""
-    return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
+    return ", ".join(f"{format_whole(number)} {word}" for word, number in counts.items())
 
 
 def _few_launches(result: CaseResult) -> bool:

@@ -108,7 +108,7 @@ def build_lines(
     """Build a line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
-        failed = not result.healthy(strict)
+        failed = not result.counts_as_healthy(strict)
         point = Point(getattr(result.case, x), result.value, result.band, failed)
         found.setdefault(result.case.environment, []).append(point)
     return tuple(
@@ -146,7 +146,7 @@ class _Cases:
 
 
 def _chapter(title: str, cases: _Cases, most_panels: int) -> Chapter:
-    failed = sum(not r.healthy(cases.strict) for r in cases.results)
+    failed = sum(not r.counts_as_healthy(cases.strict) for r in cases.results)
     between_two = any(r.case.peer for r in cases.results)
     place, over = "", "processes"
     if between_two:

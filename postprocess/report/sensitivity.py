@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from postprocess.base.formats import duration, plural, whole
+from postprocess.base.formats import duration, format_whole, plural
 from postprocess.model.case import LaunchPlace
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult
@@ -103,7 +103,7 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
     known = select_with_power(results)
     if not known:
         return ""
-    number = whole(len(select_sensitive(known)))
+    number = format_whole(len(select_sensitive(known)))
     return f"a {TARGET:.0%} slowdown would be seen in {number} of {plural(len(known), 'case')}"
 
 

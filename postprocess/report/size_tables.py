@@ -142,7 +142,7 @@ def _curve(
     title = [routine, *about, *([_layout(results[0])] if several else [])]
     unit = next((each.unit for each in results if each.value is not None), SECONDS)
     columns = tuple(list_environments(results))
-    failed = {r.case for r in results if not r.healthy(strict)}
+    failed = {r.case for r in results if not r.counts_as_healthy(strict)}
     placed = {(r.case.bytes, r.case.environment): r for r in results}
     sizes = sorted({size for size, _ in placed})
     return Curve(

@@ -76,7 +76,7 @@ def _environment(**options: Any) -> jinja2.Environment:
     environment.filters.update(
         us=_finished(formats.microseconds),
         factor=_finished(formats.factor),
-        whole=_finished(formats.whole),
+        whole=_finished(formats.format_whole),
         size=_finished(formats.size),
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),

@@ -177,7 +177,7 @@ def _print_cases(
     fits = not terminal or wide <= console.width
     _print(console, Text(f"{head}  case", style="bold"))
     for result, row in zip(results, rows, strict=True):
-        good = result.healthy(strict)
+        good = result.counts_as_healthy(strict)
         line = Text.assemble((row, "yellow" if good else "bold red"))
         line.append("  " if fits else INDENT).append(result.case.key, style="bold")
         for detail in filter(None, _details(result)):
@@ -194,7 +194,9 @@ def _print_unlisted(
     kinds.subtract(str(r.verdict) for r in listed)
     rest = {word: number for word, number in kinds.items() if number}
     if rest:
-        more = f"and {formats.whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
+        more = (
+            f"and {formats.format_whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
+        )
         where = f"all cases are in summary.json of session {session}"
         _print(console, Text(sanitize_line(f"{more}; {where}"), style="yellow"))
         console.print()

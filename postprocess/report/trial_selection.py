@@ -73,7 +73,7 @@ def read_trials(frame: pl.DataFrame, session: str) -> dict[str, tuple[LaunchTria
     return _latest(found)
 
 
-def of_launches(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[LaunchTrials, ...]]:
+def select_launch_trials(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[LaunchTrials, ...]]:
     """Take the trials of a session's launches, as the store will hold them."""
     found: dict[str, list[LaunchTrials]] = {}
     for each in sorted(finished, key=lambda one: one.launch.number):
@@ -109,7 +109,9 @@ def select_representative(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
 ) -> list[CaseTrials]:
     """Select a few healthy cases, each with the reason why it is worth a look."""
-    rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
+    rest = [
+        r for r in summary.results if r.counts_as_healthy(summary.strict) and _has_trials(r, trials)
+    ]
     chosen: dict[str, CaseTrials] = {}
     for why, worth in _WORTH_A_LOOK:
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]

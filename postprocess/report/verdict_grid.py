@@ -131,5 +131,5 @@ def _cell(results: list[CaseResult], strict: bool) -> GridCell | None:
     if not results:
         return None
     counts = count_verdicts(results)
-    failed = sum(not r.healthy(strict) for r in results)
+    failed = sum(not r.counts_as_healthy(strict) for r in results)
     return GridCell(counts, failed, 0 if strict else counts.get(str(Verdict.SKIPPED), 0))

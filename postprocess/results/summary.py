@@ -104,12 +104,12 @@ class SessionSummary:
     @property
     def failed(self) -> tuple[CaseResult, ...]:
         """Cases that stand against exit status 0."""
-        return tuple(r for r in self.results if not r.healthy(self.strict))
+        return tuple(r for r in self.results if not r.counts_as_healthy(self.strict))
 
     @property
     def outliers(self) -> tuple[CaseResult, ...]:
         """Cases that do not fail the session, and lie outside their band or failed as expected."""
-        healthy = (r for r in self.results if r.healthy(self.strict))
+        healthy = (r for r in self.results if r.counts_as_healthy(self.strict))
         return tuple(r for r in healthy if r.beyond or r.expected)
 
     @property

@@ -22,7 +22,7 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
     if not marks:
         return []
     homes = {mark.parent.resolve() for mark in marks}
-    queue = [job for job in scheduler.own_jobs() if job.active]
+    queue = [job for job in scheduler.list_own_jobs() if job.active]
     jobs = [job for job in queue if homes & set(Path(os.path.realpath(job.directory)).parents)]
     scheduler.cancel(job.number for job in jobs)
     for mark in marks:

@@ -38,7 +38,7 @@ def find_callers_quickly() -> None:
 HOME = "${HOME}/"  #: how ReFrame's own defaults begin
 
 
-def do_not_expand() -> None:
+def disable_expansion() -> None:
     """Let ReFrame take paths and values as they are: it would run commands that stand in them.
 
     Nothing quotes a path for it. Only its own defaults, in the home directory, are expanded.
@@ -59,5 +59,5 @@ if __name__ == "__main__":
     from reframe.frontend.cli import main  # takes a moment, in which a driver may die
 
     find_callers_quickly()
-    do_not_expand()
+    disable_expansion()
     main()

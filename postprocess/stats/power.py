@@ -121,10 +121,10 @@ def compute_detection_margin(launches: int, degrees: float, median_of: int = 1) 
     """Compute the excess over the limit, in spreads, that :data:`DETECTION_POWER` is reached at."""
     high = 4.0
 
-    def lacking(beyond: float) -> float:
+    def compute_missing_power(beyond: float) -> float:
         found = compute_detection_probability(beyond, launches, degrees, median_of)
         return found - DETECTION_POWER
 
-    while lacking(high) < 0:
+    while compute_missing_power(high) < 0:
         high *= 2
-    return float(scipy.optimize.brentq(lacking, 0.0, high, xtol=1e-6))
+    return float(scipy.optimize.brentq(compute_missing_power, 0.0, high, xtol=1e-6))

@@ -51,10 +51,10 @@ from postprocess.model.verdict import Verdict
 from postprocess.model.wanted import WantedRoutine, select_wanted
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands
-from reframe_checks.common.layouts import list_layouts_on, measured_layouts
+from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts
 from reframe_checks.common.mpi_support import list_mpi_environments
 from reframe_checks.common.user_options import (
-    in_session,
+    is_in_session,
     list_reference_roots,
     read_choice,
     resolve,
@@ -70,7 +70,7 @@ from site_configs.topology.layouts import Layout
 SECONDS_TO_START = 60  #: allowed, not expected
 
 
-def defines(check: type, name: str) -> bool:
+def has_definition(check: type, name: str) -> bool:
     """Return whether a class of ReFrame's that is being made has an attribute, or a variable with a value."""
     for each in check.__mro__:
         own = vars(each)
@@ -108,7 +108,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @classmethod
     def __init_subclass__(cls, *, family: bool = False, **kwargs):
         super().__init_subclass__(**kwargs)
-        lacking = [] if family else [name for name in cls.must_define if not defines(cls, name)]
+        lacking = (
+            [] if family else [name for name in cls.must_define if not has_definition(cls, name)]
+        )
         if lacking:
             fix = "see the docstring of LaunchCheck, or say family=True if it is no check itself"
             raise TypeError(f"check {cls.__name__}: {', '.join(lacking)}: not defined; {fix}")
@@ -125,7 +127,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #:
     #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
     #:     gives such a case a verdict of its own
-    strict = variable(typ.Bool, value=read_choice(STRICT.variable, not in_session()))
+    strict = variable(typ.Bool, value=read_choice(STRICT.variable, not is_in_session()))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
@@ -139,13 +141,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #: Processes of the launch and processes per node, as ``4x2``.
     #:
     #: :values: the layouts of the site's partitions, or a choice from outside
-    layout = parameter(measured_layouts())
+    layout = parameter(list_measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")
     set_by_setvar = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
     valid_prog_environs = list_mpi_environments()
     #: What a later look at the results needs; ReFrame removes the stage directory of what passed.
-    keep_files = [] if in_session() else ["plan", "raw"]
+    keep_files = [] if is_in_session() else ["plan", "raw"]
     maintainers = ["plumbline"]
     tags = {"nightly"}
 
@@ -357,7 +359,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             return
         measured = {
             name: each
-            for _, outcome in self.whole()
+            for _, outcome in self.iter_whole_launches()
             for name, each in outcome.records.measurements.items()
         }
         self.perf_variables = {
@@ -365,7 +367,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             for name, each in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
-        self.known = find_bands(place, [Path(root) for root in self.reference_roots], self.whole())
+        self.known = find_bands(
+            place, [Path(root) for root in self.reference_roots], self.iter_whole_launches()
+        )
         self.reference = {self.current_partition.fullname: self.known.tuples}
 
     @loggable
@@ -390,7 +394,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             for wrong in outcome.records.wrong.values():
                 raise PerformanceError(f"{Verdict.INCORRECT}: {name}: {wrong}")
         if self.strict and (missing := sorted(self.perf_variables.keys() - self.known.tuples)):
-            launches = (launch for launch, _ in self.whole())
+            launches = (launch for launch, _ in self.iter_whole_launches())
             site = runtime().site_config.sources[-1]
             raise PerformanceError(self.known.explain_unjudged(missing, launches, site))
 
@@ -405,7 +409,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Return the starts that have something to measure."""
         return [launch for launch in self.launches if launch.cases]
 
-    def whole(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:
+    def iter_whole_launches(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:
         """Yield the starts that ended well, each with its outcome."""
         for launch in self.started():
             if self.outcomes[launch.name].verdict is None:

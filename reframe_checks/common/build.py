@@ -16,7 +16,7 @@ from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
 from postprocess.base.shell_words import quote_word, quote_words
-from reframe_checks.common.user_options import in_session
+from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
@@ -183,7 +183,7 @@ class build_mpicost(BuildProgram):
         wrappers = " || ".join(f"command -v {quote_word(each)}" for each in facts.wrappers)
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
-            *(["-G Ninja"] if in_session() or shutil.which("ninja") else []),
+            *(["-G Ninja"] if is_in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
             f'-D{variable_of_wrapper}="$({wrappers})"',  # found once the modules are loaded
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",

@@ -11,7 +11,7 @@ from site_configs.topology.layouts import Layout
 NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
 
 
-def measured_layouts() -> list[str]:
+def list_measured_layouts() -> list[str]:
     """Return every layout that is measured on some partition of this site, as ``4x2``.
 
     :raises ValueError: if there is none, and nothing was asked for that could be named as missing.

@@ -25,7 +25,7 @@ from postprocess.model.routines.mpicost import WARM
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.several_starts import launcher_words
-from reframe_checks.common.user_options import in_session, read_choice
+from reframe_checks.common.user_options import is_in_session, read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
 from site_configs.schema.reframe_request import current_request
@@ -100,7 +100,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: :default: ``("warm",)``
     caches = ("warm",)
 
-    keep_files = [] if in_session() else [*LaunchCheck.keep_files, PROGRAMS]
+    keep_files = [] if is_in_session() else [*LaunchCheck.keep_files, PROGRAMS]
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
@@ -181,7 +181,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     @run_before("run")
     def keep_builds(self):
         """Keep beside the launches what ran: under a ReFrame of the site's own they are a session."""
-        if not in_session():
+        if not is_in_session():
             for start in self.started():
                 write_program(self.session, self.built_for(start).kept)
 
@@ -224,7 +224,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks of the table that are measured at this process count."""
-        wanted = [each for each in self.table if each.fits(self.processes)]
+        wanted = [each for each in self.table if each.is_measured_at(self.processes)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
             each

@@ -22,7 +22,7 @@ from site_configs.topology.layouts import Layout
 SOURCE = Path(__file__).resolve().parents[2]  #: of Plumbline
 
 
-def in_session() -> bool:
+def is_in_session() -> bool:
     """Return whether ``./plumbline`` started ReFrame; else a user did."""
     return bool(os.environ.get(SESSION))
 
@@ -30,7 +30,7 @@ def in_session() -> bool:
 def list_reference_roots() -> list[str]:
     """List the directories in which references are looked for, the first one first."""
     beside = [str(SOURCE / "reference_data"), str(work_directory() / "references")]
-    return current_request().references if in_session() else beside
+    return current_request().references if is_in_session() else beside
 
 
 def night_spreads_file() -> Path | None:

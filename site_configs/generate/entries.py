@@ -15,7 +15,7 @@ from site_configs.generate.python_source import (
 from site_configs.generate.survey import MachineSurvey, clean_name
 from site_configs.mpi.family import PACKAGES, Mpi
 from site_configs.mpi.identify import extract_identity
-from site_configs.schedulers.base import NodeKind, Queue, Scheduler, needed
+from site_configs.schedulers.base import NodeKind, Queue, Scheduler, select_needed_kinds
 from site_configs.schedulers.launcher_choice import CRAY
 from site_configs.schedulers.local import LOCAL
 from site_configs.topology.machine import Machine
@@ -70,7 +70,7 @@ def list_remarks(facts: MachineSurvey) -> list[str]:
     found = []
     if facts.scheduler:
         found += facts.scheduler.notes
-        _, left_out = needed(facts.scheduler.queues)
+        _, left_out = select_needed_kinds(facts.scheduler.queues)
         found += [f"partition {name} is not in this file: {why}" for name, why in left_out.items()]
     if facts.mpis.other_modules:
         others = ", ".join(facts.mpis.other_modules)
@@ -119,7 +119,7 @@ def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
     if not scheduler.queues:
         kind = NodeKind(hosts=())
         return [build_partition_view(scheduler, Queue("", (kind,)), kind)]
-    kept, _ = needed(scheduler.queues)
+    kept, _ = select_needed_kinds(scheduler.queues)
     return [build_partition_view(scheduler, queue, kind) for queue, kind in kept]
 
 

@@ -68,7 +68,7 @@ def survey_machine(
 def find_scheduler(progress: Progress) -> Scheduler | None:
     """Find the machine's scheduler, or None where it has none."""
     try:
-        found = detect.look()
+        found = detect.detect_scheduler()
     except SchedulerError as error:
         fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
         raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None

@@ -26,7 +26,7 @@ UNSET = " ".join(["unset", *(f"${{!{prefix}@}}" for prefix in PREFIXES), *NAMES]
 OWN_LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun")  #: how the names of MPIs' own begin
 
 
-def without_allocation(environment: Mapping[str, str]) -> dict[str, str]:
+def strip_allocation(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without what tells of a job: for all that starts MPI programs on this machine."""
     return {
         name: value

@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from site_configs.mpi.allocation import without_allocation
+from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import FAMILIES, Mpi, Unusable, build_family_environment, join_lines
 from site_configs.mpi.probe import Candidate, ProbeError, describe_candidate, run_step
 
@@ -32,7 +32,7 @@ def read_linked_version(candidate: Candidate) -> str:
 
     :raises ProbeError: if none can be compiled, or it does not run on this node.
     """
-    env = without_allocation(os.environ) | dict(candidate.env)
+    env = strip_allocation(os.environ) | dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
         env |= build_family_environment(family, candidate.root)
     with tempfile.TemporaryDirectory(prefix="plumbline-identify-") as scratch:

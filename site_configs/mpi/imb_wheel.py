@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postprocess.base.shell_words import quote_word
 from site_configs.mpi import wheels
-from site_configs.mpi.allocation import without_allocation
+from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import WHEEL, Installed
@@ -99,7 +99,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
     :raises ProbeError: if IMB does not come to its end with two processes.
     """
-    env = without_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
     search = f"{libraries}:{before}" if before else str(libraries)
     with tempfile.TemporaryDirectory(prefix="plumbline-imb-") as scratch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.processes import run_captured
-from site_configs.mpi.allocation import without_allocation
+from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import (
     Mpi,
     Unusable,
@@ -105,7 +105,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     for family in ("intel-mpi", "openmpi"):
         needed |= build_family_environment(family, candidate.root, oversubscribed=True)
     try:
-        library = run_for_library(candidate, without_allocation(os.environ) | needed)
+        library = run_for_library(candidate, strip_allocation(os.environ) | needed)
     except ProbeError as error:
         return Unusable(str(candidate.mpicc), candidate.origin, str(error))
     return describe_candidate(candidate, library, candidate.env)

@@ -147,7 +147,7 @@ class Scheduler:
         found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,]+)", each) for each in options)
         return ([""] + [match["name"] for match in found if match])[-1]
 
-    def own_jobs(self) -> Sequence[OwnJob]:
+    def list_own_jobs(self) -> Sequence[OwnJob]:
         """Return every job of this user. Only a scheduler with a ``mark`` is asked.
 
         :raises QueueError: if it does not tell.
@@ -172,7 +172,9 @@ class Scheduler:
         return next((queue for queue in self.queues if queue.name == name), None)
 
 
-def needed(queues: Sequence[Queue]) -> tuple[list[tuple[Queue, NodeKind]], dict[str, str]]:
+def select_needed_kinds(
+    queues: Sequence[Queue],
+) -> tuple[list[tuple[Queue, NodeKind]], dict[str, str]]:
     """Select kinds of nodes, each in one queue, that cover every node; tell why other queues are not needed.
 
     The largest kinds come first; of several queues with the same nodes one of equal nodes, then the default

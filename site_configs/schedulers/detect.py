@@ -28,7 +28,7 @@ def ask_command(words: Sequence[str]) -> str:
     return run_step(list(words), everything, step, ASK_SECONDS)
 
 
-def look(
+def detect_scheduler(
     ask: Ask = ask_command, installed: Callable[[str], object] = shutil.which
 ) -> Scheduler | None:
     """Find the scheduler of this machine; None if there is none.

@@ -33,9 +33,11 @@ def choose_own_launcher(mpi: Mpi) -> Pairing:
 
 def program(mpi: Mpi, name: str) -> str:
     """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
-    return name if mpi.module else str(Path(mpi.mpiexec).with_name(own_name(mpi, name)))
+    return (
+        name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
+    )
 
 
-def own_name(mpi: Mpi, name: str) -> str:
+def add_alternative_suffix(mpi: Mpi, name: str) -> str:
     """Return the name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
     return Path(mpi.mpiexec).name.replace("mpiexec", name, 1)

@@ -40,7 +40,7 @@ def inspect_machine() -> LocalMachine:
     """Look at this machine."""
     modules, cores = module_system(os.environ), read_machine().cores
     try:
-        return LocalMachine(cores, modules, detect.look())
+        return LocalMachine(cores, modules, detect.detect_scheduler())
     except SchedulerError as error:
         return LocalMachine(cores, modules, silent=str(error))
 

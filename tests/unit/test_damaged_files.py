@@ -199,7 +199,7 @@ def comparison(folder: Path) -> Path:
     )
     noise = {"old": compare_data.SideNoise(0.1, 3.0, "table")}
     compare_data.append_record(path, compare_data.KnownNoise({KEY: noise}))
-    told = compare_data.ToldFacts("old", parse_record(FACTS, SideFacts))
+    told = compare_data.ReportedFacts("old", parse_record(FACTS, SideFacts))
     compare_data.append_record(path, told)
     return path
 

@@ -82,7 +82,7 @@ class RatioStatus(Enum):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProgramComparison:
     """One program over another in one case, by values that both define alike."""
 
     topic: Topic
@@ -132,7 +132,7 @@ class Disagreement:
     """A case in which programs disagree: one of them is wrong."""
 
     topic: Topic
-    comparisons: tuple[Comparison, ...]  #: those outside their range
+    comparisons: tuple[ProgramComparison, ...]  #: those outside their range
     #: the program that both others contradict; empty where it cannot be told which is wrong
     alone: str = ""
 
@@ -148,7 +148,7 @@ class Disagreement:
 class AgreementResult:
     """The result of a comparison: ratios, findings and gaps."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ProgramComparison, ...]
     findings: tuple[Disagreement, ...]
     gaps: tuple[Gap, ...]
 
@@ -213,9 +213,9 @@ def compare_programs(
     return AgreementResult(tuple(judged), tuple(find_disagreements(judged)), tuple(gaps))
 
 
-def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
+def find_disagreements(comparisons: Iterable[ProgramComparison]) -> list[Disagreement]:
     """Find the cases in which programs disagree, named by the one that stands alone if one does."""
-    topics: dict[Topic, list[Comparison]] = {}
+    topics: dict[Topic, list[ProgramComparison]] = {}
     for each in comparisons:
         topics.setdefault(each.topic, []).append(each)
     return [
@@ -225,7 +225,7 @@ def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
     ]
 
 
-def _alone(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
+def _alone(apart: Sequence[ProgramComparison], here: Sequence[ProgramComparison]) -> str:
     """Return the program that is on the same side of both others, which do not disagree; empty if none is."""
     if len(here) == len(PAIRS) and len(apart) == 2:
         (alone,) = {apart[0].over, apart[0].under} & {apart[1].over, apart[1].under}
@@ -291,9 +291,9 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 
-def _compared(ratio: _Ratio, usual: float) -> Comparison:
+def _compared(ratio: _Ratio, usual: float) -> ProgramComparison:
     limits = find_expected_range(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
-    return Comparison(
+    return ProgramComparison(
         ratio.topic,
         ratio.over,
         ratio.under,

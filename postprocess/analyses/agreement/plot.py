@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from postprocess.analyses.agreement.compare import PAIRS, Comparison, RatioStatus
+from postprocess.analyses.agreement.compare import PAIRS, ProgramComparison, RatioStatus
 from postprocess.analyses.agreement.text import format_topic
 from postprocess.base.sanitize import sanitize_line
 from postprocess.report import axes as small
@@ -27,7 +27,7 @@ THICK = 5.0  #: of the shade of a range
 
 
 @apply_style
-def draw_ratio_plot(title: str, comparisons: Sequence[Comparison]) -> str:
+def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str:
     """Draw the ratios of one MPI and layout. The shade behind a sign is the range that is expected of it.
 
     A ratio that disagrees has a ring. One without an interval has no line through its sign.
@@ -61,7 +61,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, float]:
+def _scale_x(axes: Axes, comparisons: Sequence[ProgramComparison]) -> tuple[float, float]:
     """Make a logarithmic axis for all ratios and intervals, or as far out as ``FAR``."""
     values = [
         value
@@ -80,7 +80,7 @@ def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, floa
     return low, high
 
 
-def _ratio(axes: Axes, each: Comparison, place: int, ends: tuple[float, float]) -> None:
+def _ratio(axes: Axes, each: ProgramComparison, place: int, ends: tuple[float, float]) -> None:
     """Draw the range as a shade, the interval as a line, the ratio as the sign of its pair."""
     style = PAIRS.index((each.over, each.under))
     lane = place + LANES[style]

@@ -37,7 +37,7 @@ class Rule:
     most_bytes: int
     expected: ExpectedRange
 
-    def fits(self, over: str, under: str, routine: str, size: int) -> bool:
+    def applies_to(self, over: str, under: str, routine: str, size: int) -> bool:
         """Return whether it is of this ratio."""
         known = self.routines is None or routine in self.routines
         return (over, under) in self.pairs and known and size <= self.most_bytes
@@ -118,6 +118,6 @@ def find_expected_range(over: str, under: str, routine: str, size: int) -> Expec
     :raises ValueError: for two programs that are not compared.
     """
     for rule in RULES:
-        if rule.fits(over, under, routine, size):
+        if rule.applies_to(over, under, routine, size):
             return rule.expected
     raise ValueError(f"no range is stated for {over} over {under}")

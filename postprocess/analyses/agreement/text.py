@@ -8,9 +8,9 @@ from itertools import groupby
 from postprocess.analyses.agreement.compare import (
     PAIRS,
     AgreementResult,
-    Comparison,
     Disagreement,
     Gap,
+    ProgramComparison,
     RatioStatus,
     Topic,
 )
@@ -95,7 +95,7 @@ def format_disagreement(found: Disagreement) -> str:
     )
 
 
-def format_ratio_outside_range(each: Comparison) -> str:
+def format_ratio_outside_range(each: ProgramComparison) -> str:
     """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
     return (
@@ -103,7 +103,7 @@ def format_ratio_outside_range(each: Comparison) -> str:
     )
 
 
-def format_ratio_interval(each: Comparison) -> str:
+def format_ratio_interval(each: ProgramComparison) -> str:
     """Format a ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
@@ -126,8 +126,8 @@ def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str
 
 
 def build_ratio_tables(
-    comparisons: Iterable[Comparison],
-) -> list[tuple[str, TextTable, list[Comparison]]]:
+    comparisons: Iterable[ProgramComparison],
+) -> list[tuple[str, TextTable, list[ProgramComparison]]]:
     """Build, for each place, MPI and layout, its title, its table and its comparisons."""
     ordered = sorted(comparisons, key=lambda each: (format_topic_place(each.topic), each.topic))
     return [
@@ -137,7 +137,7 @@ def build_ratio_tables(
     ]
 
 
-def build_ratio_table(place: str, comparisons: Sequence[Comparison]) -> TextTable:
+def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> TextTable:
     """Build a line for each operation and size, a column for each pair of programs."""
     rows = []
     for topic, group in groupby(comparisons, key=lambda each: each.topic):
@@ -173,12 +173,12 @@ def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
 
 
-def format_ratio_cell(each: Comparison | None) -> str:
+def format_ratio_cell(each: ProgramComparison | None) -> str:
     """Format a ratio with its interval and status; a dash where a program has no value."""
     return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.status]
 
 
-def compute_definition_factor(found: Sequence[Comparison]) -> str:
+def compute_definition_factor(found: Sequence[ProgramComparison]) -> str:
     """Format the factor between mpicost's definition and another program's, from mpicost's own trials."""
     own = [each.definition for each in found if each.over == "mpicost"]
     return factor(own[0]) if own else NOT_PRINTED

@@ -16,7 +16,7 @@ from postprocess.stats.comparison.paired_verdicts import PairedResult
 from postprocess.stats.shrinkage import SMALL_BYTES
 
 
-class Comparison(str, Enum):
+class ComparisonVerdict(str, Enum):
     """The verdict on a case. The order is that in which people need to see them."""
 
     BROKEN = "broken"  #: fails on the new side alone
@@ -35,7 +35,12 @@ class Comparison(str, Enum):
         return self.value
 
 
-BAD = (Comparison.BROKEN, Comparison.ONLY_OLD, Comparison.FAILED, Comparison.SLOWER)
+BAD = (
+    ComparisonVerdict.BROKEN,
+    ComparisonVerdict.ONLY_OLD,
+    ComparisonVerdict.FAILED,
+    ComparisonVerdict.SLOWER,
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class ComparedCase:
     """A case with its verdict, and what the verdict rests on. Values are in ``unit``."""
 
     case: SharedCase
-    verdict: Comparison
+    verdict: ComparisonVerdict
     reason: str
     unit: str
     old: float | None  #: median of the launches that count
@@ -71,25 +76,25 @@ def group_of_sizes(case: SharedCase) -> tuple[str, int]:
     return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
 
 
-def judge_presence(case: CasePairs) -> tuple[Comparison, str] | None:
+def judge_presence(case: CasePairs) -> tuple[ComparisonVerdict, str] | None:
     """Judge what is missing or fails on a side; None if both sides measure it."""
     old, new = case.failed(OLD), case.failed(NEW)
     if old and new:
         return (
-            Comparison.FAILED,
+            ComparisonVerdict.FAILED,
             f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}",
         )
     if new:
-        return Comparison.BROKEN, tell_failures(case, NEW)
+        return ComparisonVerdict.BROKEN, tell_failures(case, NEW)
     there = {side: bool(case.launches[side]) and not case.skipped(side) for side in (OLD, NEW)}
     if not any(there.values()):
-        return Comparison.SKIPPED, case.skipped(OLD) or case.skipped(NEW)
+        return ComparisonVerdict.SKIPPED, case.skipped(OLD) or case.skipped(NEW)
     if not there[NEW]:
-        return Comparison.ONLY_OLD, case.skipped(NEW) or "not in the plan of the new side"
+        return ComparisonVerdict.ONLY_OLD, case.skipped(NEW) or "not in the plan of the new side"
     if not there[OLD]:
-        return Comparison.ONLY_NEW, case.skipped(OLD) or "not in the plan of the old side"
+        return ComparisonVerdict.ONLY_NEW, case.skipped(OLD) or "not in the plan of the old side"
     if old and not case.measured[OLD]:
-        return Comparison.MENDED, tell_failures(case, OLD)
+        return ComparisonVerdict.MENDED, tell_failures(case, OLD)
     return None  # an old side that fails now and then is held against by its speed
 
 
@@ -104,7 +109,7 @@ def tell_failures(case: CasePairs, side: str) -> str:
 def describe_case(
     header: ComparisonHeader,
     pairs: CasePairs,
-    verdict: Comparison,
+    verdict: ComparisonVerdict,
     reason: str,
     result: PairedResult | None,
 ) -> ComparedCase:

@@ -145,7 +145,7 @@ class PlannedLooks:
 
 
 @dataclass(frozen=True)
-class ToldFacts:
+class ReportedFacts:
     """What the MPI of a side tells of itself."""
 
     side: str
@@ -208,7 +208,7 @@ class StoredComparison:
     header: ComparisonHeader
     looks: tuple[int, ...]
     passes: tuple[ComparisonPass, ...]
-    told: Mapping[str, ToldFacts] = field(default_factory=dict)  #: by side
+    told: Mapping[str, ReportedFacts] = field(default_factory=dict)  #: by side
     noise: Mapping[str, CaseNoise] = field(default_factory=dict)  #: of stored sessions, by key
     fingerprints: tuple[FingerprintLaunch, ...] = ()
     effects: ReferenceEffects | None = None  #: of the upgrade, on references
@@ -226,7 +226,7 @@ RECORDS: Mapping[str, type] = {
     "noise": KnownNoise,
     "references": ReferenceEffects,
     "fingerprint": FingerprintLaunch,
-    "facts": ToldFacts,
+    "facts": ReportedFacts,
 }
 NAMES = {kind: name for name, kind in RECORDS.items()}
 

@@ -8,7 +8,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from postprocess.analyses.compare.cases import BAD, Comparison
+from postprocess.analyses.compare.cases import BAD, ComparisonVerdict
 from postprocess.analyses.compare.judge import Decision, JudgedComparison
 from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
@@ -45,7 +45,7 @@ class SignedDecision:
 
 def list_open_keys(judged: JudgedComparison) -> list[str]:
     """List the keys of the cases that are bad or undecided."""
-    bad = (*BAD, Comparison.UNDECIDED)
+    bad = (*BAD, ComparisonVerdict.UNDECIDED)
     return [each.case.key for each in judged.cases if each.verdict in bad]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.compare.cases import ComparedCase, Comparison
+from postprocess.analyses.compare.cases import ComparedCase, ComparisonVerdict
 from postprocess.analyses.compare.differences.facts import VARIABLE, FactDifference
 from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, SideFingerprint
 from postprocess.base.formats import first_of, quantity, size
@@ -45,7 +45,7 @@ def explain_slower(
     facts: Sequence[FactDifference] = (),
 ) -> str:
     """Explain the slower cases in a sentence; empty if none is slower, or there is no fingerprint."""
-    slower = [each for each in cases if each.verdict == Comparison.SLOWER]
+    slower = [each for each in cases if each.verdict == ComparisonVerdict.SLOWER]
     if not slower or not pairs:
         return ""
     best, sentence = 0, ""
@@ -128,11 +128,13 @@ def find_variables(old: Switch, new: Switch, facts: Sequence[FactDifference]) ->
     return [
         each.name
         for each in facts
-        if each.kind == VARIABLE and fits(each.old, old) and fits(each.new, new)
+        if each.kind == VARIABLE
+        and is_switch_limit(each.old, old)
+        and is_switch_limit(each.new, new)
     ]
 
 
-def fits(value: str | None, switch: Switch) -> bool:
+def is_switch_limit(value: str | None, switch: Switch) -> bool:
     """Return whether a value may be the limit that a switch shows."""
     if value is None or not value.isdecimal() or len(value) > MOST_DIGITS:
         return False

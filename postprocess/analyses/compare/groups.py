@@ -6,10 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
+from postprocess.analyses.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.base.formats import first_of, plural, size
 
-SHOWN = (*BAD, Comparison.UNDECIDED, Comparison.FASTER, Comparison.MENDED, Comparison.ONLY_NEW)
+SHOWN = (
+    *BAD,
+    ComparisonVerdict.UNDECIDED,
+    ComparisonVerdict.FASTER,
+    ComparisonVerdict.MENDED,
+    ComparisonVerdict.ONLY_NEW,
+)
 NAMED = 6  #: routines that a line names
 Place = tuple[str, str, str, str]  #: partition, program, state of the caches, layout
 
@@ -18,7 +24,7 @@ Place = tuple[str, str, str, str]  #: partition, program, state of the caches, l
 class CaseGroup:
     """Cases of some routines with one verdict at one place, over one range of sizes."""
 
-    verdict: Comparison
+    verdict: ComparisonVerdict
     place: Place
     routines: tuple[str, ...]
     sizes: tuple[int, int]  #: smallest and largest
@@ -72,7 +78,7 @@ def group_cases(cases: Sequence[ComparedCase]) -> list[CaseGroup]:
 
 
 def make_group(
-    verdict: Comparison,
+    verdict: ComparisonVerdict,
     place: Place,
     sizes: tuple[int, int],
     members: Sequence[ComparedCase],

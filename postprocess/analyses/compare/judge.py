@@ -11,7 +11,7 @@ from enum import Enum
 from postprocess.analyses.compare.afterwards import ReferenceEffects
 from postprocess.analyses.compare.cases import (
     ComparedCase,
-    Comparison,
+    ComparisonVerdict,
     describe_case,
     group_of_sizes,
     judge_presence,
@@ -66,7 +66,7 @@ class UnchangedControl:
     @property
     def accused(self) -> int:
         """How many unchanged cases they call slower."""
-        return self.verdicts.get(Comparison.SLOWER, 0)
+        return self.verdicts.get(ComparisonVerdict.SLOWER, 0)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class JudgedComparison:
     def counts(self) -> dict[str, int]:
         """Number of cases by verdict, in the order of verdicts, without zeros."""
         counted = Counter(each.verdict for each in self.cases)
-        return {str(verdict): counted[verdict] for verdict in Comparison if counted[verdict]}
+        return {str(verdict): counted[verdict] for verdict in ComparisonVerdict if counted[verdict]}
 
 
 def judge_comparison(stored: StoredComparison) -> JudgedComparison:
@@ -152,24 +152,30 @@ def list_fact_differences(stored: StoredComparison) -> list[FactDifference]:
 def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[ComparedCase]) -> Decision:
     """Decide: safe is only what is proven for every case that was planned."""
     verdicts = {each.verdict for each in cases}
-    if verdicts & {Comparison.BROKEN, Comparison.ONLY_OLD, Comparison.FAILED}:
+    if verdicts & {ComparisonVerdict.BROKEN, ComparisonVerdict.ONLY_OLD, ComparisonVerdict.FAILED}:
         return Decision.NOT_SAFE  # whatever the machine did meanwhile
     if select_moved(controls):
         return Decision.VOID
-    if Comparison.SLOWER in verdicts:
+    if ComparisonVerdict.SLOWER in verdicts:
         return Decision.NOT_SAFE
-    proven = {Comparison.SAME, Comparison.FASTER, Comparison.NOT_SLOWER}
-    if Comparison.UNDECIDED in verdicts or not verdicts & proven:
+    proven = {ComparisonVerdict.SAME, ComparisonVerdict.FASTER, ComparisonVerdict.NOT_SLOWER}
+    if ComparisonVerdict.UNDECIDED in verdicts or not verdicts & proven:
         return Decision.UNDECIDED
     return Decision.SAFE
 
 
 def select_moved(controls: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Select the controls that changed: what no MPI has a part in cannot, unless the machine did."""
-    return [each for each in controls if each.verdict in (Comparison.SLOWER, Comparison.FASTER)]
+    return [
+        each
+        for each in controls
+        if each.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)
+    ]
 
 
-def paired(header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]) -> PairedCase:
+def build_paired_case(
+    header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]
+) -> PairedCase:
     """Return a case for the statistics."""
     case = SharedCase.from_key(pairs.key)
     margin = math.log1p(margin_of(case, header.margins))
@@ -183,7 +189,9 @@ def judge_cases(
     judged: list[ComparedCase] = []
     apart = {each.key: verdict for each in some if (verdict := judge_presence(each))}
     timed = [each for each in some if each.key not in apart]
-    results = judge_pairs([paired(header, each, each.differences) for each in timed], looks)
+    results = judge_pairs(
+        [build_paired_case(header, each, each.differences) for each in timed], looks
+    )
     by_key = {each.key: result for each, result in zip(timed, results, strict=True)}
     for each in some:
         if each.key in apart:
@@ -193,7 +201,7 @@ def judge_cases(
             result = by_key[each.key]
             words = [f"old: {tell_failures(each, OLD)}"] if each.failed(OLD) else []
             reason = "; ".join(filter(None, [*words, describe_pairs(each, result, looks)]))
-            verdict = Comparison(result.verdict.value)
+            verdict = ComparisonVerdict(result.verdict.value)
             judged.append(describe_case(header, each, verdict, reason, result))
     return judged
 
@@ -222,6 +230,8 @@ def judge_unchanged(
 ) -> UnchangedControl:
     """Judge launches of one side against each other, by the same rules and at the same looks."""
     known = [each for each in some if len(each.unchanged) >= looks[0]]
-    results = judge_pairs([paired(header, each, each.unchanged) for each in known], looks)
+    results = judge_pairs(
+        [build_paired_case(header, each, each.unchanged) for each in known], looks
+    )
     counted = Counter(str(each.verdict) for each in results)
     return UnchangedControl(len(known), dict(counted))

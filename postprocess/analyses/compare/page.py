@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.compare import text
-from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
+from postprocess.analyses.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.analyses.compare.decision import SignedDecision, tell_waivers
 from postprocess.analyses.compare.differences.facts import SHOWN_WHOLE
 from postprocess.analyses.compare.differences.fingerprint import describe_fingerprint
@@ -37,7 +37,7 @@ class HeatCell:
 
 
 @dataclass(frozen=True)
-class HeatMap:
+class RatioHeatMap:
     """Ratios at one place: routines by sizes."""
 
     title: str
@@ -45,7 +45,7 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
 
 
-def write_comparison(
+def write_comparison_page(
     directory: Path, judged: JudgedComparison, decided: SignedDecision | None = None
 ) -> Path:
     """Write all pages of a comparison; return that for people. The JSON comes last: with it, all is there.
@@ -54,25 +54,28 @@ def write_comparison(
     :raises UsageError: if they cannot be written
     """
     page = directory / HTML
-    context = {**build_context(judged), "decided": format_decided(decided) if decided else []}
+    context = {
+        **build_comparison_context(judged),
+        "decided": format_decided(decided) if decided else [],
+    }
     templating.write_pages(
         {
             page: templating.render_html_template("compare.html.j2", context),
             directory / MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
         }
     )
-    write_summary(directory / JSON, build_comparison_json(judged))
+    write_summary(directory / JSON, build_judged_json(judged))
     return page
 
 
-def build_context(judged: JudgedComparison) -> dict[str, Any]:
+def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
     """Build what the templates print."""
     ordered, worst = text.order_by_badness(judged.cases), text.select_worst(judged)
     return {
         "good": judged.decision == Decision.SAFE,
         "headline": text.format_decision(judged),
         "header": judged.header,
-        "facts": text.format_facts(judged),
+        "facts": text.format_comparison_facts(judged),
         "declared": text.list_declared_differences(judged),
         "told": [each for each in judged.facts if each.kind in SHOWN_WHOLE],
         "fingerprint": text.tabulate_fingerprint(judged),
@@ -81,7 +84,7 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "afterwards": text.format_afterwards(judged),
         "outdated": judged.effects.reasons if judged.effects else {},
         "groups": group_cases(judged.cases),
-        "maps": build_heat_maps(judged.cases),
+        "maps": build_ratio_heat_maps(judged.cases),
         "map_tables": tabulate_heat_maps(judged),
         "worst": text.tabulate_cases("The worst", worst if len(ordered) > text.WORST else ()),
         "every": text.tabulate_cases("Every case", ordered),
@@ -98,7 +101,7 @@ def format_decided(decided: SignedDecision) -> list[str]:
     return [f"{said}: {decided.reason}" if decided.reason else said, *tell_waivers(decided)]
 
 
-def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:
+def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
     """Build a heat map of each place, routine by size."""
     maps = []
     for place in sorted({place_of(each) for each in cases}):
@@ -111,7 +114,9 @@ def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:
         )
         partition, program, variant, layout = place
         title = f"{program}, {describe_layout(layout)}, {variant}, {partition}"
-        maps.append(HeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
+        maps.append(
+            RatioHeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows)
+        )
     return maps
 
 
@@ -124,7 +129,7 @@ def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
             map_.sizes,
             tuple((label, *(tell_cell(each) for each in cells)) for label, cells in map_.rows),
         )
-        for map_ in build_heat_maps(judged.cases)
+        for map_ in build_ratio_heat_maps(judged.cases)
     ]
 
 
@@ -144,14 +149,14 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     if each.ratio is None:
         return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
     step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
-    mark = {Comparison.SLOWER: "▲", Comparison.FASTER: "▼"}.get(each.verdict, "")
-    sign = "?" if each.verdict == Comparison.UNDECIDED else ""
+    mark = {ComparisonVerdict.SLOWER: "▲", ComparisonVerdict.FASTER: "▼"}.get(each.verdict, "")
+    sign = "?" if each.verdict == ComparisonVerdict.UNDECIDED else ""
     tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
     tone += " proven" if mark else ""
     return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, mark)
 
 
-def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
+def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
     """Build the comparison for programs. A limit that is infinite is left out."""
     return {
         "schema": SCHEMA,

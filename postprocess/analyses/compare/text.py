@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postprocess.analyses.compare.afterwards import format_effects
-from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
+from postprocess.analyses.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.analyses.compare.differences.facts import (
     KINDS,
     MPI,
@@ -20,9 +20,9 @@ from postprocess.base.formats import (
     factor,
     first_of,
     format_percent,
+    format_signed,
     plural,
     quantity,
-    signed,
 )
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
@@ -90,7 +90,7 @@ def format_decision(judged: JudgedComparison) -> str:
     if judged.decision == Decision.SAFE:
         margin = format_margins(judged.header.margins)
         return f"Safe: going from {old} to {new} makes none of {cases} slower by more than {margin}"
-    return f"Undecided: {counts.get(Comparison.UNDECIDED, 0)} {of} need more pairs"
+    return f"Undecided: {counts.get(ComparisonVerdict.UNDECIDED, 0)} {of} need more pairs"
 
 
 def format_margins(margins: Sequence[float]) -> str:
@@ -101,7 +101,7 @@ def format_margins(margins: Sequence[float]) -> str:
     )
 
 
-def format_counts(judged: JudgedComparison) -> str:
+def format_verdict_counts(judged: JudgedComparison) -> str:
     """Format the number of cases by verdict."""
     return ", ".join(f"{count} {verdict}" for verdict, count in judged.counts.items()) or "no case"
 
@@ -111,15 +111,15 @@ def format_unchanged(judged: JudgedComparison) -> str:
     control = judged.unchanged
     if not control.cases:
         return "one side against itself: too few launches to compare"
-    alike = control.verdicts.get(Comparison.SAME, 0) / control.cases
+    alike = control.verdicts.get(ComparisonVerdict.SAME, 0) / control.cases
     return (
         f"one side against itself: of {plural(control.cases, 'case')}, the same rules called "
-        f"{control.accused} slower and {control.verdicts.get(Comparison.FASTER, 0)} faster, and proved "
+        f"{control.accused} slower and {control.verdicts.get(ComparisonVerdict.FASTER, 0)} faster, and proved "
         f"{format_percent(alike)} the same"
     )
 
 
-def format_facts(judged: JudgedComparison) -> list[str]:
+def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
     margin = f"margin {format_margins(header.margins)}"
@@ -129,10 +129,10 @@ def format_facts(judged: JudgedComparison) -> list[str]:
             "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
             f"sessions differ by anyway; {margin}"
         )
-        return [format_counts(judged), how, controls]
+        return [format_verdict_counts(judged), how, controls]
     looks = ", ".join(map(str, judged.looks)) or "none yet"
     return [
-        format_counts(judged),
+        format_verdict_counts(judged),
         f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
         f"{header.seed}; looks after {looks}; {margin}",
         *([judged.explanation] if judged.explanation else []),
@@ -195,7 +195,7 @@ def rank_verbosity(verbosity: str) -> tuple[int, int]:
 
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Order cases: those that matter most first, and of one verdict the largest ratio."""
-    rank = {verdict: number for number, verdict in enumerate(Comparison)}
+    rank = {verdict: number for number, verdict in enumerate(ComparisonVerdict)}
     return sorted(cases, key=lambda each: (rank[each.verdict], -(each.ratio or 0.0), each.case))
 
 
@@ -207,7 +207,7 @@ def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, 
 
 def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
     """Select the worst cases of those that are bad or undecided."""
-    some = [each for each in judged.cases if each.verdict in (*BAD, Comparison.UNDECIDED)]
+    some = [each for each in judged.cases if each.verdict in (*BAD, ComparisonVerdict.UNDECIDED)]
     return order_by_badness(some)[:WORST]
 
 
@@ -234,7 +234,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
             str(each.verdict),
             format_value(each, new=False),
             format_value(each, new=True),
-            DASH if each.ratio is None else signed(each.ratio - 1),
+            DASH if each.ratio is None else format_signed(each.ratio - 1),
             format_interval(each),
             f"n={each.pairs}"
             if each.unpaired is None
@@ -252,7 +252,12 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
 
     :param maps: ratios of each place, routine by size; many are left to the pages
     """
-    lines = ["", format_decision(judged), *(f"  {each}" for each in format_facts(judged)), ""]
+    lines = [
+        "",
+        format_decision(judged),
+        *(f"  {each}" for each in format_comparison_facts(judged)),
+        "",
+    ]
     lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
     text = "".join(f"{sanitize_line(line)}\n" for line in lines)
     if len(judged.cases) <= FEW:

@@ -11,7 +11,7 @@ import numpy as np
 
 from postprocess.analyses.compare.cases import (
     ComparedCase,
-    Comparison,
+    ComparisonVerdict,
     describe_case,
     judge_presence,
     margin_of,
@@ -106,14 +106,15 @@ def judge_sessions(stored: StoredComparison) -> list[ComparedCase]:
             judged.append(describe_judged(header, each, results[key], noise))
         else:
             judged.append(
-                describe_case(header, each.pairs, Comparison.UNDECIDED, each.otherwise, None)
+                describe_case(header, each.pairs, ComparisonVerdict.UNDECIDED, each.otherwise, None)
             )
     return [
-        replace(each, pairs=0, unpaired=count_launches(found[each.case.key])) for each in judged
+        replace(each, pairs=0, unpaired=count_stored_launches(found[each.case.key]))
+        for each in judged
     ]
 
 
-def count_launches(values: StoredValues) -> tuple[int, int]:
+def count_stored_launches(values: StoredValues) -> tuple[int, int]:
     """Count the launches of both sides that have a value."""
     return len(values.pairs.values[OLD]), len(values.pairs.values[NEW])
 
@@ -135,10 +136,12 @@ def describe_judged(
 ) -> ComparedCase:
     """Put together what is shown of a case that both sides have."""
     lower, upper = result.limits or (-math.inf, math.inf)
-    ratio = PairedRatio(values.difference, lower, upper, max(count_launches(values)))
+    ratio = PairedRatio(values.difference, lower, upper, max(count_stored_launches(values)))
     paired = PairedResult(result.verdict, ratio, result.q)
     reason = explain_undecided(result, noise, values.pairs.exact)
-    return describe_case(header, values.pairs, Comparison(result.verdict.value), reason, paired)
+    return describe_case(
+        header, values.pairs, ComparisonVerdict(result.verdict.value), reason, paired
+    )
 
 
 def explain_undecided(result: UnpairedResult, noise: CaseNoise, exact: bool) -> str:

@@ -11,7 +11,7 @@ from postprocess.analyses.drift.clusters import Cluster, DriftChange, cluster_ch
 from postprocess.analyses.drift.data import day_before, read_nights
 from postprocess.analyses.drift.detect import ENOUGH_NIGHTS, DriftFinding, Trend, detect_trends
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural, signed, size
+from postprocess.base.formats import format_signed, plural, size
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable
 from postprocess.results.store import list_sessions
@@ -78,7 +78,7 @@ def format_cluster_share(cluster: Cluster) -> str:
 
 def percent(log: float) -> str:
     """Format a change of the logarithm in percent: ``+9.8%`` is slower, ``-4.0%`` faster."""
-    return signed(math.expm1(log))
+    return format_signed(math.expm1(log))
 
 
 def format_log_range(logs: Iterable[float]) -> str:

@@ -13,7 +13,7 @@ from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.verdict import Verdict
 
 
-def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
+def check_sweep_launch(finished: FinishedLaunch) -> FinishedLaunch:
     """Return the launch; failed if data was wrong, a rank's node is unknown, or cases were skipped."""
     if not finished.outcome.records:
         return finished

@@ -11,7 +11,7 @@ from typing import Any
 from postprocess.analyses.links import levels
 from postprocess.analyses.links.data import PairSweep
 from postprocess.analyses.links.detect import SweepAnalysis
-from postprocess.analyses.links.plot import STEPS, HeatMap, draw_heat_map
+from postprocess.analyses.links.plot import STEPS, PairHeatMap, draw_heat_map
 from postprocess.analyses.links.text import LinkFinding
 from postprocess.base.formats import size
 from postprocess.model.session import Session
@@ -89,7 +89,7 @@ def render_links_page(
                 "title": each.title,
                 "findings": [found.text for found in each.findings],
                 "remarks": each.remarks,
-                "maps": build_heat_maps(each.sweep, each.analysis),
+                "maps": build_pair_heat_maps(each.sweep, each.analysis),
             }
             for each in told
         ],
@@ -97,7 +97,7 @@ def render_links_page(
     return templating.render_html_template("links.html.j2", context, drawn=draw_heat_map)
 
 
-def build_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[HeatMap]:
+def build_pair_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[PairHeatMap]:
     """Build the heat maps of all pairs with all nodes busy, by size and statistic."""
     shown = []
     for measure in sweep.measures:
@@ -110,5 +110,5 @@ def build_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[HeatMap]:
         ]
         title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
         ratios = levels.compute_pair_ratios(measure.log)
-        shown.append(HeatMap(title, sweep.nodes, ratios, nodes, pairs))
+        shown.append(PairHeatMap(title, sweep.nodes, ratios, nodes, pairs))
     return shown

@@ -37,7 +37,7 @@ _numbers = count()
 
 
 @dataclass(frozen=True, eq=False)
-class HeatMap:
+class PairHeatMap:
     """The data of a heat map. ``ratios``: (nodes, nodes), nan where nothing was measured."""
 
     title: str
@@ -47,7 +47,7 @@ class HeatMap:
     slow_pairs: Sequence[tuple[int, ...]] = ()
 
 
-def draw_heat_map(shown: HeatMap) -> str:
+def draw_heat_map(shown: PairHeatMap) -> str:
     """Draw one ``<svg>`` element that fetches nothing; its classes are those of ``links.css``."""
     names = [sanitize_line(name) for name in shown.nodes]
     number = len(names)
@@ -70,7 +70,7 @@ def draw_heat_map(shown: HeatMap) -> str:
     return start + "".join(body) + "</svg>"
 
 
-def describe_heat_map(shown: HeatMap, names: Sequence[str]) -> str:
+def describe_heat_map(shown: PairHeatMap, names: Sequence[str]) -> str:
     """Describe a heat map in words, for those who cannot see it."""
     marked = [names[node] for node in shown.slow_nodes]
     marked += ["-".join(names[node] for node in pair) for pair in shown.slow_pairs[:20]]
@@ -102,7 +102,7 @@ def draw_cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
         yield f'<rect class="self" x="{at}" y="{at}" width="{cell:.4g}" height="{cell:.4g}"/>'
 
 
-def draw_marks(shown: HeatMap, cell: float) -> Iterator[str]:
+def draw_marks(shown: PairHeatMap, cell: float) -> Iterator[str]:
     """Draw a frame around the row and the column of a slow node, and around both cells of a slow pair."""
     whole, away = cell * len(shown.nodes), max(0.0, (LEAST_FRAME - cell) / 2)
     for node in shown.slow_nodes:

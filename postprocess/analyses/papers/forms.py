@@ -21,7 +21,7 @@ from postprocess.analyses.papers.common.printed import (
 )
 from postprocess.analyses.papers.rus import costs as rus
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import significant, size
+from postprocess.base.formats import format_significant, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
@@ -112,7 +112,7 @@ def _by_count(
 def _bandwidth(cost: PrintedCost) -> str:
     seconds = cost.microseconds * 1e-6
     rate = rus.compute_aggregated_bandwidth(cost.routine, cost.bytes, cost.processes, seconds)
-    return significant(rate / 1e6)
+    return format_significant(rate / 1e6)
 
 
 def _taboada(history: History, against: str | None) -> list[TextTable]:

@@ -9,7 +9,7 @@ from postprocess.analyses.selftest.dossier_score import DossierScores, PlantedSc
 from postprocess.analyses.selftest.dossiers import DossiersHeader, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.page import SelftestPage
-from postprocess.base.formats import DASH, format_percent, plural, signed
+from postprocess.base.formats import DASH, format_percent, format_signed, plural
 from postprocess.base.text_table import TextTable
 from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
@@ -37,7 +37,7 @@ def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
             each.name,
             INJECTION_KINDS[each.name].words,
             *map(str, (each.dossiers, each.void)),
-            *map(signed, (each.intended, each.realised)),
+            *map(format_signed, (each.intended, each.realised)),
             str(each.targets),
             DASH if each.promised is None else f"{each.promised:.1f}",
             *map(str, (each.caught, each.undecided, each.missed, each.beyond)),

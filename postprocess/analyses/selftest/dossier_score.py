@@ -20,7 +20,7 @@ import scipy
 from postprocess.analyses.selftest.dossiers import DossierCase, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import CHANCE, Outcome, PlantScore
-from postprocess.base.formats import plural, signed
+from postprocess.base.formats import format_signed, plural
 from postprocess.stats.comparison.paired_ratio import EFFICIENCY
 from postprocess.stats.comparison.paired_verdicts import (
     BLOCK_CORRELATION,
@@ -224,8 +224,8 @@ def find_dossier_faults(
             continue
         if not plant.worked:
             yield (
-                f"{plant.name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was "
-                "intended"
+                f"{plant.name}: did not work: {format_signed(plant.realised)} "
+                f"where {format_signed(plant.intended)} was intended"
             )
         elif is_too_few(plant.caught, plant.promised or 0.0, plant.targets):
             yield (

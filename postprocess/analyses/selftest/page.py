@@ -9,14 +9,14 @@ from typing import Any
 from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import (
-    AccusedCase,
     FalseAlarmScore,
+    FalselyCalledCase,
     InjectionScore,
     Outcome,
     SelftestScores,
 )
 from postprocess.analyses.selftest.score import FLAT
-from postprocess.base.formats import plural, signed
+from postprocess.base.formats import format_signed, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
@@ -25,7 +25,7 @@ MARKDOWN, JSON = "selftest.md", "selftest.json"
 def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
     """Build the tables."""
     tables = [build_injection_table(scores.plants), build_false_alarm_table(scores)]
-    return tables + ([build_accused_table(scores.accused)] if scores.accused else [])
+    return tables + ([build_falsely_called_table(scores.accused)] if scores.accused else [])
 
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
@@ -58,7 +58,7 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
     """Format the numbers of one injection."""
     return (
         str(plant.plantings),
-        *map(signed, (plant.intended, plant.realised, plant.drifted)),
+        *map(format_signed, (plant.intended, plant.realised, plant.drifted)),
         str(plant.targets),
         f"{plant.promised:.1f}",
         *map(str, (plant.caught, plant.suspect, plant.cleared, plant.missed)),
@@ -72,8 +72,8 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
     for plant in plants:
         if not plant.worked:
             yield (
-                f"{plant.name}: realised is {signed(plant.realised)} where {signed(plant.intended)} was "
-                "intended: what it missed says little of the night"
+                f"{plant.name}: realised is {format_signed(plant.realised)} "
+                f"where {format_signed(plant.intended)} was intended: what it missed says little of the night"
             )
         if plant.common:
             yield (
@@ -83,7 +83,7 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
         if INJECTION_KINDS[plant.name].calls < 1:
             yield (
                 f"{plant.name}: the filter takes out half of them, and the rest is in the headline; "
-                f"the median trial is slower by {signed(plant.realised_median)}"
+                f"the median trial is slower by {format_signed(plant.realised_median)}"
             )
         if not INJECTION_KINDS[plant.name].must_show:
             yield f"{plant.name}: most fresh launches are well, so that cleared is right"
@@ -124,7 +124,7 @@ def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
 
-def build_accused_table(accused: Sequence[AccusedCase]) -> TextTable:
+def build_falsely_called_table(accused: Sequence[FalselyCalledCase]) -> TextTable:
     """Build the table of the cases that were called though nothing had slowed them, and of why."""
     columns = ("beside", "value", "band up to", "fresh values", "call limit", "common cause")
     rows = tuple(

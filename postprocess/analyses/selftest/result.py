@@ -9,7 +9,7 @@ import scipy
 
 from postprocess.analyses.selftest.data import FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.base.formats import plural, signed
+from postprocess.base.formats import format_signed, plural
 from postprocess.model.verdict import JUDGED
 
 CHANCE = 0.001  #: significance level
@@ -91,7 +91,7 @@ class InjectionScore(PlantScore):
 
 
 @dataclass(frozen=True)
-class AccusedCase:
+class FalselyCalledCase:
     """A case that was called regressed and that nothing had slowed, and why it was called."""
 
     night: int
@@ -131,7 +131,7 @@ class SelftestScores(Outcome):
     plants: tuple[InjectionScore, ...]
     unchanged: FalseAlarmScore
     beside: FalseAlarmScore  #: cases that were not slowed, in nights in which others were
-    accused: tuple[AccusedCase, ...]  #: in all nights
+    accused: tuple[FalselyCalledCase, ...]  #: in all nights
 
 
 SURE = 0.99  #: probability from which on a case is one that must be caught
@@ -176,7 +176,10 @@ def find_ineffective_injections(
             why = "no unchanged night has a case that it delayed" if plant else "no night has it"
             yield f"{name}: it is unknown whether it worked: {why}"
         elif not plant.worked:
-            yield f"{name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was intended"
+            yield (
+                f"{name}: did not work: {format_signed(plant.realised)} "
+                f"where {format_signed(plant.intended)} was intended"
+            )
 
 
 def is_too_many_missed(missed: int, sure: int) -> bool:

@@ -104,10 +104,10 @@ def choose_rotation(
 ) -> int:
     """Choose the shift of a group after which injections come to environments that had them least."""
 
-    def had(shift: int) -> int:
+    def count_hosted(shift: int) -> int:
         return sum(
             hosted[plant.name, environments[(position + shift) % len(environments)]]
             for position, plant in enumerate(group)
         )
 
-    return min(range(len(environments)), key=had)
+    return min(range(len(environments)), key=count_hosted)

@@ -18,8 +18,8 @@ from postprocess.analyses.selftest.data import CaseNight, FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import (
     SURE,
-    AccusedCase,
     FalseAlarmScore,
+    FalselyCalledCase,
     FlatBandResult,
     InjectionScore,
     SelftestScores,
@@ -59,7 +59,7 @@ def score_nights(
         found.append(
             f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
         )
-    accused = tuple(list_accused_cases(nights))
+    accused = tuple(list_falsely_called_cases(nights))
     return SelftestScores(
         plants, unchanged, beside, accused, faults=tuple(found), unfinished=unfinished
     )
@@ -72,13 +72,13 @@ def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
     ]
 
 
-def list_accused_cases(nights: Sequence[FinishedNight]) -> Iterator[AccusedCase]:
+def list_falsely_called_cases(nights: Sequence[FinishedNight]) -> Iterator[FalselyCalledCase]:
     """List the cases that were called regressed and were not slowed, with what they were called by."""
     for night in nights:
         for row in select_judged_rows(night.rows):
             if row.regressed and not row.target:
                 reference = row.reference or 1.0
-                yield AccusedCase(
+                yield FalselyCalledCase(
                     night.number,
                     row.key,
                     row.plant,

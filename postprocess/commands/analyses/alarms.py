@@ -22,7 +22,7 @@ from postprocess.analyses.alarms.tally import (
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import factor, plural, whole
+from postprocess.base.formats import factor, format_whole, plural
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_since
@@ -85,7 +85,11 @@ def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
         table.add_column(name, justify="left" if name == "" else "right")
     for each in found:
         table.add_row(
-            each.site, each.name, whole(each.nights), whole(each.judged), *format_month_cells(each)
+            each.site,
+            each.name,
+            format_whole(each.nights),
+            format_whole(each.judged),
+            *format_month_cells(each),
         )
     console.print(table)
     for site in sites:
@@ -99,13 +103,13 @@ def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
 def format_month_cells(each: AlarmMonth) -> list[str]:
     """Format a month's counts as written."""
     counts = [each.real, each.false, each.unmarked, each.common]
-    return [*_cells(each.screened), *_cells(each.regressed), *map(whole, counts)]
+    return [*_cells(each.screened), *_cells(each.regressed), *map(format_whole, counts)]
 
 
 def _cells(tally: AlarmCount) -> list[str]:
     low, high = tally.interval
     remark = f"{tally.verdict} ({factor(low)} to {factor(high)})"
-    return [whole(tally.counted), factor(tally.predicted), remark]
+    return [format_whole(tally.counted), factor(tally.predicted), remark]
 
 
 def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postprocess.analyses.links.check import check_launch
+from postprocess.analyses.links.check import check_sweep_launch
 from postprocess.analyses.links.data import (
     MEASURES,
     PairSweep,
@@ -141,7 +141,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
-        finished = [check_launch(each) for each in done.finished]
+        finished = [check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):
                 pairs = write_pair_trials(

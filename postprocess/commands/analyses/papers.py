@@ -87,7 +87,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"--theory {arguments.theory[0]}: is for --paper {MODELLED} only")
     if arguments.paper:
         return show_paper(work, arguments)
-    directory = report.finished_session(work, arguments.session)
+    directory = report.find_finished_session(work, arguments.session)
     summary, *further = load_sessions(work, [directory.name, *arguments.further])
     found = build_paper_views(summary, arguments.against, arguments.processes, further)
     if not found:
@@ -103,7 +103,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Print the tables of one paper, in print and, if there is a session, measured."""
     names = [name for name in (arguments.session, *arguments.further) if name]
-    last = work.last_session()
+    last = work.find_last_session()
     if not names and last and (last / "summary.json").exists():
         names = [last.name]
     sessions = load_sessions(work, names)
@@ -141,5 +141,5 @@ def describe_notes(sessions: Sequence[SessionSummary]) -> list[str]:
 
 def load_sessions(work: WorkDirectory, names: Sequence[str]) -> list[SessionSummary]:
     """Load the summaries of finished sessions. Raises UsageError for one that is not there."""
-    places = [report.finished_session(work, name) for name in names]
+    places = [report.find_finished_session(work, name) for name in names]
     return [load_summary(place / "summary.json") for place in places]

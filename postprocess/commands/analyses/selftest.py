@@ -69,7 +69,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what.add_argument(
         "--unchanged",
-        type=whole,
+        type=parse_non_negative,
         default=10,
         metavar="N",
         help="nights, or dossiers, with nothing planted (default: %(default)s)",
@@ -142,7 +142,10 @@ def add_method(parser: Parser) -> None:
         help="use the references in DIR, of an earlier self-test",
     )
     how.add_argument(
-        "--seed", type=whole, metavar="N", help="seed of the order of nights (default: random)"
+        "--seed",
+        type=parse_non_negative,
+        metavar="N",
+        help="seed of the order of nights (default: random)",
     )
     add_budget(how)
     add_time_limit(parser)
@@ -156,7 +159,7 @@ def plants(text: str) -> list[str]:
     return words
 
 
-def whole(text: str) -> int:
+def parse_non_negative(text: str) -> int:
     """Return a whole number of zero or more."""
     return 0 if text == "0" else parse_count(text)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from postprocess.analyses.compare import data
 from postprocess.analyses.compare.decision import decide, write_decision
 from postprocess.analyses.compare.judge import judge_comparison
-from postprocess.analyses.compare.page import write_comparison
+from postprocess.analyses.compare.page import write_comparison_page
 from postprocess.base.sanitize import show_line
 from postprocess.base.signature import DOSSIER, seal
 from postprocess.base.workdir import WorkDirectory
@@ -64,7 +64,7 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     folder = arguments.folder
     judged = judge_comparison(data.read_comparison(folder / data.FILE))
     found = decide(judged, arguments.accept, arguments.waive, arguments.reason, arguments.until)
-    write_comparison(folder, judged, found)
+    write_comparison_page(folder, judged, found)
     write_decision(folder, found)
     seal(folder, arguments.key, DOSSIER)
     show_line(f"{folder}: {found.decision}: {found.sentence}")

@@ -50,10 +50,12 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write a site file of the machine at hand. Returns the exit status."""
     chosen = (arguments.site, arguments.output, arguments.scheduler, arguments.mpis)
     progress = Progress()
-    return write.write_new_site(work, *chosen, lambda: mirrored_wheels(work, progress), progress)
+    return write.write_new_site(
+        work, *chosen, lambda: find_mirrored_wheels(work, progress), progress
+    )
 
 
-def mirrored_wheels(work: WorkDirectory, progress: Progress) -> Path | None:
+def find_mirrored_wheels(work: WorkDirectory, progress: Progress) -> Path | None:
     """Return the folder of wheels of the mirror in use; None without a mirror."""
     mirror = choose_mirror(work.root, None, progress)
     return mirror.wheels if mirror else None

@@ -63,7 +63,7 @@ class Benchmark:
         told = dict(zip(self.options, self.options[1:], strict=False))
         return told.get("-T", "").upper()
 
-    def fits(self, processes: int) -> bool:
+    def is_measured_at(self, processes: int) -> bool:
         """Return whether the benchmark is measured at so many processes."""
         if self.ranks == "two":
             return processes == 2

@@ -19,14 +19,14 @@ from postprocess.analyses.compare.data import (
     ComparisonHeader,
     ComparisonPass,
     LaunchValues,
+    ReportedFacts,
     SharedCase,
     StoredComparison,
-    ToldFacts,
 )
 from postprocess.analyses.compare.differences.facts import summarise_facts
 from postprocess.analyses.compare.judge import judge_comparison, list_fact_differences
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
-from postprocess.analyses.compare.text import format_counts
+from postprocess.analyses.compare.text import format_verdict_counts
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
 from postprocess.base.progress import Progress
@@ -194,9 +194,9 @@ class ComparisonBench:
             with progress.phase("facts"):
                 try:
                     facts = take_facts(self.context, self.selection, self.side(name), case)
-                    told = ToldFacts(name, facts)
+                    told = ReportedFacts(name, facts)
                 except UsageError as error:
-                    told = ToldFacts(name, None, str(error))
+                    told = ReportedFacts(name, None, str(error))
                     progress.note(f"facts of the {name} side: {error}")
             data.append_record(self.path, told)
         for line in summarise_facts(list_fact_differences(self.stored)):
@@ -255,7 +255,7 @@ class ComparisonBench:
             words = " ".join(order).replace(OLD, "A").replace(NEW, "B").replace(" ", "")
             judged = judge_comparison(self.stored)
             which = f"of {planned}" if number <= planned else "for pairs that do not count"
-            progress.say(f"block {number} {which} ({words}): {format_counts(judged)}")
+            progress.say(f"block {number} {which} ({words}): {format_verdict_counts(judged)}")
 
     def has_time(self, stored: StoredComparison, number: int) -> bool:
         """Return whether a block fits into the time that is left."""

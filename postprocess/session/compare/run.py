@@ -133,9 +133,9 @@ def conclude_comparison(directory: Path, progress: Progress, json_file: Path | N
     :raises UsageError: if the folder has none
     """
     judged = judge_comparison(data.read_comparison(directory / data.FILE))
-    written = page.write_comparison(directory, judged)
+    written = page.write_comparison_page(directory, judged)
     print(format_comparison_text(judged, page.tabulate_heat_maps(judged)), end="", flush=True)
     if json_file:
-        write_summary(json_file, page.build_comparison_json(judged))
+        write_summary(json_file, page.build_judged_json(judged))
     progress.say(f"{written}; every value: {directory / data.FILE}")
     return judged.decision.status

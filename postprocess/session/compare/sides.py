@@ -54,7 +54,7 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
         )
         for each in (old, new)
     ]
-    differences = tuple(list_differences(declared, *sides))
+    differences = tuple(list_side_differences(declared, *sides))
     chosen = PARTITION.wanted(context.request.selection.choice)
     real = [
         each
@@ -93,7 +93,7 @@ def find_environment(
     return name
 
 
-def list_differences(
+def list_side_differences(
     declared: Mapping[str, Mapping[str, Any]], old: ComparedSide, new: ComparedSide
 ) -> list[tuple[str, str, str]]:
     """List what differs between the sides: each with its words on the old and the new side."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postprocess.analyses.compare.data import SharedCase, StoredComparison
-from postprocess.analyses.compare.judge import Comparison, judge_comparison
+from postprocess.analyses.compare.judge import ComparisonVerdict, judge_comparison
 
 LaunchKind = tuple[str, str, str]  #: partition, program and layout of a job
 
@@ -30,7 +30,7 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
     still = [
         each.case
         for each in judged.cases
-        if each.verdict == Comparison.UNDECIDED and each.pairs < stored.looks[-1]
+        if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs < stored.looks[-1]
     ]
     return [*still, *(each.case for each in judged.controls)] if still else []
 

@@ -187,7 +187,7 @@ def write_files(
     summary = keep_summary(progress, session, summary)
     keep_spack_locks(context.work, session, finished)
     with progress.keeping("report (./plumbline report tries again)", users=False):
-        trials = trial_selection.of_launches(finished)
+        trials = trial_selection.select_launch_trials(finished)
         report = build_report(session.directory, summary, trials)
     if report is None:
         summary = keep_summary(progress, session, summary)

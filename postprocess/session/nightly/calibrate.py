@@ -118,7 +118,7 @@ def calibrate_unknown(
         launch
         for launch in planned
         if (launch.partition, launch.environment) not in reviewed
-        and any(lacks_usable_reference(catalog, launch, case) for case in launch.cases)
+        and any(is_without_usable_reference(catalog, launch, case) for case in launch.cases)
     ]
     if unknown and (share := measure_contention(context, unknown)):
         unknown = [launch for launch in unknown if launch.exact]
@@ -135,7 +135,9 @@ def calibrate_unknown(
     return load_catalog(context.reference_roots, list_places(planned)), failed
 
 
-def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
+def is_without_usable_reference(
+    catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case
+) -> bool:
     """Return whether a case has no reference, or one made with options set by hand that the launch lacks."""
     reference_set = catalog.find_set(case)
     if reference_set is None or case not in reference_set.references:
@@ -175,7 +177,7 @@ def calibrate_cases(
         case
         for each in unknown
         for case in each.all_cases
-        if lacks_usable_reference(catalog, each, case)
+        if is_without_usable_reference(catalog, each, case)
     }
     some = any(map(catalog.reference, missing))
     others = " (existing ones were measured with other settings)" if some else ""
@@ -247,7 +249,7 @@ def run_calibration_pass(
 
 def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
     """Find the parts of the plan with an unhealthy case; a skipped one is healthy."""
-    return {plan_part_of(each.case) for each in results if not each.healthy(False)}
+    return {plan_part_of(each.case) for each in results if not each.counts_as_healthy(False)}
 
 
 Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from postprocess.analyses.links.check import check_launch
+from postprocess.analyses.links.check import check_sweep_launch
 from postprocess.analyses.links.data import MEASURES, PairSweep, build_sweeps
 from postprocess.analyses.links.detect import (
     FEWEST_NODES,
@@ -48,7 +48,7 @@ def judge_links(
 ) -> JudgedLinks:
     """Judge all pairs of the nodes of a machine that the rule asks for."""
     nodes = count_nodes(rule.nodes, machine)
-    checked = [check_launch(each.finish()) for each in evidence]
+    checked = [check_sweep_launch(each.finish()) for each in evidence]
     whole = [each for each in checked if each.outcome.records]
     looks = list_links_looks(rules, nodes, bool(whole) and all(e.launch.exact for e in whole))
     if not looks:

@@ -129,7 +129,7 @@ def measure_dossier(
         seed=begun.seed + planned.number,
     )
     measure_comparison(context, demand, describe_comparison(context, demand), with_facts=False)
-    page.write_comparison(folder, judge_comparison(data.read_comparison(folder / data.FILE)))
+    page.write_comparison_page(folder, judge_comparison(data.read_comparison(folder / data.FILE)))
 
 
 def read_dossier(directory: Path, planned: PlannedDossier) -> FinishedDossier:

@@ -21,7 +21,7 @@ __all__ = ["PALS", "SCHEDULER", "TORQUE"]
 NODES = re.compile(r"(-l (?:select|nodes)=)\d+")
 
 
-def with_all_nodes(lines: list[str], processes: int, per_node: int) -> list[str]:
+def request_all_nodes(lines: list[str], processes: int, per_node: int) -> list[str]:
     """Return a job script's head with a node for the processes that do not fill one."""
     return [NODES.sub(rf"\g<1>{-(-processes // per_node)}", line) for line in lines]
 
@@ -32,7 +32,7 @@ class BlockPbs(PbsJobScheduler):
 
     def emit_preamble(self, job: Any) -> list[str]:
         """Return the head of the job script."""
-        return with_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
+        return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
 @register_scheduler(TORQUE)
@@ -41,7 +41,7 @@ class BlockTorque(TorqueJobScheduler):
 
     def emit_preamble(self, job: Any) -> list[str]:
         """Return the head of the job script."""
-        return with_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
+        return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
 @register_launcher(PALS)

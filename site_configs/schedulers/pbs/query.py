@@ -30,7 +30,7 @@ class Answer:
     notes: tuple[str, ...]
 
 
-def read(ask: Ask) -> Answer:
+def ask_pbs(ask: Ask) -> Answer:
     """Ask PBS.
 
     :raises ProbeError: if it does not answer.
@@ -42,7 +42,9 @@ def read(ask: Ask) -> Answer:
     torque = not any("resources_available.ncpus" in told for _, told in nodes)
     server = parse_stanzas(ask(SERVER))
     told = server[0][1] if server else {}
-    queues, notes = queues_of(parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", ""))
+    queues, notes = list_pbs_queues(
+        parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", "")
+    )
     if not queues:
         raise ValueError("qstat -Q -f tells of no queue that runs jobs")
     return Answer(torque, tuple(queues), (CPUS_NOTE, *notes))
@@ -67,7 +69,7 @@ def parse_stanzas(text: str) -> list[Stanza]:
     return [(name, told) for name, told in found if told]
 
 
-def queues_of(
+def list_pbs_queues(
     stanzas: Sequence[Stanza], nodes: Sequence[Stanza], default: str
 ) -> tuple[list[Queue], list[str]]:
     """Return the queues that run jobs (others only route them), each with its nodes, and notes for people."""

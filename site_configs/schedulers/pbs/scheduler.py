@@ -26,7 +26,7 @@ class Pbs(Scheduler):
 
     def read(self, ask: Ask) -> Scheduler:
         """Return this scheduler, or Torque, with the facts that this machine's commands tell."""
-        answer = pbs_query.read(ask)
+        answer = pbs_query.ask_pbs(ask)
         kind = TORQUE_PBS if answer.torque else self
         return replace(kind, queues=answer.queues, notes=answer.notes)
 

@@ -25,7 +25,7 @@ from reframe.core.exceptions import (
 )
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
-from site_configs.mpi.allocation import without_allocation
+from site_configs.mpi.allocation import strip_allocation
 from site_configs.schedulers.job_end import Ended, Ending, write_ended
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm.jobs import (
@@ -85,7 +85,7 @@ def can_never_run(reason: str) -> bool:
     return word in NEVER or (word.startswith(TOO_LARGE) and "PerJob" in word)
 
 
-def whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
+def request_whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
     """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
 
     A node that is not filled is asked for like the others: then every launcher fills node after node.
@@ -132,7 +132,7 @@ class BlockSlurm(SlurmJobScheduler):
         lines = super().emit_preamble(job)
         if not job.num_tasks_per_node:
             return lines
-        return whole_nodes(lines, self._prefix, job.num_tasks, job.num_tasks_per_node)
+        return request_whole_nodes(lines, self._prefix, job.num_tasks, job.num_tasks_per_node)
 
     def submit(self, job: Any) -> None:
         """Hand the job over, also if the controller is away for a while."""
@@ -140,7 +140,7 @@ class BlockSlurm(SlurmJobScheduler):
         os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
         while True:
             try:
-                with outside_of_job():
+                with hide_job():
                     super().submit(job)
                 break
             except SpawnedProcessTimeout as error:
@@ -148,7 +148,7 @@ class BlockSlurm(SlurmJobScheduler):
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
             if not isinstance(problem, NoAnswer):
-                raise JobSchedulerError(never_started(job, str(problem)))
+                raise JobSchedulerError(record_never_started(job, str(problem)))
             if self.was_taken(job, problem):
                 break
         self.outage.end()
@@ -158,7 +158,7 @@ class BlockSlurm(SlurmJobScheduler):
         """Wait a moment, or give up. The controller is given its time once, not once for each job."""
         away = self.outage.seconds(time.monotonic())
         if away >= read_outage_limit():
-            raise JobSchedulerError(never_started(job, no_answer(problem, away)))
+            raise JobSchedulerError(record_never_started(job, describe_no_answer(problem, away)))
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
     def was_taken(self, job: Any, problem: SlurmError) -> bool:
@@ -169,7 +169,7 @@ class BlockSlurm(SlurmJobScheduler):
         while True:
             self.wait_for_controller(job, problem)
             try:
-                jobs = slurm_jobs.own_jobs()
+                jobs = slurm_jobs.list_own_jobs()
                 break
             except SlurmError as again:
                 problem = again
@@ -192,7 +192,7 @@ class BlockSlurm(SlurmJobScheduler):
     def look_at(self, job: Any) -> None:
         """Ask Slurm for a job and do what follows."""
         try:
-            state = slurm_jobs.look(job.jobid)
+            state = slurm_jobs.look_up_job(job.jobid)
         except UnknownJob:
             # Its files tell how it ended; where they do not, the launch counts as crashed.
             state = JobState(job.jobid, "COMPLETED")
@@ -200,7 +200,7 @@ class BlockSlurm(SlurmJobScheduler):
             away = self.outage.seconds(time.monotonic())
             self.log(f"{problem} (for {away:.0f} s)")
             if away >= read_outage_limit():
-                self.give_up(job, no_answer(problem, away))
+                self.give_up(job, describe_no_answer(problem, away))
             return
         self.outage.end()
         job._state, job._nodespec = state.state, state.nodes
@@ -225,7 +225,7 @@ class BlockSlurm(SlurmJobScheduler):
         else:
             return
         sick = slurm_jobs.describe_unhealthy_nodes(state)
-        self.give_up(job, never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
+        self.give_up(job, record_never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
 
     def judge_run(self, job: Any) -> None:
         """End a job that outlives its time limit, if Slurm does not."""
@@ -234,14 +234,14 @@ class BlockSlurm(SlurmJobScheduler):
         job.watch.started = job.watch.started or now
         limit = job.time_limit
         if limit is not None and now - job.watch.started > limit + GRACE_SECONDS:
-            self.give_up(job, timed_out(job))
+            self.give_up(job, record_timed_out(job))
 
     def judge_end(self, job: Any, state: JobState) -> None:
         """Tell why a job ended, if it is not by itself."""
         job.watch.over = True
         job._exitcode = state.exit_code
         if state.state == "TIMEOUT":
-            self.fail(job, timed_out(job))
+            self.fail(job, record_timed_out(job))
         elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
             sick = slurm_jobs.describe_unhealthy_nodes(state)
             why = f"Slurm ended the job: {state.state}"
@@ -275,10 +275,10 @@ class BlockSlurm(SlurmJobScheduler):
 
 
 @contextmanager
-def outside_of_job() -> Iterator[None]:
+def hide_job() -> Iterator[None]:
     """Hide the job that this process runs in from sbatch, which would hand its counts and limits on."""
     before = dict(os.environ)
-    inherited = before.keys() - without_allocation(before).keys() if IN_A_JOB in before else set()
+    inherited = before.keys() - strip_allocation(before).keys() if IN_A_JOB in before else set()
     for name in inherited:
         if not name.startswith(ASKING):
             del os.environ[name]
@@ -288,14 +288,14 @@ def outside_of_job() -> Iterator[None]:
         os.environ.update(before)
 
 
-def never_started(job: Any, why: str) -> str:
+def record_never_started(job: Any, why: str) -> str:
     """Return the reason of a job that did not run; write it beside the job for the session."""
     reason = f"never started: {why}"
     write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
     return reason
 
 
-def timed_out(job: Any) -> str:
+def record_timed_out(job: Any) -> str:
     """Return the reason of a job that timed out; write it beside the job for the session."""
     reason = "job timed out"
     write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
@@ -323,6 +323,6 @@ def read_outage_limit() -> float:
     return seconds
 
 
-def no_answer(problem: SlurmError, away: float) -> str:
+def describe_no_answer(problem: SlurmError, away: float) -> str:
     """Describe a controller that is away."""
     return f"Slurm has not answered for {away:.0f} s ({problem})"

@@ -119,12 +119,12 @@ def refusal(command: str, text: str) -> SlurmError:
     return NoAnswer(said) if AWAY.search(text) else SlurmError(said)
 
 
-def unexpected_answer(command: str, text: str) -> SlurmError:
+def build_answer_error(command: str, text: str) -> SlurmError:
     """Return the error of a command that succeeded with output that is not understood."""
     return SlurmError(f"{command} says what is not understood: {text[:SHOWN]!r}")
 
 
-def look(number: str) -> JobState:
+def look_up_job(number: str) -> JobState:
     """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
 
     :raises NoAnswer: if the controller does not answer.
@@ -154,7 +154,7 @@ def parse_job(number: str, text: str) -> JobState:
     code = re.fullmatch(r"(\d{1,3}):\d+", value("ExitCode"))
     return JobState(
         number=number,
-        state=known_state("scontrol", value("JobState"), text),
+        state=check_state("scontrol", value("JobState"), text),
         reason=value("Reason").replace("_", " "),
         partition=value("Partition"),
         nodes=value("NodeList"),
@@ -169,22 +169,22 @@ def parse_account(number: str, text: str) -> JobState:
     """
     match = ACCOUNT.fullmatch(text.strip())
     if not match:
-        raise unexpected_answer("sacct", text)
+        raise build_answer_error("sacct", text)
     state, code, nodes = match.groups()
-    return JobState(number, known_state("sacct", state, text), nodes=nodes, exit_code=int(code))
+    return JobState(number, check_state("sacct", state, text), nodes=nodes, exit_code=int(code))
 
 
-def known_state(command: str, state: str, text: str) -> str:
+def check_state(command: str, state: str, text: str) -> str:
     """Return the state of a job from a command's text.
 
     :raises SlurmError: if there is no such state: then whether the job runs is unknown.
     """
     if state not in WAITING | RUNNING | OVER:
-        raise unexpected_answer(command, f"JobState={state}" if state else text)
+        raise build_answer_error(command, f"JobState={state}" if state else text)
     return state
 
 
-def own_jobs() -> list[QueuedJob]:
+def list_own_jobs() -> list[QueuedJob]:
     """Return every job of this user in the queue, and those that left it a short while ago.
 
     :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
@@ -195,7 +195,7 @@ def own_jobs() -> list[QueuedJob]:
     for line in ask("squeue", *words).removesuffix("\n").split("\n"):
         match = QUEUED.fullmatch(line)
         if line and not match:
-            raise unexpected_answer("squeue", line)
+            raise build_answer_error("squeue", line)
         if match and match[3]:
             jobs.append(QueuedJob(match[1], match[2], Path(match[3])))
     return jobs
@@ -233,6 +233,6 @@ def parse_unhealthy_nodes(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         name, _, state = line.strip().partition(" ")
         if not state or " " in state:
-            raise unexpected_answer("sinfo", line)
+            raise build_answer_error("sinfo", line)
         if state.endswith("*") or state.startswith(("down", "drain", "fail", "error", "unknown")):
             yield name, state

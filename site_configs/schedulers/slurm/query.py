@@ -44,7 +44,7 @@ class Row:
     features: frozenset[str]
 
 
-def read(ask: Ask) -> dict[str, Any]:
+def ask_slurm(ask: Ask) -> dict[str, Any]:
     """Ask Slurm: the fields of a :class:`Scheduler` that it answers.
 
     :raises ProbeError: if it does not answer.
@@ -58,7 +58,7 @@ def read(ask: Ask) -> dict[str, Any]:
     switches, problem = read_switches(ask)
     return dict(
         cluster=config.get("ClusterName", ""),
-        queues=tuple(without_reserved(queue, ask) for queue in queues_of(rows)),
+        queues=tuple(subtract_reserved(queue, ask) for queue in list_slurm_queues(rows)),
         switches=switches,
         accounting=accounting not in ("", "(null)") and not accounting.endswith("/none"),
         mpi_types=read_mpi_types(ask),
@@ -93,16 +93,16 @@ def parse_row(line: str) -> Row:
         default=partition.endswith("*"),
         up=available == "up",
         seconds=seconds(limit),
-        most_nodes=whole(size.rpartition("-")[2], unlimited=("infinite", "UNLIMITED", "n/a")),
+        most_nodes=parse_whole(size.rpartition("-")[2], unlimited=("infinite", "UNLIMITED", "n/a")),
         usable=state.startswith(USABLE) and not state.endswith("*"),
-        shape=(whole(sockets), whole(cores), whole(threads)),
-        memory=whole(memory) * MIB,
+        shape=(parse_whole(sockets), parse_whole(cores), parse_whole(threads)),
+        memory=parse_whole(memory) * MIB,
         hosts=tuple(expand(hosts)),
         features=frozenset(features.split(",")) - {"", "(null)"},
     )
 
 
-def whole(text: str, unlimited: Sequence[str] = ()) -> int:
+def parse_whole(text: str, unlimited: Sequence[str] = ()) -> int:
     """Parse a whole number; 0 for a word that means no limit. A ``+`` behind it means: or more."""
     if text in unlimited:
         return 0
@@ -127,7 +127,7 @@ def seconds(text: str) -> int:
     return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
 
 
-def queues_of(rows: Sequence[Row]) -> list[Queue]:
+def list_slurm_queues(rows: Sequence[Row]) -> list[Queue]:
     """Return the partitions that are up, in Slurm's order."""
     found = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
@@ -158,7 +158,7 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
     )
 
 
-def without_reserved(queue: Queue, ask: Ask) -> Queue:
+def subtract_reserved(queue: Queue, ask: Ask) -> Queue:
     """Return the queue without the cores that its nodes keep for the operating system."""
     kinds = []
     for kind in queue.kinds:

@@ -50,7 +50,7 @@ class Slurm(Scheduler):
 
     def read(self, ask: Ask) -> Slurm:
         """Return this scheduler with the facts that this machine's commands tell."""
-        return replace(self, **slurm_query.read(ask))
+        return replace(self, **slurm_query.ask_slurm(ask))
 
     def choose_launcher(self, mpi: Mpi) -> Pairing:
         """Choose the launcher with which an MPI's processes find each other inside a job."""
@@ -73,9 +73,9 @@ class Slurm(Scheduler):
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
 
-    def own_jobs(self) -> Sequence[OwnJob]:
+    def list_own_jobs(self) -> Sequence[OwnJob]:
         """Return every job of this user in the queue, and those that left it a short while ago."""
-        return slurm_jobs.own_jobs()
+        return slurm_jobs.list_own_jobs()
 
     def cancel(self, numbers: Iterable[str]) -> None:
         """Cancel jobs. One that is over already is no error."""

@@ -22,8 +22,8 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     work, path = WorkDirectory(tmp_path / "home", ROOT), tmp_path / "pbs.py"
     work.root.mkdir()
     (work.root / "mpi").symlink_to(work_directory() / "mpi")
-    look = partial(detect.look, answering(PBS), "pbsnodes".__eq__)
-    monkeypatch.setattr(detect, "look", look)
+    look = partial(detect.detect_scheduler, answering(PBS), "pbsnodes".__eq__)
+    monkeypatch.setattr(detect, "detect_scheduler", look)
     monkeypatch.setattr(login_node, "find_on_path", lambda _: [])
     assert write.write_new_site(work, "mine", path, None, None, lambda: None, progress) == 0
     text = path.read_text()

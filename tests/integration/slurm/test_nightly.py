@@ -281,6 +281,9 @@ def test_accounting_that_is_switched_off_is_not_missed(tmp_path, monkeypatch):
         cluster.run("sh", "-c", "kill $(pgrep slurmdbd)")
         words = ["sbatch", "--wait", "--parsable", "--output=/dev/null", "--wrap", "exit 3"]
         number = cluster.run(*words, check=False).stdout.strip()
-        assert (slurm_jobs.look(number).state, slurm_jobs.look(number).exit_code) == ("FAILED", 3)
+        assert (slurm_jobs.look_up_job(number).state, slurm_jobs.look_up_job(number).exit_code) == (
+            "FAILED",
+            3,
+        )
         with pytest.raises(slurm_jobs.UnknownJob):
-            slurm_jobs.look("999")
+            slurm_jobs.look_up_job("999")

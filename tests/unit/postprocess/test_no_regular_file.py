@@ -79,7 +79,7 @@ def test_it_is_no_report_to_import(odd: Path, declared: Declared) -> None:
 
 
 def test_it_is_no_result_and_no_exit_code(odd: Path) -> None:
-    assert outcome.contents(odd) is None
+    assert outcome.read_contents(odd) is None
     assert outcome.read_exit_code(odd) is None
     assert index.read_intact_index(odd) is None
     assert read_report(odd) == []

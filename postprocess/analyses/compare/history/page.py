@@ -30,7 +30,7 @@ def write_history(directory: Path, judged: JudgedHistory) -> Path:
 
     :raises UsageError: if they cannot be written
     """
-    context = build_context(judged)
+    context = build_history_context(judged)
     drawn = templating.render_html_template(
         "history.html.j2", context, series=lambda case: draw_history(case, judged)
     )
@@ -41,7 +41,7 @@ def write_history(directory: Path, judged: JudgedHistory) -> Path:
     return page
 
 
-def build_context(judged: JudgedHistory) -> dict[str, Any]:
+def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
     """Build what the templates print."""
     ordered = text.order_cases(judged.cases)
     stepping = [each for each in ordered if each.found or each.failures]
@@ -51,7 +51,7 @@ def build_context(judged: JudgedHistory) -> dict[str, Any]:
         "good": judged.status == 0,
         "headline": text.format_headline(judged),
         "header": judged.header,
-        "facts": text.format_facts(judged),
+        "facts": text.format_history_facts(judged),
         "versions": text.format_steps(judged),
         "pictures": [
             {

@@ -184,10 +184,10 @@ def collect_rounds(stored: StoredComparison) -> dict[str, CaseRounds]:
 def list_neighbours(case: CaseRounds, names: Sequence[str]) -> list[tuple[int, int]]:
     """List the pairs of versions that follow each other among those with which a case has rounds in common."""
     with_values = [n for n, name in enumerate(names) if any(v == name for v, _ in case.measured)]
-    return [(a, b) for a, b in pairwise(with_values) if list_differences(case, names[a], names[b])]
+    return [(a, b) for a, b in pairwise(with_values) if list_log_ratios(case, names[a], names[b])]
 
 
-def list_differences(case: CaseRounds, before: str, after: str) -> list[float]:
+def list_log_ratios(case: CaseRounds, before: str, after: str) -> list[float]:
     """List ln(after / before) of the rounds in which both were measured alike; above 0 is worse."""
     found = []
     for version, number in sorted(case.measured):
@@ -208,7 +208,7 @@ def describe_pair(
 ) -> PairedCase:
     """Return a step for the statistics."""
     shared = SharedCase.from_key(key)
-    differences = list_differences(case, names[step[0]], names[step[1]])
+    differences = list_log_ratios(case, names[step[0]], names[step[1]])
     margin = math.log1p(margin_of(shared, header.margins))
     return PairedCase(tuple(differences), margin, group_of_sizes(shared), case.exact)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.groups import describe_layout
 from postprocess.analyses.compare.history.steps import CaseHistory, JudgedHistory
 from postprocess.analyses.compare.text import format_controls
-from postprocess.base.formats import DASH, factor, first_of, number, plural, quantity, signed
+from postprocess.base.formats import DASH, factor, first_of, format_signed, number, plural, quantity
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
@@ -43,7 +43,7 @@ def format_headline(judged: JudgedHistory) -> str:
     return f"{what}: {', '.join(words)}"
 
 
-def format_facts(judged: JudgedHistory) -> list[str]:
+def format_history_facts(judged: JudgedHistory) -> list[str]:
     """Format what stands below the headline."""
     header = judged.header
     left_out = [f"left out: {label}: {why}" for label, why in header.left_out.items()]
@@ -115,7 +115,7 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
         old, new = (case.versions[n].value for n in (step.before, step.after))
         ends = [factor(each) for each in step.limits] if step.limits else []
         limits = f", {' to '.join(dict.fromkeys(ends))} times" if ends else ""
-        change = signed(step.ratio - 1) if step.ratio else DASH
+        change = format_signed(step.ratio - 1) if step.ratio else DASH
         lines.append(
             f"{label}: {step.verdict}, {change} ({quantity(old, case.unit)} to "
             f"{quantity(new, case.unit)}{limits})"
@@ -125,7 +125,12 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 def format_history_text(judged: JudgedHistory) -> str:
     """Format a history for a terminal."""
-    lines = ["", format_headline(judged), *(f"  {each}" for each in format_facts(judged)), ""]
+    lines = [
+        "",
+        format_headline(judged),
+        *(f"  {each}" for each in format_history_facts(judged)),
+        "",
+    ]
     text = "".join(f"{line}\n" for line in [*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)
     shown = [each for each in ordered if each.found or each.failures][:FEW] or ordered[:FEW]

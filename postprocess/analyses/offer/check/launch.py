@@ -14,8 +14,8 @@ from postprocess.base.formats import format_comparison, size
 from postprocess.judging.identity import describe_foreign_records
 from postprocess.judging.outcome import (
     check_mpi_world,
-    contents,
     is_asked_library,
+    read_contents,
     read_exit_code,
 )
 from postprocess.model.conditions import cpus_of
@@ -70,7 +70,7 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
     """Read the records of a launch, or say why there are none."""
     launch, session = each.launch, each.session
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
-    data = contents(path)
+    data = read_contents(path)
     if launch.benchmarks and find_build(each) is None:
         return Violation(
             Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
 from postprocess.analyses.papers.taboada.measured_models import compute_minimum
-from postprocess.base.formats import significant
+from postprocess.base.formats import format_significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.stats.curves.segments import fit_segments
@@ -179,7 +179,7 @@ def _protocols(swaps: Sequence[Swaps]) -> TextTable:
 
 def _peak(times: Times) -> tuple[str, str]:
     size = max(times, key=lambda each: compute_bandwidth(each, times[each]))
-    return significant(compute_bandwidth(size, times[size]) / 1e6), format_size(size)
+    return format_significant(compute_bandwidth(size, times[size]) / 1e6), format_size(size)
 
 
 def _breaks(times: Times) -> str:

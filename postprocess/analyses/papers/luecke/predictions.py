@@ -11,7 +11,7 @@ import statistics
 from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
-from postprocess.base.formats import format_percent, microseconds, significant
+from postprocess.base.formats import format_percent, format_significant, microseconds
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 from postprocess.model.routines.mpicost import PINGPONG
 from postprocess.stats.curves.segments import compute_mean_error, fit_line
@@ -125,8 +125,8 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
                         (
                             *(machine, environment, f"{cache}, {sync}", str(model.processes)),
                             microseconds(model.alpha),
-                            significant(model.beta * 1e9),
-                            significant(1e-6 / model.beta) if model.beta else NOT_PRINTED,
+                            format_significant(model.beta * 1e9),
+                            format_significant(1e-6 / model.beta) if model.beta else NOT_PRINTED,
                             str(model.sizes),
                             format_percent(model.error) if model.sizes > 2 else NOT_PRINTED,
                         )

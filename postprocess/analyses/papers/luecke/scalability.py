@@ -168,5 +168,5 @@ def _lines(
 def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
     by = compute_divisor(result.case.routine, result.case.processes)
     limits = (result.band[0] / by, result.band[1] / by) if result.band else None
-    failed = not result.healthy(strict)
+    failed = not result.counts_as_healthy(strict)
     return Point(result.case.processes, None if time is None else time / by, limits, failed)

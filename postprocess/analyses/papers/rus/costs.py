@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.common.printed import History
-from postprocess.base.formats import significant
+from postprocess.base.formats import format_significant
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 from postprocess.model.routines.benchmark import LOOP
@@ -70,8 +70,8 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
             rows.append(
                 (
                     *(cell.machine, cell.environment, *measured.conditions(operation), *about),
-                    *(significant(time * 1e6), significant(known * 1e6)),
-                    significant(time / known, 3),
+                    *(format_significant(time * 1e6), format_significant(known * 1e6)),
+                    format_significant(time / known, 3),
                 )
             )
     return TextTable(
@@ -124,9 +124,9 @@ def _cost(operation: Operation, processes: int, time: float | None) -> str:
     """Return the time, with the bandwidth where the report gives one: its buffer is p blocks but for bcast."""
     if time is None:
         return MISSING
-    shown = significant(time * 1e6)
+    shown = format_significant(time * 1e6)
     if operation.routine not in MOVED_BY_ALL or operation.bytes <= SIZES[0]:
         return shown
     buffer = operation.bytes * (1 if operation.routine == "bcast" else processes)
     rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
-    return f"{shown} ({significant(rate / 1e6)})"
+    return f"{shown} ({format_significant(rate / 1e6)})"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
-from postprocess.base.formats import format_percent, microseconds, significant
+from postprocess.base.formats import format_percent, format_significant, microseconds
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.model.routines.mpicost import PINGPONG
@@ -101,7 +101,7 @@ def _formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
         )
     told = format_percent(error)
     least = microseconds(sends[sizes[0]])
-    return (*texts, told, least, significant(rate / 1e6))
+    return (*texts, told, least, format_significant(rate / 1e6))
 
 
 def _formula(segment: Segment) -> str:

@@ -25,7 +25,7 @@ from postprocess.analyses.papers.taboada.model_fit import (
     name_growth,
 )
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_percent, plural, significant
+from postprocess.base.formats import format_percent, format_significant, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.model.routines.mpicost import BARRIER
 
@@ -127,7 +127,7 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    return significant(fit.time(size) / known.model.time(size, count), 3)
+    return format_significant(fit.time(size) / known.model.time(size, count), 3)
 
 
 def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[MeasuredModel]]:
@@ -168,7 +168,9 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     if not model.fits:
         told = startup.scaled(1e6) if startup else None
         name = name_growth(startup) if startup else NOT_PRINTED
-        each = ", ".join(significant(times[min(times)] * 1e6, 3) for times in model.times.values())
+        each = ", ".join(
+            format_significant(times[min(times)] * 1e6, 3) for times in model.times.values()
+        )
         text = _growth_text(told.terms) if told else each
         return (*about, text, *[NOT_PRINTED] * 2, _warned(model, name), *[NOT_PRINTED] * 3)
     growth = model.growth
@@ -181,7 +183,7 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     else:
         fits = [model.fits[count] for count in counts]
         texts = [
-            ", ".join(significant(getattr(fit, part) * by, 3) for fit in fits)
+            ", ".join(format_significant(getattr(fit, part) * by, 3) for fit in fits)
             for part, by in (("t0", 1e6), ("ti", 1e6), ("tb", 1e9))
         ]
         name = NOT_PRINTED
@@ -213,8 +215,8 @@ def _peaks(model: MeasuredModel) -> tuple[str, str]:
     factor = FACTORS[model.place.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
-    bandwidth = significant(max(bandwidths) / 1e6) if bandwidths else NOT_PRINTED
-    return significant(startup / 1e3), bandwidth
+    bandwidth = format_significant(max(bandwidths) / 1e6) if bandwidths else NOT_PRINTED
+    return format_significant(startup / 1e3), bandwidth
 
 
 def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:

@@ -15,7 +15,7 @@ from postprocess.analyses.papers.common.data import PaperMeasurements
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.taboada.measured_models import SEND, fit_measured
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import significant
+from postprocess.base.formats import format_significant
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 FORM = "[MACHINE=]US:MB/S"
@@ -89,11 +89,13 @@ def build_theory_table(
 
 
 def _cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
-    best = (significant(theory.startup * 1e6), f"{t0 / theory.startup:.2f}") if theory else None
-    shown = significant(rate / 1e6) if rate else NOT_PRINTED
+    best = (
+        (format_significant(theory.startup * 1e6), f"{t0 / theory.startup:.2f}") if theory else None
+    )
+    shown = format_significant(rate / 1e6) if rate else NOT_PRINTED
     share = f"{rate / theory.bandwidth:.0%}" if theory and rate else NOT_PRINTED
-    most = significant(theory.bandwidth / 1e6) if theory else NOT_PRINTED
-    return (significant(t0 * 1e6), *(best or (NOT_PRINTED,) * 2), shown, most, share)
+    most = format_significant(theory.bandwidth / 1e6) if theory else NOT_PRINTED
+    return (format_significant(t0 * 1e6), *(best or (NOT_PRINTED,) * 2), shown, most, share)
 
 
 def _printed(history: History) -> list[tuple[str, ...]]:

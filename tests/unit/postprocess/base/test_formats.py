@@ -35,7 +35,7 @@ DURATIONS = [
     ("write", "value", "written"),
     [
         *((formats.microseconds, *each) for each in MICROSECONDS),
-        *((formats.significant, *each) for each in NUMBERS),
+        *((formats.format_significant, *each) for each in NUMBERS),
         *((formats.size, *each) for each in SIZES),
         *((formats.duration, *each) for each in DURATIONS),
     ],

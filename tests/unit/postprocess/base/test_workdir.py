@@ -101,9 +101,9 @@ def test_a_session_that_cannot_be_made_is_one_line_with_the_fix(work: WorkDirect
 
 
 def test_without_a_summary_there_is_no_last_session(work: WorkDirectory):
-    assert work.last_session() is None
+    assert work.find_last_session() is None
     work.new_session()
-    assert work.last_session() is None
+    assert work.find_last_session() is None
 
 
 def test_the_last_session_is_the_one_whose_summary_came_last(work: WorkDirectory):
@@ -115,7 +115,7 @@ def test_the_last_session_is_the_one_whose_summary_came_last(work: WorkDirectory
         (session / "summary.json").write_text("{}")
         os.utime(session / "summary.json", (1000 + order, 1000 + order))
     unfinished.mkdir()
-    assert work.last_session() == night
+    assert work.find_last_session() == night
 
 
 def test_reviewed_references_come_before_provisional_ones(work: WorkDirectory):

@@ -292,8 +292,8 @@ def test_a_rate_that_falls_is_slower():
 
 def test_what_is_in_common_of_nothing_is_nothing():
     shift = estimate_shift([])
-    assert not shift.clear(1.0)
-    assert not shift.many(1.0)
+    assert not shift.is_clear(1.0)
+    assert not shift.is_many(1.0)
 
 
 def test_a_case_without_a_band_is_not_explained():

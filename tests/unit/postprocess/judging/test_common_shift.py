@@ -28,7 +28,7 @@ def cases(shift: float) -> list[JudgedSlowdown]:
 
 def test_a_slow_hour_is_no_common_cause():
     """Launches of one burst do not show how far all cases move together from hour to hour."""
-    assert estimate_shift(cases(0.06)).clear(ALPHA)
+    assert estimate_shift(cases(0.06)).is_clear(ALPHA)
     wider = [replace(each, error=0.06, session=0.88) for each in cases(0.06)]
-    assert not estimate_shift(wider).clear(ALPHA)
-    assert estimate_shift([replace(each, log=0.5) for each in wider]).clear(ALPHA)
+    assert not estimate_shift(wider).is_clear(ALPHA)
+    assert estimate_shift([replace(each, log=0.5) for each in wider]).is_clear(ALPHA)

@@ -72,7 +72,10 @@ def test_a_reference_of_few_sessions_is_provisional_until_nights_or_calibrations
     known = replace(SETTLED, evidence=told, session_prior=Prior(0.05, 5.0))
     result = ruling(1.02e-5, known)
     assert (str(result.verdict), result.provisional) == (verdict, verdict == "provisional")
-    assert (result.healthy(strict=False), result.healthy(strict=True)) == (True, verdict == "pass")
+    assert (result.counts_as_healthy(strict=False), result.counts_as_healthy(strict=True)) == (
+        True,
+        verdict == "pass",
+    )
     if verdict == "provisional":
         assert f"knows {sessions} of 3 sessions needed, nights included; inside " in result.reason
     gross = ruling(3e-5, known)  # no longer a factor of four, as of few launches

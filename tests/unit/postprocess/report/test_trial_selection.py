@@ -54,7 +54,7 @@ def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
         tmp_path / "s.parquet", build_rows("s", "2026-11-21T09:00:00Z", launches, results)
     )
     stored = trial_selection.read_trials(read_sessions(tmp_path, ["s"]), "s")
-    own = trial_selection.of_launches(launches)
+    own = trial_selection.select_launch_trials(launches)
     assert own.keys() == stored.keys() == {case.key for case in done[0].launch.cases}
     for key, trials in own.items():
         assert [each.launch for each in trials] == [4, 5, 6, 7, 8, 9]

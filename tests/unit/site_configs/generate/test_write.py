@@ -273,7 +273,7 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, d
     def silent():
         raise SchedulerError("sinfo failed with exit code 1: no controller")
 
-    monkeypatch.setattr(detect, "look", silent)
+    monkeypatch.setattr(detect, "detect_scheduler", silent)
     with declared.raises(UsageError, match="no controller; ask again"):
         write_site(work, progress)
 
@@ -281,6 +281,6 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, d
 @plants("use", "a family of MPIs without wheels", "`site new --mpis`", "", 2,
         "--mpis: the package index has no 'mpic'")  # fmt: skip
 def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch, declared: Declared):
-    monkeypatch.setattr(detect, "look", lambda: SLURM)
+    monkeypatch.setattr(detect, "detect_scheduler", lambda: SLURM)
     with declared.raises(UsageError):
         write_site(work, progress, mpis=["mpic"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_configs.common import Topology, environment, partition, site
-from site_configs.mpi.allocation import NAMES, PREFIXES, UNSET, without_allocation
+from site_configs.mpi.allocation import NAMES, PREFIXES, UNSET, strip_allocation
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.imb_wheel import try_imb
@@ -29,7 +29,7 @@ def in_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_batch_system_tells_is_left_out_and_nothing_else():
-    assert without_allocation(KEPT | IN_A_JOB) == KEPT
+    assert strip_allocation(KEPT | IN_A_JOB) == KEPT
 
 
 @settings(max_examples=20, deadline=None)
@@ -49,7 +49,7 @@ def test_a_script_leaves_out_the_same(prefixes: list[str], names: list[str], end
     )
     lines = dict(line.partition("=")[::2] for line in done.stdout.split("\0") if line)
     own = {"PWD", "SHLVL", "_", "OLDPWD"}
-    assert lines.keys() - own == without_allocation(told).keys() - own
+    assert lines.keys() - own == strip_allocation(told).keys() - own
 
 
 def test_an_mpi_is_probed_without_it(tmp_path: Path):

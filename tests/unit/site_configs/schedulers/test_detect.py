@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from site_configs.schedulers import detect
-from site_configs.schedulers.detect import SchedulerError, ask_command, look
+from site_configs.schedulers.detect import SchedulerError, ask_command, detect_scheduler
 from tests.support.factories.scheduler import CRAY, PBS, answering
 from tests.support.fake_mpis import script
 
@@ -16,7 +16,7 @@ def machine(*commands: str):
 
 
 def test_a_machine_without_a_scheduler():
-    assert look(answering({}), machine()) is None
+    assert detect_scheduler(answering({}), machine()) is None
 
 
 @pytest.mark.parametrize(
@@ -29,18 +29,18 @@ def test_a_machine_without_a_scheduler():
     ],
 )
 def test_each_scheduler_is_known_by_its_command(commands, outputs, title):
-    assert look(answering(outputs), machine(*commands)).title == title
+    assert detect_scheduler(answering(outputs), machine(*commands)).title == title
 
 
 @pytest.mark.parametrize("command", ["sinfo", "pbsnodes"])
 def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
     with pytest.raises(SchedulerError, match="failed with exit code 1"):
-        look(answering({}), machine(command))
+        detect_scheduler(answering({}), machine(command))
 
 
 def test_a_scheduler_that_answers_nonsense_is_not_taken_for_none():
     with pytest.raises(SchedulerError, match="sinfo tells of no partition"):
-        look(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
+        detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
 
 
 def test_a_command_that_hangs_is_ended(tmp_path, monkeypatch):

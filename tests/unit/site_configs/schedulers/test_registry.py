@@ -65,7 +65,7 @@ class MadeUp(Scheduler):
     def choose_launcher(self, mpi: Mpi) -> Pairing:
         return Pairing("trun", "Tilly starts the processes")
 
-    def own_jobs(self) -> tuple[SimpleNamespace, ...]:
+    def list_own_jobs(self) -> tuple[SimpleNamespace, ...]:
         if not self.jobs:
             raise QueueError("tqueue does not answer")
         return self.jobs
@@ -86,7 +86,7 @@ def tilly() -> Iterator[MadeUp]:
 @pytest.fixture
 def here(tilly: MadeUp) -> Scheduler:
     """What it tells of a machine with four nodes."""
-    found = detect.look(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
+    found = detect.detect_scheduler(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
     assert found and found.queues[0].hosts == {"n1", "n2", "n3", "n4"}
     return found
 

@@ -224,6 +224,6 @@ def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.Monke
     def silent():
         raise SchedulerError("no controller")
 
-    monkeypatch.setattr(detect, "look", silent)
+    monkeypatch.setattr(detect, "detect_scheduler", silent)
     here = on_this_machine.inspect_machine()
     assert (here.scheduler, here.silent) == (None, "no controller") and here.cores > 0

@@ -9,7 +9,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site.new import mirrored_wheels
+from postprocess.commands.site.new import find_mirrored_wheels
 from site_configs.generate import survey
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine
@@ -230,6 +230,6 @@ def test_the_wheels_of_a_new_site_come_from_the_mirror_too(
     monkeypatch.setattr(survey, "take_inventory", lambda *words: asked.append(words) or found)
     monkeypatch.setattr(survey.login_node, "find_login_mpis", lambda *words: asked.append(words))
     here = WorkDirectory(work, work)
-    wheels = lambda: mirrored_wheels(here, progress)  # noqa: E731
+    wheels = lambda: find_mirrored_wheels(here, progress)  # noqa: E731
     survey.find_mpis(here, scheduler, ["mpich"], wheels, progress)
     assert [words[-1] for words in asked] == [mirror / "wheels"]

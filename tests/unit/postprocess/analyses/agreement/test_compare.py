@@ -138,7 +138,7 @@ def test_a_program_between_the_others_does_not_stand_alone():
 
 
 def compared(over, under, ratio, low=0.5, high=2.0):
-    return compare.Comparison(
+    return compare.ProgramComparison(
         TOPICS[0],
         over,
         under,

@@ -19,7 +19,7 @@ from postprocess.analyses.compare.data import (
     LaunchValues,
     StoredComparison,
 )
-from postprocess.analyses.compare.judge import Comparison, Decision, judge_comparison
+from postprocess.analyses.compare.judge import ComparisonVerdict, Decision, judge_comparison
 from postprocess.analyses.compare.order import draw_block
 from postprocess.analyses.compare.text import format_comparison_text
 from postprocess.base.documents.json_log import truncate_unfinished_line
@@ -76,13 +76,13 @@ def test_what_is_proven_for_every_case_is_safe() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "status"),
     [
-        (value(1e-6), value(1.2e-6), Comparison.SLOWER, 1),
-        (value(1e-6), value(0.8e-6), Comparison.FASTER, 0),
-        (value(1e-6), CaseValue(None, "s", "crashed", "signal"), Comparison.BROKEN, 1),
-        (CaseValue(None, "s", "crashed", "signal"), value(1e-6), Comparison.MENDED, 0),
-        (value(1e-6), CaseValue(None, "s", "skipped", "no program"), Comparison.ONLY_OLD, 1),
-        (value(1e-6), None, Comparison.ONLY_OLD, 1),
-        (None, value(1e-6), Comparison.ONLY_NEW, 0),
+        (value(1e-6), value(1.2e-6), ComparisonVerdict.SLOWER, 1),
+        (value(1e-6), value(0.8e-6), ComparisonVerdict.FASTER, 0),
+        (value(1e-6), CaseValue(None, "s", "crashed", "signal"), ComparisonVerdict.BROKEN, 1),
+        (CaseValue(None, "s", "crashed", "signal"), value(1e-6), ComparisonVerdict.MENDED, 0),
+        (value(1e-6), CaseValue(None, "s", "skipped", "no program"), ComparisonVerdict.ONLY_OLD, 1),
+        (value(1e-6), None, ComparisonVerdict.ONLY_OLD, 1),
+        (None, value(1e-6), ComparisonVerdict.ONLY_NEW, 0),
     ],
 )
 def test_every_case_has_a_verdict(old, new, verdict, status):
@@ -97,7 +97,7 @@ def test_a_pair_that_ran_otherwise_does_not_count() -> None:
     both = {BCAST: value(1e-6)}
     judged = judge_comparison(compared(both, both, binding="none"))
     (case,) = judged.cases
-    assert (case.verdict, case.pairs) == (Comparison.UNDECIDED, 0)
+    assert (case.verdict, case.pairs) == (ComparisonVerdict.UNDECIDED, 0)
     assert "binding differs: core and none" in case.reason
     assert judged.decision.status == 3
 
@@ -114,9 +114,9 @@ def test_a_pair_whose_ranks_lay_elsewhere_does_not_count(cores: tuple[float, flo
     near = replace(value(1e-6), core_latency=(5e-8, 5.5e-8))
     judged = judge_comparison(compared({BCAST: near}, {BCAST: replace(near, core_latency=cores)}))
     (case,) = judged.cases
-    assert (case.verdict, case.pairs) == (Comparison.UNDECIDED, 0) and reason in case.reason
+    assert (case.verdict, case.pairs) == (ComparisonVerdict.UNDECIDED, 0) and reason in case.reason
     alike = judge_comparison(compared({BCAST: near}, {BCAST: near}))
-    assert [each.verdict for each in alike.cases] == [Comparison.SAME]
+    assert [each.verdict for each in alike.cases] == [ComparisonVerdict.SAME]
 
 
 def test_a_control_that_moved_voids_the_comparison() -> None:
@@ -131,10 +131,12 @@ def test_one_failed_launch_breaks_a_case() -> None:
     bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "timeout", "no end")})
     more = ComparisonPass(9, 0, NEW, "s", 1.0, (bad,))
     broken = StoredComparison(HEADER, stored.looks, (*stored.passes, more))
-    assert verdicts(broken)[BCAST] == Comparison.BROKEN
+    assert verdicts(broken)[BCAST] == ComparisonVerdict.BROKEN
 
 
-@pytest.mark.parametrize(("new", "verdict"), [(3e-6, Comparison.SLOWER), (1e-6, Comparison.SAME)])
+@pytest.mark.parametrize(
+    ("new", "verdict"), [(3e-6, ComparisonVerdict.SLOWER), (1e-6, ComparisonVerdict.SAME)]
+)
 def test_an_old_side_that_fails_now_and_then_excuses_no_slower_new_one(new, verdict):
     stored = compared({BCAST: value(1e-6)}, {BCAST: value(new)})
     bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "crashed", "signal 11")})
@@ -168,12 +170,12 @@ def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> N
 def test_the_pages_tell_the_decision_and_each_case(tmp_path: Path) -> None:
     both = {BCAST: value(1e-6), PINGPONG: value(1e-6)}
     judged = judge_comparison(compared(both, both | {BCAST: value(1.3e-6)}))
-    html = page.write_comparison(tmp_path, judged).read_text()
+    html = page.write_comparison_page(tmp_path, judged).read_text()
     markdown = (tmp_path / page.MARKDOWN).read_text()
     for text in (html, markdown, format_comparison_text(judged)):
         assert "Not safe" in text and "slower" in text and "pingpong@1" in text
     assert "controls without MPI: none" in html
-    (slow,) = (each for each in judged.cases if each.verdict == Comparison.SLOWER)
+    (slow,) = (each for each in judged.cases if each.verdict == ComparisonVerdict.SLOWER)
     assert slow.ratio and math.isclose(slow.ratio, 1.3, rel_tol=0.02)
 
 
@@ -193,8 +195,10 @@ def test_a_launch_that_the_machine_lost_is_no_failure_of_its_side(side: str) -> 
     assert judged.cases[0].void == {"incomplete: never started: waited 2 s": 1}
 
 
-@pytest.mark.parametrize(("side", "verdict"), [(OLD, Comparison.MENDED), (NEW, Comparison.BROKEN)])
-def test_a_side_whose_jobs_never_start_fails(side: str, verdict: Comparison) -> None:
+@pytest.mark.parametrize(
+    ("side", "verdict"), [(OLD, ComparisonVerdict.MENDED), (NEW, ComparisonVerdict.BROKEN)]
+)
+def test_a_side_whose_jobs_never_start_fails(side: str, verdict: ComparisonVerdict) -> None:
     both = {BCAST: value(1e-6)}
     there = [each for each in compared(both, both).passes if each.side != side]
     passes = (*there, *(lost(side, more) for more in range(3)))
@@ -215,14 +219,18 @@ def exactly(*ratios: float) -> StoredComparison:
 
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
-    [(1.04, Comparison.SAME), (1.06, Comparison.SLOWER), (0.9, Comparison.FASTER)],
+    [
+        (1.04, ComparisonVerdict.SAME),
+        (1.06, ComparisonVerdict.SLOWER),
+        (0.9, ComparisonVerdict.FASTER),
+    ],
 )
-def test_simulated_time_that_repeats_decides_in_one_block(ratio: float, verdict: Comparison):
+def test_simulated_time_that_repeats_decides_in_one_block(ratio: float, verdict: ComparisonVerdict):
     (case,) = judge_comparison(exactly(ratio, ratio)).cases
     assert case.verdict == verdict and case.ratio and math.isclose(case.ratio, ratio)
 
 
 def test_simulated_time_that_does_not_repeat_proves_nothing() -> None:
     (case,) = judge_comparison(exactly(1.0, 1.1)).cases
-    assert case.verdict == Comparison.UNDECIDED
+    assert case.verdict == ComparisonVerdict.UNDECIDED
     assert "its time is simulated, and did not repeat" in case.reason

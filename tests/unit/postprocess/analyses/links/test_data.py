@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postprocess.analyses.links.check import check_launch
+from postprocess.analyses.links.check import check_sweep_launch
 from postprocess.analyses.links.data import (
     build_sweeps,
     find_unplayed_pairs,
@@ -73,7 +73,7 @@ def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path, de
         ][:2]
         second.update({**first, "peer": second["peer"]})
 
-    done = check_launch(Tournament(seconds).finished(tmp_path, again))
+    done = check_sweep_launch(Tournament(seconds).finished(tmp_path, again))
     declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
@@ -86,7 +86,7 @@ def test_wrong_data_of_one_round_fails_the_whole_sweep(tmp_path: Path, declared:
 
     done = Tournament(seconds).finished(tmp_path, damage, code="1\n")
     assert done.outcome.records
-    done = check_launch(done)
+    done = check_sweep_launch(done)
     declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
@@ -102,7 +102,7 @@ class Shortened(Tournament):
 @plants("output", "a round that was not played", "a sweep of links", "incomplete", 1,
         "pairs missing in launch 1: n1-n4, n2-n3")  # fmt: skip
 def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path, declared):
-    done = check_launch(Shortened(seconds).finished(tmp_path))
+    done = check_sweep_launch(Shortened(seconds).finished(tmp_path))
     declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
@@ -113,7 +113,7 @@ def test_two_ranks_on_a_node_are_no_pair_of_nodes(tmp_path: Path):
 
     done = Tournament(seconds).finished(tmp_path, crowd)
     if done.outcome.records:  # else the records were refused before
-        done = check_launch(done)
+        done = check_sweep_launch(done)
     assert done.outcome.verdict == Verdict.INCORRECT
 
 

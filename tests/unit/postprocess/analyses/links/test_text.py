@@ -25,7 +25,7 @@ from postprocess.analyses.links.page import (
 from postprocess.analyses.links.plot import (
     MISSING,
     STEPS,
-    HeatMap,
+    PairHeatMap,
     assign_colour_steps,
     choose_label_positions,
     draw_heat_map,
@@ -320,7 +320,7 @@ def test_every_cell_is_drawn_once(number: int):
     """The areas of all paths together are the area of the map."""
     ratios = np.exp(np.random.default_rng(1).normal(0, 0.5, (number, number)))
     ratios[2, 3] = np.nan
-    shown = HeatMap("a & b", [f"n{i}" for i in range(number)], ratios, [1], [(0, 3)])
+    shown = PairHeatMap("a & b", [f"n{i}" for i in range(number)], ratios, [1], [(0, 3)])
     picture = ElementTree.fromstring(draw_heat_map(shown))
     cell = min(max(520 / number, 2), 30)
     area = 0.0

@@ -65,7 +65,7 @@ def test_a_line_for_an_unknown_number_of_ranks_is_refused(ranks: str):
 )
 def test_the_process_counts_at_which_a_benchmark_means_something(ranks: str, expected: set[int]):
     line = replace(ALLREDUCE, ranks=ranks)
-    assert {count for count in range(9) if line.fits(count)} == expected
+    assert {count for count in range(9) if line.is_measured_at(count)} == expected
 
 
 def test_rank_0_of_a_ping_pong_has_a_partner():

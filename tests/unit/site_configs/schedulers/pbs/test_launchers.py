@@ -18,7 +18,7 @@ from site_configs.schedulers.pbs import launchers as pbs_launchers
 @pytest.mark.parametrize("words", ["-l select={}:mpiprocs=64:ncpus=64", "-l nodes={}:ppn=64"])
 def test_a_node_for_the_processes_that_do_not_fill_one(processes, per_node, nodes, words):
     said = f"#PBS {words.format(processes // per_node)}:mem=4gb"
-    lines = pbs_launchers.with_all_nodes(["#PBS -q work", said], processes, per_node)
+    lines = pbs_launchers.request_all_nodes(["#PBS -q work", said], processes, per_node)
     assert lines == ["#PBS -q work", f"#PBS {words.format(nodes)}:mem=4gb"]
 
 

@@ -28,7 +28,7 @@ from site_configs.schedulers.slurm.backend import (
     Watch,
     can_never_run,
     read_outage_limit,
-    whole_nodes,
+    request_whole_nodes,
 )
 from site_configs.schedulers.slurm.jobs import JobState, NoAnswer, QueuedJob, SlurmError
 from tests.support.factories.launch import entry
@@ -37,7 +37,7 @@ HEAD = ['#SBATCH --job-name="rfm"', "#SBATCH --ntasks=9", "#SBATCH --ntasks-per-
 
 
 def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
-    lines = whole_nodes(HEAD, "#SBATCH", processes=9, per_node=4)
+    lines = request_whole_nodes(HEAD, "#SBATCH", processes=9, per_node=4)
     assert "#SBATCH --nodes=3" in lines and "#SBATCH --ntasks=12" in lines
     assert "#SBATCH --no-requeue" in lines
     assert not any("--ntasks=9" in line for line in lines)
@@ -189,7 +189,7 @@ def test_job_that_was_taken_without_an_answer_is_not_sent_again(
         return [QueuedJob("1", "RUNNING", Path("/other")), QueuedJob("2", state, tmp_path)]
 
     monkeypatch.setattr(SlurmJobScheduler, "submit", submit)
-    monkeypatch.setattr(slurm_jobs, "own_jobs", own_jobs)
+    monkeypatch.setattr(slurm_jobs, "list_own_jobs", own_jobs)
     monkeypatch.setattr(slurm_backend.time, "sleep", lambda _: None)
     monkeypatch.chdir(tmp_path)
     job = SimpleNamespace()

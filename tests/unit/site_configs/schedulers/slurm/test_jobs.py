@@ -101,14 +101,14 @@ def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
         list(parse_unhealthy_nodes(said))
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SlurmError):
         patch.setattr(slurm_jobs, "ask", lambda *_: said)
-        assert all(os.path.realpath(job.directory) for job in slurm_jobs.own_jobs())
+        assert all(os.path.realpath(job.directory) for job in slurm_jobs.list_own_jobs())
 
 
 def test_job_that_neither_controller_nor_accounting_understands_is_not_known(tmp_path, monkeypatch):
     no_job = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     commands(tmp_path, monkeypatch, scontrol=no_job, sacct="echo ' |0:0|n1'")
     with pytest.raises(UnknownJob, match="Invalid job id specified"):
-        slurm_jobs.look("1")
+        slurm_jobs.look_up_job("1")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.Mo
 def test_command_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SlurmError, match="squeue: No such file or directory; is Slurm on the"):
-        slurm_jobs.own_jobs()
+        slurm_jobs.list_own_jobs()
 
 
 def commands(directory: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
@@ -174,9 +174,9 @@ def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         QueuedJob("1", "RUNNING", Path("/a|b c")),
         QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
     ]
-    assert slurm_jobs.own_jobs() == jobs
+    assert slurm_jobs.list_own_jobs() == jobs
     fake_queue(tmp_path, monkeypatch, "")
-    assert slurm_jobs.own_jobs() == []
+    assert slurm_jobs.list_own_jobs() == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_what_the_user_chose_to_see_of_slurm_does_not_count(tmp_path, monkeypatc
 
 def test_jobs_of_every_partition_and_state_are_asked_for(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, squeue=f'echo "$@" > {tmp_path}/words')
-    assert slurm_jobs.own_jobs() == []
+    assert slurm_jobs.list_own_jobs() == []
     words = (tmp_path / "words").read_text().split()
     assert {"--all", "--states=all", f"--user={os.getuid()}"} <= set(words)
 

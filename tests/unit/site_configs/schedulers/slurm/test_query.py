@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.schedulers.base import NodeKind, Queue, needed
+from site_configs.schedulers.base import NodeKind, Queue, select_needed_kinds
 from site_configs.schedulers.slurm import scheduler as slurm
 from site_configs.schedulers.slurm.query import (
     parse_config,
@@ -60,10 +60,10 @@ def names(kept: list[tuple[Queue, NodeKind]]) -> list[tuple[str, int]]:
 
 
 def test_kinds_that_reach_every_node_once():
-    kept, left_out = needed(slurm.SLURM.read(answering(CRAY)).queues)
+    kept, left_out = select_needed_kinds(slurm.SLURM.read(answering(CRAY)).queues)
     assert names(kept) == [("standard", 128)]
     assert left_out == dict.fromkeys(("highmem", "short"), "its nodes are also in standard")
-    kept, left_out = needed(slurm.SLURM.read(answering(GROWN)).queues)
+    kept, left_out = select_needed_kinds(slurm.SLURM.read(answering(GROWN)).queues)
     assert names(kept) == [("all", 48), ("all", 8), ("new", 96)]
     assert left_out == {"debug": "its nodes are also in all"}
 
@@ -76,7 +76,7 @@ def test_a_mixed_queue_is_left_out_where_others_reach_its_nodes():
         Queue("gpu", (gpu,)),
         Queue("none", ()),
     ]
-    kept, left_out = needed(queues)
+    kept, left_out = select_needed_kinds(queues)
     assert names(kept) == [("cpu", 8), ("gpu", 9)]
     assert left_out == {"all": "its nodes are also in cpu, gpu", "none": "has no nodes"}
 
@@ -92,8 +92,8 @@ def test_a_mixed_queue_is_left_out_where_others_reach_its_nodes():
 def test_of_queues_with_the_same_nodes_one_is_taken(one: dict, two: dict):
     kind = NodeKind(hosts=("a", "b"))
     for queues in ([Queue("x", (kind,), **one), Queue("y", (kind,), **two)],) * 2:
-        assert [queue.name for queue, _ in needed(queues)[0]] == ["x"]
-        assert [queue.name for queue, _ in needed(queues[::-1])[0]] == ["x"]
+        assert [queue.name for queue, _ in select_needed_kinds(queues)[0]] == ["x"]
+        assert [queue.name for queue, _ in select_needed_kinds(queues[::-1])[0]] == ["x"]
 
 
 @pytest.mark.parametrize("option", ["accounting_storage/none", "(null)", ""])

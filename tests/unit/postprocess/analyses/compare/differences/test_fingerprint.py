@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from postprocess.analyses.compare.cases import ComparedCase, Comparison
+from postprocess.analyses.compare.cases import ComparedCase, ComparisonVerdict
 from postprocess.analyses.compare.data import NEW, OLD, SharedCase
 from postprocess.analyses.compare.differences.facts import VARIABLE, FactDifference
 from postprocess.analyses.compare.differences.fingerprint import (
@@ -46,17 +46,17 @@ def fingerprint(
 
 
 def case(
-    size: int, verdict: Comparison, routine: str = "bcast", layout: str = "4x4"
+    size: int, verdict: ComparisonVerdict, routine: str = "bcast", layout: str = "4x4"
 ) -> ComparedCase:
     shared = SharedCase("cpu", "mpicost", routine, "evict-barrier", layout, size)
-    ratio = 1.5 if verdict == Comparison.SLOWER else 1.0
+    ratio = 1.5 if verdict == ComparisonVerdict.SLOWER else 1.0
     return ComparedCase(
         shared, verdict, "", "s", 1e-6, ratio * 1e-6, None, 6, ratio, None, None, None, 0.05, {}, {}
     )
 
 
 MOVED = fingerprint(launches(OLD, 64 * KIB), launches(NEW, 8 * KIB))
-SLOW = [case(n, Comparison.SLOWER) for n in (16 * KIB, 20_000, 32 * KIB)]
+SLOW = [case(n, ComparisonVerdict.SLOWER) for n in (16 * KIB, 20_000, 32 * KIB)]
 
 
 def test_empty_message_bandwidth_and_switch_are_those_put_in() -> None:
@@ -104,12 +104,12 @@ def test_a_side_alone_is_no_fingerprint() -> None:
 
 
 def test_a_moved_switch_covers_the_slower_cases_in_between() -> None:
-    others = [case(n, Comparison.SAME) for n in (8, KIB, 10**6)]
+    others = [case(n, ComparisonVerdict.SAME) for n in (8, KIB, 10**6)]
     said = explain_slower([*SLOW, *others], MOVED)
     assert said == (
         "A switch of ping-pong inside a node (cpu) that went from 64 KiB to 8 KiB covers 3 of 3 slower cases"
     )
-    inside = [*SLOW, case(24 * KIB, Comparison.SAME), *others]
+    inside = [*SLOW, case(24 * KIB, ComparisonVerdict.SAME), *others]
     assert explain_slower(inside, MOVED).endswith("3 of 3 slower cases, and 1 that is not")
 
 
@@ -123,20 +123,28 @@ def test_only_a_control_variable_names_the_switch() -> None:
 @pytest.mark.parametrize(
     "cases",
     [
-        [case(n, Comparison.SLOWER) for n in (8, KIB, 2 * KIB)],  # elsewhere
-        [*SLOW[:2], *(case(n, Comparison.SLOWER) for n in (8, 16, 32, 64))],  # less than half
-        [*SLOW, *(case(n, Comparison.SAME) for n in range(9000, 9005))],  # most of it is not slower
-        [case(n, Comparison.SLOWER, layout="4x2") for n in (16 * KIB, 20_000)],  # between nodes
+        [case(n, ComparisonVerdict.SLOWER) for n in (8, KIB, 2 * KIB)],  # elsewhere
+        [
+            *SLOW[:2],
+            *(case(n, ComparisonVerdict.SLOWER) for n in (8, 16, 32, 64)),
+        ],  # less than half
+        [
+            *SLOW,
+            *(case(n, ComparisonVerdict.SAME) for n in range(9000, 9005)),
+        ],  # most of it is not slower
+        [
+            case(n, ComparisonVerdict.SLOWER, layout="4x2") for n in (16 * KIB, 20_000)
+        ],  # between nodes
     ],
 )
 def test_nothing_is_claimed_beyond_the_data(cases: list[ComparedCase]) -> None:
-    slower = sum(each.verdict == Comparison.SLOWER for each in cases)
+    slower = sum(each.verdict == ComparisonVerdict.SLOWER for each in cases)
     found = explain_slower(cases, MOVED)
     assert found == f"Nothing in the fingerprint covers half of the {slower} slower cases"
 
 
 def test_one_slower_case_is_explained_by_nothing() -> None:
-    said = explain_slower([*SLOW[:1], case(8, Comparison.SAME)], MOVED)
+    said = explain_slower([*SLOW[:1], case(8, ComparisonVerdict.SAME)], MOVED)
     assert said == "One slower case alone is not explained by the fingerprint"
 
 
@@ -147,13 +155,13 @@ def test_a_switch_that_made_messages_faster_explains_no_slower_case() -> None:
 
 def test_start_up_and_bandwidth_cover_their_own_sizes() -> None:
     late = fingerprint(launches(OLD, 64 * KIB), launches(NEW, 64 * KIB, empty=2.5e-6))
-    small = [case(n, Comparison.SLOWER) for n in (8, 64, KIB)]
+    small = [case(n, ComparisonVerdict.SLOWER) for n in (8, 64, KIB)]
     assert explain_slower(small, late).startswith("An empty message that takes 2.5")
     narrow = fingerprint(launches(OLD, 64 * KIB), launches(NEW, 64 * KIB, rate=5e9))
-    large = [case(n, Comparison.SLOWER) for n in (10**6, 2 * 10**6)]
+    large = [case(n, ComparisonVerdict.SLOWER) for n in (10**6, 2 * 10**6)]
     assert explain_slower(large, narrow).startswith("A bandwidth of 4985 MB/s in place of 9969")
 
 
 def test_nothing_is_said_where_nothing_is_slower_or_measured() -> None:
-    assert explain_slower([case(8, Comparison.SAME)], MOVED) == ""
+    assert explain_slower([case(8, ComparisonVerdict.SAME)], MOVED) == ""
     assert explain_slower(SLOW, []) == ""
