@@ -61,6 +61,10 @@ FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
 LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
 
 
+class TooFewSecondsError(UsageError):
+    """The time suffices for no look, as long as launches took in the trial run."""
+
+
 @dataclass
 class ComparisonBench:
     """What every pass of a comparison needs."""
@@ -205,7 +209,7 @@ class ComparisonBench:
     def plan_looks(self) -> None:
         """Fix after how many pairs one will look, by the time that there is.
 
-        :raises UsageError: if the time does not suffice for the first look
+        :raises TooFewSecondsError: if the time does not suffice for the first look
         """
         stored = self.stored
         if stored.looks:
@@ -222,7 +226,7 @@ class ComparisonBench:
         if not looks:
             least = duration(once * (ladders[0][0] + 1))
             fix = f"give {least} or more, or choose less to measure"
-            raise UsageError(f"--seconds {self.header.seconds}: {about}; {fix}")
+            raise TooFewSecondsError(f"--seconds {self.header.seconds}: {about}; {fix}")
         progress = self.context.progress
         progress.say(
             f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "

@@ -33,6 +33,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.plan import list_planned_cases
 from postprocess.model.session import Request
+from postprocess.session.compare.bench import TooFewSecondsError
 from postprocess.session.compare.run import (
     ComparisonDemand,
     describe_comparison,
@@ -87,7 +88,12 @@ def run_compare_selftest(
 
 
 def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path) -> None:
-    """Measure the dossiers that are not done, and say how long the rest will take."""
+    """Measure the dossiers that are not done, and say how long the rest will take.
+
+    One whose trial run takes too long for the time, as in a busy moment, is left for the next call.
+
+    :raises TooFewSecondsError: if the first one does already
+    """
     progress = context.progress
     every = list_dossiers(begun)
     left = [each for each in every if not is_done(directory, each)]
@@ -100,7 +106,13 @@ def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path
     with progress.phase("dossiers"):
         for number, each in enumerate(left, start=1):
             progress.now(f"dossier {each.number}: {each.words}")
-            measure_dossier(quiet, begun, directory, each)
+            try:
+                measure_dossier(quiet, begun, directory, each)
+            except TooFewSecondsError as error:
+                if number == 1:
+                    raise
+                progress.note(f"dossier {each.number} is left for the next call: {error}")
+                continue
             spent = time.monotonic() - begin
             told = describe_dossier(read_dossier(directory, each))
             progress.say(
