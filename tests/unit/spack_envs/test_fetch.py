@@ -45,7 +45,7 @@ def test_fetches_the_release(tmp_path, upstream):
     [
         (None, "v2", "has no release v2"),
         ("file:///nonexistent", "v1", r"file:///nonexistent: .*not appear to be"),
-        ("--upload-pack=touch x", "v1", ""),
+        ("--upload-pack=touch x", "v1", None),
     ],
     ids=["release", "repository", "an option"],
 )

@@ -178,7 +178,7 @@ def test_afresh_forgets_what_failed_in_its_first_pass_too(fails: int):
     machine.fails = {OTHER: fails}
     assert machine.calibrate(launches=3, afresh=True) == 0
     found = [each.session for each in machine.read() if each.place.environment == OTHER]
-    assert found == ["s002", "s002", "s003"] if fails == 1 else ["s003", "s004", "s004"]
+    assert found == (["s002", "s002", "s003"] if fails == 1 else ["s003", "s004", "s004"])
 
 
 @pytest.mark.parametrize("per_node", [[1, 2], []])

@@ -192,7 +192,7 @@ def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, ch
     gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, of)
     assert len(gone) == missed
     found = compute_exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False)
-    assert found == 1 if missed else 0
+    assert found == (1 if missed else 0)
     if not {"environments", "families"} & {*choice}:
         catalog = load_catalog([tmp_path], [(planned().partition, PLACE[2])])
         here = [planned(cases=(case("x"),))]

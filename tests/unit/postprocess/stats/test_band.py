@@ -222,7 +222,7 @@ def test_reframe_draws_the_same_line(center, spread, launches, ratio, fastest_ra
     value = center * ratio
     if not math.isclose(value, limits.upper, rel_tol=1e-12):
         found = reframe_passes(value, wanted, lower, upper)
-        assert found == value <= limits.upper or not is_regressed(limits, fastest)
+        assert found == (value <= limits.upper or not is_regressed(limits, fastest))
 
 
 @given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
@@ -237,7 +237,7 @@ def test_reframe_draws_the_same_line_under_a_rate(center, spread, launches, rati
     value = center * ratio
     if not math.isclose(value, limits.lower, rel_tol=1e-12):
         found = reframe_passes(value, wanted, lower, upper)
-        assert found == value >= limits.lower or not is_regressed(limits, best)
+        assert found == (value >= limits.lower or not is_regressed(limits, best))
 
 
 def reframe_passes(value: float, wanted: float, lower: float | None, upper: float | None) -> bool:
