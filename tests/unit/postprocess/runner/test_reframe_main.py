@@ -16,8 +16,8 @@ from tests.support.paths import ROOT
 SHOW = """
 import os, sys
 from reframe.utility import osext
-from postprocess.runner.reframe_main import do_not_expand
-do_not_expand()
+from postprocess.runner.reframe_main import disable_expansion
+disable_expansion()
 print(osext.expandvars(sys.argv[1]), os.path.expandvars(sys.argv[1]), osext.expandvars("${HOME}/.reframe"))
 """
 

@@ -115,7 +115,7 @@ def looking_again(scheduler: str, nodes: int = 1, **hosts: tuple[str, ...]) -> S
 def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     checks, scheduler, nodes, slow_on, options, anywhere
 ):
-    check = looking_again(scheduler, nodes, **({"slow_on": slow_on} if slow_on else {}))
+    check = looking_again(scheduler, nodes, **({"avoided": slow_on} if slow_on else {}))
     checks.launch.avoid_nodes(check)
     assert (check.job.options, check.anywhere) == (options, anywhere)
 

@@ -125,9 +125,9 @@ def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes()
     sums = {("a-1", "allreduce_sum", 8), ("a-1", "allreduce_sum", 1_000_000)}
     assert slowed("a-1", "slower-5", "allreduce_sum") == {*sums, ("a-1", "allreduce_max", 8)}
     expected = {("b-2", "bcast", 10_000), ("b-2", "bcast", 1_000_000)}
-    assert slowed(Injection("b-2", "large", "bcast")) == expected
+    assert slowed("b-2", "large", "bcast") == expected
     every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
-    assert slowed(Injection("c-3", "everything", "")) == every
+    assert slowed("c-3", "everything", "") == every
     assert not Injection("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
     assert not Injection("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
 
