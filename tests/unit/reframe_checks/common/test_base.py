@@ -44,8 +44,9 @@ class Check:
 
 
 @pytest.fixture
-def checks() -> Iterator[SimpleNamespace]:
-    """Modules of the checks, with a site of ReFrame around them."""
+def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """Modules of the checks, with a site of ReFrame around them of which nothing runs here."""
+    ask(monkeypatch, only_looking=True)
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common import base, layouts, osu_imb
 
