@@ -87,7 +87,7 @@ def count_causes(
             ]
             shift = estimate_shift(tonight)
             beyond.append(shift.p < ALPHA)
-            causes.append(shift.clear(ALPHA))
+            causes.append(shift.is_clear(ALPHA))
     return float(np.mean(beyond)), float(np.mean(causes))
 
 

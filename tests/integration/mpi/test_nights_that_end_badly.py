@@ -18,7 +18,7 @@ from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
 
-LAUNCHES = 12  #: more than can end between the first and the news of it
+LAUNCHES = 30  #: more than can end between the first and the news of it
 
 
 @pytest.fixture(scope="module")
