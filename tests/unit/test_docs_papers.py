@@ -1,10 +1,12 @@
-"""The table of docs/papers.md has each thing that the papers show once, and its text counts them."""
+"""The table of docs/papers.md has each thing that the papers show once; its commands are understood."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 
+from postprocess.main import build_parser
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "papers.md").read_text()
@@ -43,3 +45,23 @@ def test_the_text_counts_what_is_done_and_what_is_open():
         states["open"],
     ]
     assert states.keys() == {"done", "open"}
+
+
+def read_commands() -> list[list[str]]:
+    """Words of each command of the page, without variables, comments and where its output goes."""
+    lines = [
+        line for line in PAGE.splitlines() if line.startswith("    ") and "./plumbline" in line
+    ]
+    commands = [part for line in lines for part in line.split("#")[0].split(";")]
+    return [shlex.split(part.partition("./plumbline ")[2].split(" > ")[0]) for part in commands]
+
+
+def test_every_command_of_the_page_is_understood():
+    for words in read_commands():
+        build_parser().parse_args(words)
+
+
+def test_the_table_that_no_night_measures_has_its_command():
+    """A simulated night leaves scan out at 128 processes: table 9 of Luecke et al. (2001)."""
+    found = [words for words in read_commands() if "scan_sum" in words]
+    assert [words[words.index("--processes") + 1] for words in found] == ["128"]
