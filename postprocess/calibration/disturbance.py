@@ -113,10 +113,10 @@ def check_one_day(sample: CaseSample) -> list[Mark]:
 
 def check_few_sessions(reference: Reference) -> list[Mark]:
     """Return the mark of a reference whose sessions are too few to tell how they differ, if they are."""
-    if reference.told_by >= ENOUGH_SESSIONS:
+    if reference.sessions >= ENOUGH_SESSIONS:
         return []
     spread = f"the spread between sessions, {estimate_session_spread(reference):.1%}"
-    told = f"{reference.told_by} of {ENOUGH_SESSIONS} sessions: {spread}, is mostly that of other machines"
+    told = f"{reference.sessions} of {ENOUGH_SESSIONS} sessions: {spread}, is mostly that of other machines"
     return [Mark(MarkKind.FEW_SESSIONS, told)]
 
 

@@ -89,13 +89,16 @@ class CalibrationLaunch:
     circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
     by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
     kernel: str
-    values: Mapping[str, Measured]  #: headline by key of the case
+    values: Mapping[str, Measured]  #: that are judged, by key of the case
     units: Mapping[str, Unit]
     #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
     others: Amount | None = None
     session_gap_minutes: Count = SESSION_GAP_MINUTES  #: of its partition
     #: Time from core to core by key of the case, in seconds; nothing where it is not known
     core_latencies: Mapping[str, Measured] = field(default_factory=dict)
+    #: The papers' headline by key of the case, where it is not what is judged
+    headlines: Mapping[str, Measured] = field(default_factory=dict)
+    learned: bool = False  #: whether a night has taught it, not a calibration
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -183,6 +186,7 @@ def build_launch(
         units={key: each.unit for key, each in seen.items()},
         session_gap_minutes=launch.session_gap_minutes,
         core_latencies={key: each for key in seen if (each := places[key]) is not None},
+        headlines={key: each.headline for key, each in seen.items() if each.headline is not None},
     )
 
 
@@ -247,11 +251,11 @@ def drop_forgotten(
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
     """Restrict a launch to some cases."""
     kept = set(keys) & launch.values.keys()
-    values, units, places = (
+    values, units, places, headlines = (
         {key: each for key, each in some.items() if key in kept}
-        for some in (launch.values, launch.units, launch.core_latencies)
+        for some in (launch.values, launch.units, launch.core_latencies, launch.headlines)
     )
-    return replace(launch, values=values, units=units, core_latencies=places)
+    return replace(launch, values=values, units=units, core_latencies=places, headlines=headlines)
 
 
 @dataclass(frozen=True)
@@ -284,8 +288,9 @@ def check_launch(launch: CalibrationLaunch) -> None:
     """Check that a launch has the form in which it is compared. Raises ValueError for anything else."""
     if launch.units.keys() != launch.values.keys():
         raise ValueError("units: are not of the same cases as values")
-    if launch.core_latencies.keys() - launch.values.keys():
-        raise ValueError("core_latencies: are not of the same cases as values")
+    for name, told in (("core_latencies", launch.core_latencies), ("headlines", launch.headlines)):
+        if told.keys() - launch.values.keys():
+            raise ValueError(f"{name}: are not of the same cases as values")
     places = {(ReferencePlace.of(case), case.program) for case in map(Case.from_key, launch.values)}
     if places - {(launch.place, launch.program)}:
         raise ValueError("values: are of cases of another place or program")

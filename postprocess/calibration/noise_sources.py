@@ -74,7 +74,7 @@ def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, R
         values = {case: each.values for case, each in own.items()}
         sessions = {case: each.sessions for case, each in own.items()}
         rows = {each.case: each for each in estimate_references(values, sessions)}
-        told = {case: (values[case], sessions[case]) for case in rows}
+        told = {case: (values[case], sessions[case], own[case].days) for case in rows}
         found |= add_session_priors(add_priors(add_evidence(rows, told)), load_session_priors())
     return found
 

@@ -22,7 +22,7 @@ from postprocess.calibration.disturbance import (
     check_one_node_set,
     find_disturbances,
 )
-from postprocess.calibration.regression_guard import assume_enough_launches, is_absorbing
+from postprocess.calibration.regression_guard import is_absorbing
 from postprocess.calibration.samples import CaseSample, list_differing_keys
 from postprocess.calibration.update import build_provenance, build_references
 from postprocess.model.case import Case, ReferencePlace
@@ -30,7 +30,6 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.stats.band import compute_band, compute_slow_distance, find_narrowest_band
-from postprocess.stats.planning.sample_size import TARGET
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
 ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")
@@ -220,11 +219,14 @@ def collect_marks(
     return tuple(marks)
 
 
+TARGET = 0.10  #: slowdown that every case ought to see
+
+
 def describe_noise(reference: Reference) -> list[Mark]:
     """Describe noise that is unknown, or hides a slowdown of more than 10%; empty if neither is so."""
     if reference.launches < 2:
         return [Mark(MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
-    width = compute_band_width(assume_enough_launches(reference))
+    width = compute_band_width(reference)
     least = find_narrowest_band(reference.case)
     if width <= TARGET:
         return []

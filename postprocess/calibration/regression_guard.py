@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from postprocess.base.formats import plural
 from postprocess.base.units import compute_slowdown
@@ -18,14 +17,7 @@ Slower = Mapping[Case, float]
 
 def is_absorbing(before: Reference, after: Reference) -> bool:
     """Return whether the new center lies above the band of the old reference."""
-    return before.unit == after.unit and compute_band(assume_enough_launches(before)).too_slow(
-        after.center
-    )
-
-
-def assume_enough_launches(reference: Reference) -> Reference:
-    """Return the reference with so many launches that its band is not that of few."""
-    return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
+    return before.unit == after.unit and compute_band(before).too_slow(after.center)
 
 
 def find_absorbed_regressions(

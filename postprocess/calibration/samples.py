@@ -16,7 +16,7 @@ from typing import Any
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.stats.placement import group_placements
-from postprocess.stats.sessions import number_sessions
+from postprocess.stats.sessions import number_day, number_sessions
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,25 @@ class CaseSample:
 
     @property
     def values(self) -> list[float]:
-        """Headlines, one a launch."""
+        """Values that are judged, one a launch."""
         return [each.values[self.case.key] for each in self.launches]
+
+    @property
+    def headlines(self) -> list[float]:
+        """The papers' headline of each launch; the value of one that tells no other."""
+        key = self.case.key
+        return [each.headlines.get(key, each.values[key]) for each in self.launches]
 
     @property
     def sessions(self) -> list[int]:
         """Number of the session of each launch, by the gap that the site has now."""
         ends = [each.ended_utc for each in self.launches]
         return number_sessions(ends, 60.0 * self.launches[-1].session_gap_minutes)
+
+    @property
+    def days(self) -> list[int]:
+        """Number of the day of each launch."""
+        return [number_day(each.ended_utc) for each in self.launches]
 
     @property
     def core_latencies(self) -> list[float | None]:

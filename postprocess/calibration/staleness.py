@@ -165,7 +165,13 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
 
 def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration of two sessions, too few to tell how they differ; nothing is stale by it."""
-    sessions = len(set(provenance.number_launches(group.told, group.cases[0].key)))
+    sessions = len(
+        set(
+            provenance.number_launches(
+                group.told, provenance.list_ends(group.told, group.cases[0].key)
+            )
+        )
+    )
     if 1 < sessions < ENOUGH_SESSIONS and "simulated" not in group.told.get("machine", {}):
         told = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
         yield group.finding("sessions", False, told)

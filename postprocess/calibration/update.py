@@ -282,11 +282,20 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
     return [
         {
             "launches": [build_launch_record(each) for each in family[0].launches],
-            "headlines": {sample.case.key: sample.values for sample in family},
+            provenance.HEADLINES: {sample.case.key: sample.headlines for sample in family},
         }
+        | build_value_record(family)
         | build_placement_record(family)
         for family in families.values()
     ]
+
+
+def build_value_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+    """Build what is told of judged values, of the cases whose headline is another."""
+    told = {
+        sample.case.key: sample.values for sample in family if sample.values != sample.headlines
+    }
+    return {provenance.VALUES: told} if told else {}
 
 
 def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
@@ -301,4 +310,5 @@ def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
     told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
     told |= {"machine": machine} if machine and not one.exact else {}
-    return told | ({"kernel": one.kernel} if one.kernel else {})
+    told |= {"kernel": one.kernel} if one.kernel else {}
+    return told | ({provenance.LEARNED: True} if one.learned else {})

@@ -13,10 +13,9 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_night_launches, add_selection
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
-from postprocess.model.plan import PlannedLaunch, list_places
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.session import Request
-from postprocess.references.catalog import load_catalog
 from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     Job,
@@ -27,7 +26,6 @@ from postprocess.results.launch_costs import (
 )
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import open_session_context
-from postprocess.session.nightly.known_nights import find_night_spreads
 from postprocess.session.nightly.launch_budget import (
     choose_launch_counts,
     describe_launch_counts,
@@ -59,11 +57,9 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         context = open_session_context(work, asked, progress)
         _, reframe = context.open_session("list")
         planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
-        nights = find_night_spreads(context, planned)
-        catalog = load_catalog(context.reference_roots, list_places(planned), nights)
     counts, repeated = {}, planned
     if asked.launches is None:
-        counts = choose_launch_counts(work, planned, catalog)
+        counts = choose_launch_counts(work, planned)
         repeated = repeat_launches(planned, counts)
     for line in (
         *print_full_list(planned),

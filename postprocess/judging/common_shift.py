@@ -26,7 +26,7 @@ from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.placement import group_placements
 from postprocess.stats.session_prior import ELSEWHERE
-from postprocess.stats.sessions import estimate_session_spread
+from postprocess.stats.sessions import DAY_SHARE, estimate_session_spread
 
 FLOOR = math.log1p(0.03)  #: smaller shifts are not judged in one night
 COMMON_SHARE = 0.2  #: share of slow cases above which there is a common cause
@@ -101,12 +101,13 @@ def collect_slowdowns(
             continue
         known = values.setdefault(id(reference_set), {})
         if not known:
-            known.update(collect_headlines(reference_set))
+            known.update(collect_values(reference_set))
         spread = reference.moderated[0] if reference.launches > 1 else 0.0
         own = spread * math.sqrt(1.0 + 1.0 / reference.launches)
         between = 0.0
         if reference.session_prior and reference.launches > 1:
-            between = estimate_session_spread(reference) * math.sqrt(1.0 + 1.0 / reference.sessions)
+            apart = (1.0 + DAY_SHARE) * (1.0 + 1.0 / reference.sessions)
+            between = estimate_session_spread(reference) * math.sqrt(apart)
         error = math.hypot(own, between)
         session = (between / error) ** 2 if error else 0.0
         moves = compute_log_deviations(*known.get(result.case.key, ((), ())), result.unit)
@@ -115,7 +116,7 @@ def collect_slowdowns(
     return found
 
 
-def collect_headlines(
+def collect_values(
     reference_set: ReferenceSet,
 ) -> dict[str, tuple[list[float], list[float | None]]]:
     """Collect values (in their units) and core latencies (s) of all launches behind references, by case."""
@@ -123,7 +124,7 @@ def collect_headlines(
         key: (list(values), provenance.find_core_latencies(calibration, key))
         for told in reference_set.provenance["programs"].values()
         for calibration in provenance.list_calibrations(told)
-        for key, values in provenance.list_headlines(calibration).items()
+        for key, values in provenance.list_values(calibration).items()
     }
 
 

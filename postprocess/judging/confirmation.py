@@ -23,7 +23,8 @@ from postprocess.judging.retest import (
     describe_unavoidable_nodes,
     select_launches_of_value,
 )
-from postprocess.judging.suspicion import SuspectNight, decide_suspicion
+from postprocess.judging.session_history import NO_HISTORY, SessionHistory
+from postprocess.judging.suspicion import call_slow_sums, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -40,7 +41,6 @@ LEAST_CASES_OF_SLOW_NODE = 3
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
 Wait = Callable[[], None]
-Suspected = Callable[[Sequence[CaseResult]], Mapping[Case, Sequence[SuspectNight]]]
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,19 @@ class RetestCandidate:
         elif outcome is None or outcome.value is None:
             self.slow.append(f"no value ({outcome.reason})" if outcome else NOT_RUN)
         else:
-            side = self.fine if outcome.verdict in HEALTHY and not outcome.too_slow else self.slow
-            side.append(quantity(outcome.value, outcome.unit))
-            self.values.append(scale_to_reference(outcome, self.result))
+            side = self.slow if self.is_slow(outcome) else self.fine
+            shown, scaled = tell_value(outcome, self.result)
+            side.append(shown)
+            self.values.append(scaled)
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
+
+    def is_slow(self, outcome: CaseResult) -> bool:
+        """Return whether a fresh value is slow as the first one was."""
+        if self.result.by_headline:
+            return outcome.slow_headline
+        return outcome.verdict not in HEALTHY and not outcome.by_headline
 
     @property
     def known(self) -> Sequence[float]:
@@ -135,11 +142,17 @@ class RetestCandidate:
         return replace(self.result, reason=reason)
 
 
-def scale_to_reference(outcome: CaseResult, result: CaseResult) -> float:
-    """Return a fresh value as it is to the reference of the first one: its ranks may have lain elsewhere."""
-    if outcome.value and outcome.reference and result.reference:
-        return outcome.value * result.reference / outcome.reference
-    return outcome.value or 0.0
+def tell_value(outcome: CaseResult, result: CaseResult) -> tuple[str, float]:
+    """Return a fresh value, or headline, as text, and as it is to the reference of the first one.
+
+    The ranks of the fresh launches may have lain elsewhere, where another reference holds.
+    """
+    value, home, there = outcome.value, outcome.reference, result.reference
+    if result.by_headline:
+        value, home = outcome.headline, outcome.headline_reference
+        there = result.headline_reference
+    scaled = value * there / home if value and home and there else value or 0.0
+    return quantity(value or 0.0, outcome.unit), scaled
 
 
 def confirm_slow_cases(
@@ -150,7 +163,7 @@ def confirm_slow_cases(
     measure: Measure,
     progress: Progress,
     since: Since = lambda _: "",
-    suspected: Suspected = lambda _: {},
+    history: SessionHistory = NO_HISTORY,
     wait: Wait = lambda: None,
 ) -> Confirmation:
     """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
@@ -159,7 +172,7 @@ def confirm_slow_cases(
     :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
-    :param suspected: finds the last nights in which cases were suspect
+    :param history: the last sessions of the cases
     :param wait: ends when more may be measured of what the first fresh launches left open
 
     What ends a confirmation run or the wait, a signal too, is returned with what was decided until then.
@@ -178,7 +191,6 @@ def confirm_slow_cases(
     report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in second.made):
         progress.note(line)
-    earlier = suspected([each.result for each in slow])
     verdicts = {}
     for each in slow:
         case = each.result.case
@@ -187,8 +199,9 @@ def confirm_slow_cases(
                 each.verdict(),
                 each.known,
                 catalog.reference(case, each.result.core_latency),
-                earlier.get(case, ()),
+                history,
             )
+    results = call_slow_sums(results, catalog, history)
     after = [verdicts.get(each.case, each) for each in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
     told = tuple(map(describe_cause, causes))

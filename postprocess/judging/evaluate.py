@@ -25,7 +25,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
-from postprocess.stats.band import compute_band, is_regressed
+from postprocess.stats.band import is_blind
 from postprocess.stats.false_discovery import add_q_values
 from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
 
@@ -136,8 +136,7 @@ def evaluate_case(
 ) -> CaseResult:
     """Evaluate one case. A launch that failed decides; otherwise the median is judged.
 
-    :param calibrating: whether these very launches made the reference. Then ReFrame has not known it, and
-        their median is held against the band of a launch: it is not independent of the center.
+    :param calibrating: whether these very launches made the reference, which therefore judges none of them
     """
     failures = [failure for each in launches if (failure := each.failure(case))]
     for verdict in FAILED_LAUNCH:
@@ -156,7 +155,7 @@ def evaluate_case(
     alike = select_alike(case, measured, catalog)
     counted = alike or measured
     middle, launch = select_median_launch(counted)
-    middle = replace(middle, value=statistics.median(found.value for found, _ in counted))
+    middle = take_medians(middle, [found for found, _ in counted])
     reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
         (describe_reference_difference(each, case, reference_set) for _, each in measured)
@@ -173,6 +172,7 @@ def evaluate_case(
         launches=len(measured),
         summary=middle.summary,
         figures=middle.figures,
+        headline=middle.headline,
     )
     if difference:
         return unjudged
@@ -180,8 +180,8 @@ def evaluate_case(
         row = reference_set.references[case]
         return judge_elsewhere(unjudged, middle, row, reference_set.shifting)
     if calibrating:
-        result = judge_measurement(case, middle, launch, catalog)
-        return replace(result, launches=len(alike))
+        reason = "measured for its reference, and judged by none"
+        return replace(unjudged, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
     result = judge_measurement(case, middle, launch, catalog, len(alike))
     return check_reframe_agrees(result, measured, catalog)
 
@@ -219,14 +219,22 @@ def select_alike(
     return max(groups.values(), key=len, default=[])
 
 
+def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measurement:
+    """Return the median launch with the medians of all values, and of all headlines."""
+    headlines = [each.headline for each in some if each.headline is not None]
+    headline = statistics.median(headlines) if len(headlines) == len(some) else None
+    value = statistics.median(each.value for each in some)
+    return replace(middle, value=value, headline=headline)
+
+
 def judge_elsewhere(
     result: CaseResult, measured: Measurement, row: Reference, shifting: bool = False
 ) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    If even its best trial is slower than places make it, it is not comparable, unless launches of the reference
-    are so few that it could not fail such a value in its own place. Else it is provisional if its ranks were
-    moved meanwhile, while sessions or launches are few, or if the machine moves ranks anyway.
+    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how launches of
+    the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the machine moves ranks
+    anyway; a calibration makes the place known.
 
     :param row: the reference of other launches
     :param shifting: whether launches of its environment lay in several places before
@@ -236,14 +244,13 @@ def judge_elsewhere(
     reason = "its ranks were moved to other cores while it was measured; run it again"
     if not moved:
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
-        reason = f"its ranks lay on other cores: {told}; bind them, or calibrate again"
+        reason = f"its ranks lay on other cores: {told}; bind them, or run ./plumbline calibrate"
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
-    gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency)
-    gross = gross and is_regressed(compute_band(row), measured.best)
+    gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency) and not is_blind(row)
     if gross:
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
-    waits = not gross and (moved or shifting or row.provisional)
+    waits = not gross and (moved or shifting or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
@@ -278,7 +285,8 @@ def check_reframe_agrees(
     for found, launch in measured:
         if not launch.launch.asserted:  # as where programs are held against each other
             continue
-        own = judge_measurement(result.case, found, launch, catalog).verdict
+        judged = judge_measurement(result.case, found, launch, catalog)
+        own = Verdict.PASS if judged.by_headline else judged.verdict  # ReFrame asserts values alone
         said = launch.asserted.get(result.case.variable)
         if said in (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE):  # then; the reference may be new
             continue

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from postprocess.base.formats import format_whole, plural
 from postprocess.model.case import Case
 from postprocess.model.interposed import INTERPOSED
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.reference import ENOUGH_SESSIONS, Reference
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.stats.night_spread import LEAST_NIGHTS, assume_nights
-from postprocess.stats.planning.night_launches import compute_detectable
-from postprocess.stats.planning.sample_size import TARGET, select_sensitive
-from postprocess.stats.sessions import assume_sessions
 
 
 def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[str]:
@@ -55,45 +50,30 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
     )
 
 
-MORE = 5  #: nights, or sessions of the calibration, that are looked forward to
-WORTH_TELLING = 0.02  #: of the cases must gain by them
+STEPS = (1.0, 0.5, 0.2, 0.1)  #: slowdowns whose detection is told
+SOON = 3  #: sessions, of which tonight is the first
 
 
-def describe_session_power(
-    results: Iterable[CaseResult], catalog: ReferenceCatalog
-) -> Iterator[str]:
-    """Describe how many cases are provisional, and in how many a slowdown would be seen after more sessions."""
-    known = [
-        (each, reference)
-        for each in results
-        if each.verdict in JUDGED
-        and each.value
-        and (reference := catalog.reference(each.case, each.core_latency))
-        and reference.session_prior
-    ]
-    if few := sum(reference.few_sessions for _, reference in known):
-        yield (
-            f"{plural(few, 'case')} provisional: fewer than {ENOUGH_SESSIONS} sessions are known of the "
-            f"references; {LEAST_NIGHTS} nights, or calibrations on {ENOUGH_SESSIONS - 1} other days, tell more"
-        )
-    now = len(select_sensitive([each for each, _ in known]))
-    ways: dict[str, Callable[[Reference, int], Reference]] = {
-        f"{MORE} more nights": assume_nights,
-        f"{MORE} more sessions on other days (./plumbline calibrate --at-most 5)": assume_sessions,
-    }
-    gains = []
-    for how, assume in ways.items():
-        then = count_seen((assume(one, MORE), max(each.launches, 1)) for each, one in known)
-        if then - now > WORTH_TELLING * len(known):
-            gains.append(f"after {how} in about {format_whole(then)}")
-    if gains:
-        what = f"a {TARGET:.0%} slowdown is seen in {format_whole(now)} of {plural(len(known), 'case')}"
-        yield f"{what}; {', '.join(gains)}"
+def describe_session_power(results: Iterable[CaseResult]) -> Iterator[str]:
+    """Describe in how many cases a slowdown from tonight on would be called: tonight, and two nights later."""
+    known = [each for each in results if each.verdict in JUDGED and each.value and each.reference]
+    measured = [each for each in known if each.spread]
+    if not measured:
+        return
+    told = ", ".join(_tell_step(step, [each.detectable for each in measured]) for step in STEPS)
+    later = ", ".join(
+        _tell_step(step, [each.detectable_soon for each in measured]) for step in STEPS[1:]
+    )
+    count = plural(len(measured), "case")
+    yield f"a slowdown from tonight on would be called in this night: {told} of {count}"
+    yield f"and with two more nights: {later}"
 
 
-def count_seen(references: Iterable[tuple[Reference, int]]) -> int:
-    """Count the references by which nights of so many launches see :data:`TARGET`."""
-    return sum(compute_detectable(each, launches) <= TARGET for each, launches in references)
+def _tell_step(step: float, limits: Sequence[float | None]) -> str:
+    """Tell in how many cases a slowdown of this size would be called."""
+    seen = sum(limit is not None and limit <= step for limit in limits)
+    name = f"{1 + step:.0f} times" if step >= 1 else f"{step:.0%}"
+    return f"{name} in {format_whole(seen)}"
 
 
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.

@@ -1,4 +1,4 @@
-"""Judge a measured case: one value against one reference."""
+"""Judge a measured case: its value against its reference, and its headline against that of the headline."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import fields, replace
 
 from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.model.case import Case
-from postprocess.model.measurement import Measurement
-from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
+from postprocess.model.measurement import Measurement, TrialSummary
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.stats.band import Band, compute_band, is_regressed
-from postprocess.stats.power import compute_band_scatter, compute_detectable_slowdown
+from postprocess.stats.band import Band, compute_band
+from postprocess.stats.power import BLIND, compute_detectable_slowdown, compute_scatter
+
+SOON = 3  #: sessions, tonight's included, within which a slowdown is to be called
 
 
 def judge_case(
@@ -21,8 +23,9 @@ def judge_case(
     resolution: float = 0.0,
     median_of: int = 1,
 ) -> CaseResult:
-    """Hold a headline against the band of its reference: of one launch, or the median of several.
+    """Hold a value against the band of its reference: of one launch, or the median of several.
 
+    A value inside its band whose headline is not inside that of the headline is slow as well: few of its trials are.
     ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
     band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The
     caller adds the command that reruns the case.
@@ -38,18 +41,21 @@ def judge_case(
     )
     if not (math.isfinite(value) and value > 0):
         return result
-    result = replace(result, value=value, launches=median_of)
+    result = replace(result, value=value, launches=median_of, headline=measured.headline)
     if reference is None:
         reason = f"no reference for this case (measured {quantity(value, unit)}); run ./plumbline calibrate"
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
     limits = compute_band(reference, resolution, median_of)
-    verdict, reason = _against(measured, reference, limits, median_of)
-    spread, degrees = (
-        (None, None) if limits.blind else map(float, compute_band_scatter(reference, median_of))
+    scatter = compute_scatter(reference, median_of)
+    detectable, soon = (
+        compute_detectable_slowdown(reference, median_of, sessions, resolution)
+        for sessions in (1, SOON)
     )
-    return replace(
+    blind = detectable is None or detectable > BLIND
+    verdict, reason = _against(value, reference, limits, median_of, detectable)
+    result = replace(
         result,
         verdict=verdict,
         reason=reason,
@@ -57,11 +63,39 @@ def judge_case(
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
         core_latency=reference.core_latency,
-        provisional=reference.provisional,
-        detectable=compute_detectable_slowdown(reference, limits, measured, median_of),
-        spread=spread,
-        degrees=degrees,
+        provisional=blind or reference.few_sessions,
+        detectable=detectable,
+        detectable_soon=soon,
+        spread=scatter.deviation if scatter and not reference.exact else None,
+        degrees=scatter.degrees if scatter and not reference.exact else None,
     )
+    if reference.headline is None or measured.headline is None:
+        return result
+    return judge_headline(result, measured, reference.headline, resolution)
+
+
+def judge_headline(
+    result: CaseResult, measured: Measurement, reference: Reference, resolution: float
+) -> CaseResult:
+    """Hold the headline of a judged value against the limit of headlines."""
+    limits = compute_band(reference, resolution, result.launches)
+    result = replace(result, headline_reference=reference.center, headline_limit=limits.slow_limit)
+    if result.verdict not in (Verdict.PASS, Verdict.PROVISIONAL, Verdict.FAST):
+        return result
+    if limits.blind or not result.slow_headline or measured.headline is None:
+        return result
+    compared = format_comparison(measured.headline, reference.center, result.unit)
+    told = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared} its reference"
+    limit = f"{quantity(reference.center, result.unit)}, above the limit {quantity(limits.slow_limit, result.unit)}"
+    reason = f"{_count_slow_trials(measured.summary)}: {told} {limit}; its fast trials are as ever"
+    return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
+
+
+def _count_slow_trials(summary: TrialSummary | None) -> str:
+    """Describe how many trials of a launch are slow, as its filter counts them."""
+    if summary is None or not summary.candidates:
+        return "some trials are slow"
+    return f"{summary.candidates} of {summary.kept + summary.removed} trials are above 1.8 medians"
 
 
 def _difference(case: Case, unit: str, reference: Reference) -> str:
@@ -76,9 +110,13 @@ def _difference(case: Case, unit: str, reference: Reference) -> str:
 
 
 def _against(
-    measured: Measurement, reference: Reference, limits: Band, median_of: int
+    value: float,
+    reference: Reference,
+    limits: Band,
+    median_of: int,
+    detectable: float | None,
 ) -> tuple[Verdict, str]:
-    value, unit = measured.value, measured.unit
+    unit = reference.unit
     launches = plural(reference.launches, "launch", "es")
     source = f"its reference {quantity(reference.center, unit)} of {launches}"
     middle = f", the median of {median_of} launches," if median_of > 1 else ""
@@ -86,31 +124,20 @@ def _against(
     change = f"{quantity(value, unit)}{middle} is {compared} {source}"
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
-    if limits.too_slow(value) and not is_regressed(limits, measured.best):
-        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
+    if limits.blind and (limits.too_slow(value) or limits.too_fast(value)):
+        return (
+            Verdict.PROVISIONAL,
+            f"{outside}; but a single launch does not tell how launches differ",
+        )
     if limits.too_slow(value):
         return Verdict.REGRESSED, outside
-    if limits.too_fast(value) and limits.blind:
-        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
     if limits.too_fast(value):
         return Verdict.FAST, outside
-    if reference.provisional:
-        few = f"the reference knows {reference.told_by} of {ENOUGH_SESSIONS} sessions needed, nights included"
-        if limits.few_launches:
-            few = f"the reference has {launches} of {ENOUGH_LAUNCHES} needed"
-        inside = f"{quantity(limits.lower, unit)} to {quantity(limits.upper, unit)}"
-        return Verdict.PROVISIONAL, f"{few}; inside {inside}"
-    return Verdict.PASS, ""
-
-
-def _doubt(measured: Measurement, limits: Band) -> str:
-    """Return why nothing follows from a value outside the band of a reference of few launches."""
-    if limits.blind:
-        return "but the scatter of launches is unknown from a single one"
-    if measured.best is None:
+    if detectable is None:
+        return Verdict.PROVISIONAL, "a single launch does not tell how launches differ"
+    if detectable > BLIND:
         return (
-            "not counted as a regression: the program reports only a mean, and the reference has too few "
-            "launches"
+            Verdict.PROVISIONAL,
+            f"one night sees only what is {1 + detectable:.1f} times as slow",
         )
-    best = quantity(measured.best, measured.unit)
-    return f"but its best trial, {best}, is not, and the reference has too few launches to decide"
+    return Verdict.PASS, ""

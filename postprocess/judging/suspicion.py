@@ -1,101 +1,94 @@
-"""What is slow again in fresh launches, but not beyond what other hours of this machine may bring.
+"""What one slow session means: called at once if it is gross, else ``suspect`` until several have said the same.
 
-Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
-become slow. It is called regressed if its fresh values lie beyond the call limit
-(:func:`postprocess.stats.band.compute_call_limit`), which a healthy session exceeds once in 25,000 times. What
-lies between band and call limit is ``suspect``. The following nights decide: the mean of the nights in which a
-case was suspect without a break has a nearer limit.
+Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has become
+slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of several sessions
+lies beyond its limit (:mod:`postprocess.stats.sequence`). A case that is inside its band tonight may be called too:
+what lies just beyond a limit is seen by sums.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
-from postprocess.base.formats import plural, quantity
+from postprocess.base.formats import plural
 from postprocess.base.units import compute_slowdown
-from postprocess.judging.night_history import JudgedNight, read_nights
+from postprocess.judging.session_history import SessionHistory, number_day_of_now
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.results.store import StoreError
-from postprocess.stats.band import compute_call_limit
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.stats.sequence import LEAST_SESSIONS, compute_gross_distance, find_slow_run
+from postprocess.stats.sessions import SessionValue
 
-SAME = 1e-9  #: relative difference of two centers that are the same
-
-
-@dataclass(frozen=True)
-class SuspectNight:
-    """A night's value of a case: how much slower than its reference, on the logarithm."""
-
-    log: float
-    launches: int  #: whose median it is
+#: Verdicts of a case inside its band, which the sum of several sessions may call all the same
+INSIDE = (Verdict.PASS, Verdict.PROVISIONAL)
 
 
 def decide_suspicion(
     result: CaseResult,
     fresh: Sequence[float],
     reference: Reference | None,
-    before: Sequence[SuspectNight] = (),
+    history: SessionHistory,
 ) -> CaseResult:
-    """Return a regressed result, or a suspect one if its fresh values are inside the call limit.
+    """Return a slow result that was confirmed as regressed, or as suspect if one session does not decide.
 
-    :param fresh: values of its confirmation runs, each a median of as many launches as its own value
-    :param before: the nights before in which it was suspect without a break, on the same reference
+    :param fresh: of its confirmation runs, each a median of as many launches: values, or headlines if it is slow by
+        its headline
     """
     if result.verdict != Verdict.REGRESSED or not fresh or reference is None or reference.exact:
         return result
-    logs = [math.log(compute_slowdown(each, reference.center, result.unit)) for each in fresh]
-    tonight = SuspectNight(sum(logs) / len(logs), max(result.launches, 1) * len(logs))
-    if tonight.log > compute_call_distance(reference, [tonight]):
+    judged = reference.headline if result.by_headline else reference
+    if judged is None:
         return result
-    nights = [tonight, *before]
-    mean = sum(each.log for each in nights) / len(nights)
-    if before and mean > compute_call_distance(reference, nights):
-        told = f"as it was in {plural(len(before), 'night')} before, {math.exp(mean):.2f} times in the mean"
-        return replace(result, reason=f"{result.reason}; {told}")
-    limit = quantity(compute_call_limit(reference, values=[tonight.launches]), result.unit)
-    told = f"other hours may bring up to {limit}, so the next night decides"
-    return replace(result, verdict=Verdict.SUSPECT, reason=f"{result.reason}; {told}")
+    logs = [math.log(compute_slowdown(each, judged.center, result.unit)) for each in fresh]
+    tonight = SessionValue(
+        sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now()
+    )
+    told = f"{_name_trials(result)} {math.expm1(tonight.log):.0%} slower"
+    if tonight.log > compute_gross_distance(judged, tonight.launches):
+        return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
+    before = history.find_run(result.case, reference, result.by_headline)
+    if run := find_slow_run(judged, [tonight, *before]):
+        return replace(result, reason=f"{_describe_run(run.sessions, run.mean)}; {result.reason}")
+    missing = max(LEAST_SESSIONS - 1 - len(before), 1)
+    rest = f"{plural(missing, 'more session')} decide: ./plumbline confirm, or the next nights"
+    return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
 
 
-def compute_call_distance(reference: Reference, nights: Sequence[SuspectNight]) -> float:
-    """Compute ln(call limit / center) of the mean of some nights, signed so that slower is positive."""
-    limit = compute_call_limit(reference, values=[each.launches for each in nights])
-    return math.log(compute_slowdown(limit, reference.center, reference.unit))
+def call_slow_sums(
+    results: Sequence[CaseResult], catalog: ReferenceCatalog, history: SessionHistory
+) -> list[CaseResult]:
+    """Call the cases inside their bands whose last sessions are slower together than chance makes them."""
+    return [_call_slow_sum(each, catalog, history) for each in results]
 
 
-def find_suspect_nights(
-    store: Path, results: Iterable[CaseResult]
-) -> dict[Case, list[SuspectNight]]:
-    """Find the last nights in which these cases were suspect without a break, the newest first.
+def _call_slow_sum(
+    result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory
+) -> CaseResult:
+    reference = catalog.reference(result.case, result.core_latency)
+    if result.verdict not in INSIDE or reference is None or reference.exact:
+        return result
+    if not result.value or not result.reference or not result.slowdown:
+        return result
+    tonight = SessionValue(math.log(result.slowdown), max(result.launches, 1), number_day_of_now())
+    run = find_slow_run(reference, [tonight, *history.find_run(result.case, reference)])
+    if run is None:
+        return result
+    limit = f"chance makes {math.expm1(run.limit):.1%}"
+    reason = f"{_describe_run(run.sessions, run.mean)}; {limit}"
+    return replace(result, verdict=Verdict.REGRESSED, reason=reason)
 
-    A night counts only against the same center. A store that is damaged tells of none, and hides nothing: what
-    is beyond the call limit is called without it.
-    """
-    by_key = {each.case.key: each for each in results if each.reference}
-    if not by_key:
-        return {}
-    try:
-        nights = read_nights(store, by_key)
-    except StoreError:
-        return {}
-    return {by_key[key].case: count_run(by_key[key], some) for key, some in nights.items()}
+
+def _describe_run(sessions: int, mean: float) -> str:
+    return f"{math.expm1(mean):.1%} slower in the mean of {plural(sessions, 'session')}"
 
 
-def count_run(result: CaseResult, nights: Iterable[JudgedNight]) -> list[SuspectNight]:
-    """Count the nights, the newest first, until one in which the case was not suspect by this reference."""
-    return [
-        SuspectNight(night.log, night.launches)
-        for night in takewhile(
-            lambda night: (
-                night.verdict == Verdict.SUSPECT
-                and night.unit == result.unit
-                and math.isclose(night.reference, result.reference or 0.0, rel_tol=SAME)
-            ),
-            nights,
-        )
-    ]
+def _name_trials(result: CaseResult) -> str:
+    return "the mean of the trials" if result.by_headline else "all trials"
+
+
+def list_suspects(results: Sequence[CaseResult]) -> list[Case]:
+    """List the cases that one session has left in doubt."""
+    return [each.case for each in results if each.verdict == Verdict.SUSPECT]

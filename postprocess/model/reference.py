@@ -8,10 +8,11 @@ from typing import Any
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
-ENOUGH_LAUNCHES = 10  #: a reference of fewer asserts gross changes only
-#: Sessions, of calibrations and nights, below which the spread between them is mostly what other machines had:
-#: the reference is provisional
+ENOUGH_LAUNCHES = 10  #: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
+#: Sessions below which the spread between them is mostly what other machines had
 ENOUGH_SESSIONS = 3
+#: Sessions that a provisional reference learns from; then it stands still
+MOST_SESSIONS = 10
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class Reference:
     """Cost of a case on a healthy machine, on the logarithm: launches scatter by factors."""
 
     case: Case
-    center: float  #: in ``unit``; exp of the mean of ln headline over the launches
-    spread: float  #: standard deviation (ddof 1) of ln headline between launches
+    center: float  #: in ``unit``; exp of the mean of ln value over the sessions
+    spread: float  #: standard deviation (ddof 1) of ln value between launches
     launches: int
     unit: str = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
@@ -30,21 +31,20 @@ class Reference:
     session_prior: Prior | None = None
     #: Median time from core to core of its launches, in seconds; None where nothing tells
     core_latency: float | None = None
+    #: End (UTC) of the last launch behind it that was calibrated, not learned; empty where none is told
+    since: str = ""
+    #: The same of the papers' headline, which sees slow trials that are few; None where it is not told
+    headline: Reference | None = None
 
     @property
     def few_launches(self) -> bool:
-        """Whether so few launches are behind it that it can assert gross changes only."""
+        """Whether a calibration would take more launches."""
         return self.launches < ENOUGH_LAUNCHES and not self.exact
 
     @property
     def few_sessions(self) -> bool:
         """Whether other machines tell more of its sessions than this one does."""
-        return self.session_prior is not None and self.told_by < ENOUGH_SESSIONS
-
-    @property
-    def provisional(self) -> bool:
-        """Whether too few sessions, or launches, are known for a value inside the band to prove much."""
-        return self.few_launches or self.few_sessions
+        return self.session_prior is not None and self.sessions < ENOUGH_SESSIONS
 
     @property
     def moderated(self) -> tuple[float, float]:
@@ -58,26 +58,26 @@ class Reference:
         return self.evidence.sessions if self.evidence else 1
 
     @property
+    def days(self) -> tuple[int, ...]:
+        """The day of each session, numbered in any way; empty where none is told."""
+        return self.evidence.days if self.evidence else ()
+
+    @property
     def inverse_launches(self) -> float:
         """Mean over the sessions of 1 / launches."""
         return self.evidence.inverse_launches if self.evidence else 1.0 / self.launches
 
-    @property
-    def told_by(self) -> int:
-        """Sessions that tell how sessions differ: those of the calibration, and nights."""
-        return self.sessions + (self.evidence.nights if self.evidence else 0)
-
 
 @dataclass(frozen=True)
 class SessionEvidence:
-    """What the sessions of a case tell of it, on ln headline; see :mod:`postprocess.stats.sessions`."""
+    """What the sessions of a case tell of it, on ln value; see :mod:`postprocess.stats.sessions`."""
 
     sessions: int
     inverse_launches: float  #: mean over the sessions of 1 / launches
     between: float = 0.0  #: variance of the means of the sessions; 0 of one session
-    nights: int = 0  #: that tell of the variance besides
-    night_variance: float = 0.0  #: of sessions, by the nights alone
-    night_degrees: float = 0.0
+    days: tuple[
+        int, ...
+    ] = ()  #: of each session, as :func:`postprocess.stats.sessions.number_day` numbers them
 
 
 @dataclass(frozen=True)

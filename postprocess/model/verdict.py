@@ -65,7 +65,9 @@ class CaseResult:
     case: Case
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
-    value: Amount | None = None  #: the headline
+    value: Amount | None = (
+        None  #: that is judged: of mpicost the median of its launches' steady times
+    )
     unit: units.Unit = units.SECONDS
     reference: Amount | None = None
     band: tuple[Amount, Amount] | None = None  #: (lower, upper)
@@ -77,10 +79,21 @@ class CaseResult:
     figures: Mapping[str, float] = field(default_factory=dict, hash=False)
     #: Share of false alarms if all cases as unlikely as this one, or more so, were alarms (Benjamini-Hochberg).
     q: Amount | None = None
-    #: Smallest slowdown, as a fraction, that a night catches with 90% probability.
+    #: Smallest slowdown, as a fraction, that one night calls with 90% probability.
     detectable: Amount | None = None
-    spread: Amount | None = None  #: of ln headline between launches, as the band has it
+    detectable_soon: Amount | None = None  #: and that three nights call
+    spread: Amount | None = (
+        None  #: of ln value about its reference: of launches, sessions, days and center
+    )
     degrees: Amount | None = None  #: of freedom behind the spread
+    headline: Amount | None = (
+        None  #: the papers' filtered mean, median of the launches; None without trials
+    )
+    headline_reference: Amount | None = None
+    headline_limit: Amount | None = None  #: beyond which it is slow
+    by_headline: bool = (
+        False  #: whether it is the headline that is slow, not the value: slow trials are few
+    )
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference knows too few sessions or launches
     #: what slows it together with many others, in one line; empty for a case by itself
@@ -104,6 +117,16 @@ class CaseResult:
     def too_slow(self) -> bool:
         """Whether it lies outside on the slow side; of a reference of few launches that alone fails nothing."""
         return self.beyond and (self.slowdown or 0.0) > 1
+
+    @property
+    def slow_headline(self) -> bool:
+        """Whether its headline lies beyond its own limit."""
+        return bool(self.headline and self.headline_limit and self.headline > self.headline_limit)
+
+    @property
+    def published(self) -> float | None:
+        """What the papers publish of it: the headline, or the value of a program without trials."""
+        return self.value if self.headline is None else self.headline
 
     @property
     def slowdown(self) -> float | None:
@@ -141,6 +164,11 @@ class CaseResult:
             "rerun": self.rerun,
             "q": self.q,
             "detectable": self.detectable,
+            "detectable_soon": self.detectable_soon,
+            "headline": self.headline,
+            "headline_reference": self.headline_reference,
+            "headline_limit": self.headline_limit,
+            "by_headline": self.by_headline,
             "spread": self.spread,
             "degrees": self.degrees,
             "expected": self.expected,

@@ -27,16 +27,12 @@ from postprocess.references.placed_launches import (
 from postprocess.references.provenance import read_provenance
 from postprocess.references.session_priors import load_session_priors
 from postprocess.stats.estimate import estimate_references
-from postprocess.stats.night_spread import NightSpread, add_night_spread
 from postprocess.stats.placement import is_same_place
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import add_evidence
-from postprocess.stats.shrinkage import add_priors
+from postprocess.stats.shrinkage import add_priors, group_of
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
-
-#: Launches of another place that make a reference of it; of fewer a launch there is not comparable
-LEAST_ELSEWHERE = 5
 
 
 class ShellDifference(Difference):
@@ -188,14 +184,9 @@ class ReferenceCatalog:
         return reference_set.find_placed(case, core_latency) if reference_set else None
 
 
-def load_catalog(
-    roots: Sequence[Path],
-    places: Iterable[tuple[str, str]],
-    nights: Mapping[str, NightSpread] = MappingProxyType({}),
-) -> ReferenceCatalog:
+def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceCatalog:
     """Load the references of these (``system:partition``, environment) pairs.
 
-    :param nights: what the session knows of the spread between nights, by the key of a case
     :raises postprocess.references.reference_file.ReferenceFileError: for the first file with a fault.
     """
     sets = {}
@@ -204,50 +195,46 @@ def load_catalog(
         path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
             known = reference_file.load_references(path, system, partition, place[1])
-            sets[place] = make_reference_set(path, known, nights)
+            sets[place] = make_reference_set(path, known)
     return ReferenceCatalog(sets)
 
 
-def make_reference_set(
-    path: Path, known: Mapping[Case, Reference], nights: Mapping[str, NightSpread]
-) -> ReferenceSet:
+def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> ReferenceSet:
     """Make the references of one file, with all that its provenance says of them."""
     origin = read_provenance(path)
     measured = (case for case, each in known.items() if not each.exact)
     placed = {case: read_placed_launches(origin, case) for case in measured}
     return ReferenceSet(
         path,
-        add_noise(known, origin, nights),
+        add_noise(known, origin),
         origin,
         unfounded=dict(find_unfounded(known, origin)),
-        elsewhere=estimate_elsewhere(known, placed, nights),
+        elsewhere=estimate_elsewhere(known, placed),
         shifting=is_shifting(placed.values()),
     )
 
 
 def add_noise(
-    references: Mapping[Case, Reference],
-    origin: Mapping[str, Any],
-    nights: Mapping[str, NightSpread] = MappingProxyType({}),
+    references: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> dict[Case, Reference]:
-    """Return the references of one file with what similar cases, sessions and nights say of their noise."""
+    """Return the references of one file with what their launches, similar cases and sessions say of their noise."""
     measured = (case for case, each in references.items() if not each.exact)
     placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
     known = {
-        case: replace(each, core_latency=placed[case].core_latency) if case in placed else each
+        case: replace(each, core_latency=placed[case].core_latency, since=placed[case].since)
+        if case in placed
+        else each
         for case, each in references.items()
     }
-    return _add_noise(known, placed, nights)
+    return _add_noise(known, placed)
 
 
 def estimate_elsewhere(
-    references: Mapping[Case, Reference],
-    launches: Mapping[Case, Sequence[PlacedLaunches]],
-    nights: Mapping[str, NightSpread] = MappingProxyType({}),
+    references: Mapping[Case, Reference], launches: Mapping[Case, Sequence[PlacedLaunches]]
 ) -> dict[Case, tuple[Reference, ...]]:
     """Estimate the references of launches that lay otherwise than those behind the rows of one file.
 
-    Of fewer than :data:`LEAST_ELSEWHERE` launches there is none.
+    Of few launches too: what similar cases say of their spread stands in for their own.
 
     :param launches: those behind each case by where their ranks lay, those behind its row first
     """
@@ -257,32 +244,63 @@ def estimate_elsewhere(
         placed = {
             case: some[number]
             for case, some in others.items()
-            if len(some) > number
-            and some[number].core_latency is not None
-            and len(some[number].values) >= LEAST_ELSEWHERE
+            if len(some) > number and some[number].core_latency is not None
         }
-        values = {case: each.values for case, each in placed.items()}
-        sessions = {case: each.sessions for case, each in placed.items()}
-        rows = {
-            each.case: replace(
-                each,
-                unit=references[each.case].unit,
-                core_latency=placed[each.case].core_latency,
-            )
-            for each in estimate_references(values, sessions)
-        }
-        for case, each in _add_noise(rows, placed, nights).items():
+        rows = _estimate({case: each.values for case, each in placed.items()}, placed, references)
+        homes = {case: references[case] for case in rows}
+        for case, each in _add_noise(rows, placed, homes).items():
             found[case] = (*found.get(case, ()), each)
     return found
+
+
+def _estimate(
+    values: Mapping[Case, Sequence[float]],
+    placed: Mapping[Case, PlacedLaunches],
+    references: Mapping[Case, Reference],
+) -> dict[Case, Reference]:
+    """Estimate references of these values, in the units of those that are known."""
+    sessions = {case: placed[case].sessions for case in values}
+    return {
+        each.case: replace(
+            each,
+            unit=references[each.case].unit,
+            core_latency=placed[each.case].core_latency,
+            since=placed[each.case].since,
+        )
+        for each in estimate_references(values, sessions)
+    }
 
 
 def _add_noise(
     references: Mapping[Case, Reference],
     placed: Mapping[Case, PlacedLaunches],
-    nights: Mapping[str, NightSpread],
+    homes: Mapping[Case, Reference] = MappingProxyType({}),
 ) -> dict[Case, Reference]:
-    """Return references with what their launches, similar cases, sessions and nights say of their noise."""
-    told = {case: (each.values, each.sessions) for case, each in placed.items()}
-    known = add_priors(add_evidence(references, told))
-    known = {case: add_night_spread(each, nights.get(case.key)) for case, each in known.items()}
+    """Return references with what launches, similar cases and sessions say of their noise, and their headlines.
+
+    :param homes: references of another place, whose spreads stand in where the launches are few
+    """
+    told = {case: (each.values, each.sessions, each.days) for case, each in placed.items()}
+    known = _know_noise(references, told, homes)
+    values = {case: each.headlines for case, each in placed.items() if each.headlines}
+    told = {case: (values[case], placed[case].sessions, placed[case].days) for case in values}
+    second = {case: each.headline for case, each in homes.items() if each.headline}
+    headlines = _know_noise(_estimate(values, placed, references), told, second)
+    return {case: replace(each, headline=headlines.get(case)) for case, each in known.items()}
+
+
+def _know_noise(
+    references: Mapping[Case, Reference],
+    told: Mapping[Case, tuple[Sequence[float], Sequence[int], Sequence[int]]],
+    homes: Mapping[Case, Reference],
+) -> dict[Case, Reference]:
+    """Return references with what their own launches, similar cases and sessions say of their noise."""
+    known = add_evidence(references, told)
+    pool = add_priors({**homes, **{c: r for c, r in known.items() if r.launches > r.sessions}})
+    fallback = {group_of(each.case): each.prior for each in pool.values() if each.prior}
+    known = add_priors(known)
+    known = {
+        case: each if each.prior else replace(each, prior=fallback.get(group_of(case)))
+        for case, each in known.items()
+    }
     return add_session_priors(known, load_session_priors())

@@ -185,7 +185,7 @@ def _moment(text: str, form: str) -> datetime | None:
 
 def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
     """Find headlines without a row, missing conditions, and launches of other sessions."""
-    for key in provenance.list_headlines(told):
+    for key in provenance.list_values(told):
         if key not in keys:
             yield f"headlines: {key} has no row in the table; remove them, or restore the row"
     if "headlines" in told and provenance.SERIES in told:

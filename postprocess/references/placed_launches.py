@@ -9,7 +9,8 @@ from typing import Any
 
 from postprocess.model.case import Case
 from postprocess.references import provenance
-from postprocess.stats.placement import group_placements
+from postprocess.stats.placement import Placement, group_placements
+from postprocess.stats.sessions import number_day
 
 #: Share of a case's launches that lie elsewhere on a machine that moves ranks; of 50 one may be mistaken.
 SHIFTING = 0.1
@@ -22,6 +23,9 @@ class PlacedLaunches:
     core_latency: float | None  #: median of theirs, in seconds; None where nothing tells
     values: list[float]
     sessions: list[int]  #: number of the session of each; empty if that is not told
+    days: list[int]  #: the day of each; empty likewise
+    headlines: list[float]  #: of each; empty where they are what is judged
+    since: str = ""  #: end (UTC) of the last one that no night has taught; empty where none is told
 
 
 def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLaunches]:
@@ -30,17 +34,36 @@ def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLa
     Empty if none is told or they are no positive numbers.
     """
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key) or {}
-    values = provenance.find_headlines(told, case.key)
-    if not isinstance(values, list) or not values or not all(map(_is_value, values)):
+    values = provenance.find_values(told, case.key)
+    headlines = provenance.find_headlines(told, case.key)
+    if not _are_values(values) or not (headlines is None or _are_values(headlines)):
         return []
-    return [
-        PlacedLaunches(
-            each.core_latency,
-            [values[number] for number in each.members],
-            provenance.number_launches(told, case.key, each.members),
-        )
-        for each in group_placements(provenance.find_core_latencies(told, case.key))
-    ]
+    places = group_placements(provenance.find_core_latencies(told, case.key))
+    return [_place(told, case.key, each, values, headlines) for each in places]
+
+
+def _place(
+    told: Mapping[str, Any],
+    key: str,
+    place: Placement,
+    values: Sequence[float],
+    headlines: Sequence[float] | None,
+) -> PlacedLaunches:
+    """Select what is told of the launches of one place."""
+    ends = provenance.list_ends(told, key, place.members)
+    return PlacedLaunches(
+        place.core_latency,
+        [values[number] for number in place.members],
+        provenance.number_launches(told, ends),
+        [number_day(each) for each in ends],
+        [headlines[number] for number in place.members] if headlines else [],
+        max(provenance.list_ends(told, key, place.members, learned=False), default=""),
+    )
+
+
+def _are_values(values: Any) -> bool:
+    """Return whether something is a list of positive numbers, one at least."""
+    return isinstance(values, list) and bool(values) and all(map(_is_value, values))
 
 
 def _is_value(value: Any) -> bool:

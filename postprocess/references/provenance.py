@@ -28,6 +28,10 @@ SESSION_GAP = "session_gap_minutes"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 
 
+HEADLINES = "headlines"  #: of a series: the papers' headline of each launch, by case
+#: Of a series, optional: the value of each launch that is judged, by case, where it is not the headline
+VALUES = "values"
+LEARNED = "learned"  #: of a launch, optional: whether a night has taught it
 #: Of a series, optional: the time from core to core of each launch, in seconds, by case
 CORE_LATENCIES = "core_latencies"
 
@@ -124,16 +128,25 @@ def read_session_gap(entry: JsonObject) -> int:
     return entry.integer(SESSION_GAP, 1) if SESSION_GAP in entry.fields else SESSION_GAP_MINUTES
 
 
-def number_launches(
-    calibration: Mapping[str, Any], key: str, members: Sequence[int] | None = None
-) -> list[int]:
-    """Find the number of the session of each launch behind a case; none if their ends are not told.
+def list_ends(
+    calibration: Mapping[str, Any],
+    key: str,
+    members: Sequence[int] | None = None,
+    learned: bool = True,
+) -> list[str]:
+    """List when the launches behind a case ended (UTC); none if that is not told.
 
     :param members: numbers of the launches that count; None for all
+    :param learned: whether those that nights have taught count
     """
     launches = list_case_launches(calibration, key)
     chosen = range(len(launches)) if members is None else members
-    ends = [launches[each]["ended_utc"] for each in chosen if each < len(launches)]
+    some = [launches[each] for each in chosen if each < len(launches)]
+    return [each["ended_utc"] for each in some if learned or not each.get(LEARNED)]
+
+
+def number_launches(calibration: Mapping[str, Any], ends: Sequence[str]) -> list[int]:
+    """Find the number of the session of each launch, by when they ended."""
     return number_sessions(ends, 60.0 * read_session_gap(JsonObject(calibration)))
 
 
@@ -163,27 +176,36 @@ def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
     """List the cases that a calibration names. None: it is of all that no other one names."""
-    return set(list_headlines(calibration))
+    return set(list_values(calibration))
 
 
-def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
-    """List every value behind the references of a calibration by case, in the order of its launches."""
-    if SERIES not in calibration:
-        return dict(calibration.get("headlines", {}))
+def list_values(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
+    """List every judged value behind the references of a calibration by case, in the order of its launches."""
     return {
         key: list(values)
-        for some in calibration[SERIES]
-        for key, values in some["headlines"].items()
+        for some in _each_series(calibration)
+        for key, values in (some.get(HEADLINES, {}) | some.get(VALUES, {})).items()
     }
 
 
+def find_values(calibration: Mapping[str, Any], key: str) -> Any:
+    """Find every judged value behind the reference of one case, as it stands; None if a calibration names none."""
+    for some in _each_series(calibration):
+        if key in some.get(HEADLINES, {}):
+            return some.get(VALUES, {}).get(key, some[HEADLINES][key])
+    return None
+
+
 def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
-    """Find every value behind the reference of one case, as it stands; None if a calibration names none."""
-    return next((each[key] for each in _each_headlines(calibration) if key in each), None)
+    """Find the headlines of the launches behind a case, where they are not what is judged; None else."""
+    for some in _each_series(calibration):
+        if key in some.get(VALUES, {}):
+            return some.get(HEADLINES, {}).get(key)
+    return None
 
 
-def _each_headlines(calibration: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (each.get("headlines", {}) for each in calibration.get(SERIES, [calibration]))
+def _each_series(calibration: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return calibration.get(SERIES, [calibration])
 
 
 def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float | None]:
@@ -199,8 +221,8 @@ def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[s
     some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
-    named = (each for each in some if find_headlines(each, key) is not None)
-    rest = (each for each in some if not any(_each_headlines(each)))
+    named = (each for each in some if find_values(each, key) is not None)
+    rest = (each for each in some if not list_calibrated_keys(each))
     return next(chain(named, rest), None)
 
 
@@ -235,7 +257,7 @@ def restrict_calibrations(
 def _restrict(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     if SERIES not in calibration:
         return calibration | {"headlines": _select_keys(calibration["headlines"], keys)}
-    by_case = ("headlines", CORE_LATENCIES)
+    by_case = (HEADLINES, VALUES, CORE_LATENCIES)
     series = [
         each | {name: _select_keys(each[name], keys) for name in by_case if name in each}
         for each in calibration[SERIES]
@@ -334,14 +356,21 @@ def _series(entry: JsonObject, key: str) -> None:
             launch.text("session")
             launch.moment("ended_utc")
             launch.texts("hosts")
-            for check, fact in ((_launch_machine, "machine"), (JsonObject.text, "kernel")):
+            for check, fact in (
+                (_launch_machine, "machine"),
+                (JsonObject.text, "kernel"),
+                (JsonObject.flag, LEARNED),
+            ):
                 if fact in launch.fields:
                     check(launch, fact)
-        values = some.object("headlines")
-        for case in values.fields:
-            values.series(case, len(launches))
+        headlines = some.object(HEADLINES)
+        values = some.object(VALUES) if VALUES in some.fields else JsonObject({})
+        for told in (headlines, values):
+            for case in told.fields:
+                told.series(case, len(launches))
         places = some.object(CORE_LATENCIES) if CORE_LATENCIES in some.fields else JsonObject({})
         for case in places.fields:
             places.sparse_series(case, len(launches), measurement.CORE_LATENCIES)
-        if stray := sorted(places.fields.keys() - values.fields.keys()):
-            raise ValueError(f"{key}.{CORE_LATENCIES}: {stray[0]} has no headlines")
+        for name, told in ((VALUES, values), (CORE_LATENCIES, places)):
+            if stray := sorted(told.fields.keys() - headlines.fields.keys()):
+                raise ValueError(f"{key}.{name}: {stray[0]} has no headlines")

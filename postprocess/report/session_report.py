@@ -17,11 +17,10 @@ from postprocess.report import (
     templating,
     trial_selection,
 )
-from postprocess.report.sensitivity import BOUNDS, CLASSES, assess_sensitivity
+from postprocess.report.sensitivity import BOUNDS, CLASSES, TARGET, assess_sensitivity
 from postprocess.report.trial_selection import LaunchTrials
 from postprocess.report.verdict_grid import build_grid
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.planning.sample_size import TARGET
 
 PLACES = ("system", "partition", "program")
 CONDITIONS = ("cache", "sync")

@@ -16,7 +16,7 @@ import polars as pl
 
 from spack_envs.programs import UNKNOWN
 
-VERSION = 2
+VERSION = 3
 METADATA = "schema"  #: the key under which a file tells its version
 
 
@@ -87,5 +87,12 @@ ADDED: Mapping[int, Mapping[str, Callable[[pl.DataFrame], pl.Series]]] = {
         "q": _always(None),
         "detectable": _always(None),
         "expected": _always(""),
-    }
+    },
+    3: {
+        "steady": _always(None),
+        "judged": _always(None),
+        "judged_launches": _always(0),
+        "headline_judged": _always(None),
+        "headline_reference": _always(None),
+    },
 }

@@ -52,7 +52,11 @@ class StoreRow:
     detectable: float | None = None
     expected: str = ""
     unit: str = SECONDS
-    value: float | None = None  #: the headline, in ``unit``
+    value: float | None = None  #: of this launch, in ``unit``
+    judged: float | None = None  #: median of the launches that were judged together
+    judged_launches: int = 0  #: that it is the median of
+    headline_judged: float | None = None  #: the same of the headline
+    headline_reference: float | None = None
     figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
     summary: TrialSummary | None = None
     t_max: Sequence[float] | np.ndarray = ()

@@ -38,7 +38,6 @@ class ReframeDriver:
     session: Path
     reference_roots: Sequence[Path]
     spack: Path | None
-    nights: Path | None = None  #: file with what is known of the spread between nights
 
     @property
     def report(self) -> Path:
@@ -95,7 +94,6 @@ class ReframeDriver:
             oversubscribe=selection.oversubscribe,
             only_looking=selection.only_looking,
             references=[str(root) for root in self.reference_roots],
-            nights=str(self.nights or ""),
             spack=str(self.spack or ""),
         )
 

@@ -1,6 +1,6 @@
 """False discovery rate: the p-value of each result of a session, and its q-value among all of them.
 
-p is the probability that a healthy launch is as slow or slower, by the prediction distribution behind the band.
+p is the probability that a healthy night is as slow or slower, by the prediction distribution behind the band.
 q is the share of false alarms if all cases as unlikely, or more so, were alarms (Benjamini and Hochberg,
 Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict hangs on it.
 """
@@ -19,12 +19,10 @@ from postprocess.stats.power import Scatter
 
 
 def extract_scatter(result: CaseResult) -> Scatter | None:
-    """Return the scatter known from the calibration of a case; None if unknown or zero."""
+    """Return how the value of a case scatters about its reference; None if unknown or not at all."""
     if not result.spread or result.degrees is None:
         return None
-    return Scatter(
-        result.spread, result.degrees, result.reference_launches, max(result.launches, 1)
-    )
+    return Scatter(result.spread, result.degrees)
 
 
 def compute_limit_distance(result: CaseResult) -> float:
@@ -36,7 +34,7 @@ def compute_limit_distance(result: CaseResult) -> float:
 
 
 def compute_slow_probability(result: CaseResult) -> float | None:
-    """Compute the probability that a healthy launch is as slow or slower; None if the scatter is unknown.
+    """Compute the probability that a healthy night is as slow or slower; None if the scatter is unknown.
 
     :raises ValueError: if what comes out is no probability, as of numbers that are too large.
     """

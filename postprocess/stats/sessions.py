@@ -1,15 +1,17 @@
 """Sessions as a level of the noise: what bursts of launches say of the next one.
 
-ln headline = center + session + launch, with variances tau^2 and sigma^2. Launches of one burst share what the
-machine does at that hour. Of k sessions of n_i launches, the means of the sessions have the variance
-B = tau^2 + sigma^2 mean(1/n_i). It is estimated with k - 1 degrees of freedom: one-way random effects, by the
-method of moments (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6). Then it is moderated
-(:mod:`postprocess.stats.shrinkage`): by similar cases, by nights, and by what is known of other machines.
+ln value = center + day + session + launch. Launches of one burst share what the machine does at that hour. Of k
+sessions of n_i launches on one day, the means of the sessions have the variance B = tau^2 + sigma^2 mean(1/n_i).
+It is estimated with k - 1 degrees of freedom: one-way random effects, by the method of moments (Searle, Casella and
+McCulloch, Variance Components, 1992, section 3.6). Then it is moderated (:mod:`postprocess.stats.shrinkage`): by
+similar cases, and by what is known of other machines. What a day adds, and all its sessions share, is assumed to have
+:data:`DAY_SHARE` of tau^2.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,14 +23,15 @@ from scipy.special import stdtrit
 from postprocess.base.formats import parse_utc
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference, SessionEvidence
-from postprocess.stats.detection import compute_median_efficiency
+from postprocess.stats.median_efficiency import compute_median_efficiency
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 #: launches whose ends lie farther apart are of two sessions
 SESSION_GAP = 60.0 * SESSION_GAP_MINUTES
-#: Most degrees of freedom that the spread between sessions counts, however many told it. Sessions as measured
-#: have a long slow tail: 3% lie beyond 2.19 standard deviations, as of t with 8 degrees, and not beyond 1.88.
-TAIL_DEGREES = 8.0
+#: Variance that all sessions of a day share, relative to what they differ by. Assumed: of the machines that were
+#: measured so far none was for days.
+DAY_SHARE = 1.0
+SECONDS_OF_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,23 @@ class Prediction:
     deviation: float  #: standard deviation
     degrees: float  #: of freedom that it is worth (Satterthwaite, Biometrics Bulletin 2, 1946)
 
-    def limit(self, alpha: float, most_degrees: float = math.inf) -> float:
-        """Compute the distance from the center that a healthy case exceeds with this probability.
+    def limit(self, alpha: float) -> float:
+        """Compute the distance from the center that a healthy case exceeds with this probability."""
+        return float(stdtrit(self.degrees, 1.0 - alpha)) * self.deviation if self.degrees else 0.0
 
-        :param most_degrees: that are counted, for a heavier tail
-        """
-        degrees = min(self.degrees, most_degrees)
-        return float(stdtrit(degrees, 1.0 - alpha)) * self.deviation if degrees else 0.0
+
+@dataclass(frozen=True)
+class SessionValue:
+    """What one session says of a case: by how much it was slower than its reference, on the logarithm."""
+
+    log: float
+    launches: int  #: whose median it is
+    day: int | None = None  #: None: another than those of the reference
+
+
+def number_day(moment: str) -> int:
+    """Return the number of the day (UTC) of a moment."""
+    return int(parse_utc(moment).timestamp()) // SECONDS_OF_DAY
 
 
 def number_sessions(ends: Sequence[str], gap: float = SESSION_GAP) -> list[int]:
@@ -73,8 +86,13 @@ def _number_sessions(ends: tuple[str, ...], gap: float) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def summarize_sessions(values: Sequence[float], numbers: Sequence[int] = ()) -> SessionMeans:
-    """Summarise the headlines of a case, one a launch; without numbers they are of one session."""
+def summarize_sessions(
+    values: Sequence[float], numbers: Sequence[int] = (), days: Sequence[int] = ()
+) -> SessionMeans:
+    """Summarise the values of a case, one a launch; without numbers they are of one session.
+
+    :param days: of each launch; empty where none is told
+    """
     logs = np.log(np.asarray(values, dtype=np.float64))
     where = np.asarray(numbers or [0] * len(logs))
     some = [logs[where == each] for each in sorted(set(where.tolist()))]
@@ -88,8 +106,17 @@ def summarize_sessions(values: Sequence[float], numbers: Sequence[int] = ()) -> 
             len(some),
             float(np.mean([1 / len(each) for each in some])),
             float(means.var(ddof=1)) if len(some) > 1 else 0.0,
+            _list_days(where, days),
         ),
     )
+
+
+def _list_days(where: np.ndarray, days: Sequence[int]) -> tuple[int, ...]:
+    """List the day of each session, that of its first launch."""
+    if len(days) != len(where):
+        return ()
+    told = np.asarray(days)
+    return tuple(int(told[where == each][0]) for each in sorted(set(where.tolist())))
 
 
 def estimate_means_variance(reference: Reference) -> tuple[float, float]:
@@ -97,9 +124,8 @@ def estimate_means_variance(reference: Reference) -> tuple[float, float]:
     within = reference.moderated[0] ** 2 * reference.inverse_launches
     squares = degrees = 0.0
     if known := reference.evidence:
-        degrees = known.sessions - 1 + known.night_degrees
-        squares = (known.sessions - 1) * known.between
-        squares += known.night_degrees * (known.night_variance + within)
+        degrees = known.sessions - 1
+        squares = degrees * known.between
     if prior := reference.session_prior:
         degrees += prior.degrees
         squares += prior.degrees * (prior.spread**2 + within)
@@ -107,48 +133,63 @@ def estimate_means_variance(reference: Reference) -> tuple[float, float]:
 
 
 def estimate_session_spread(reference: Reference) -> float:
-    """Estimate tau, the standard deviation of ln headline between sessions."""
+    """Estimate tau, the standard deviation of ln value between sessions of one day."""
     means, _ = estimate_means_variance(reference)
     within = reference.moderated[0] ** 2 * reference.inverse_launches
-    return math.sqrt(max(means - within, 0.0))
+    return math.sqrt(max(means - within, 0.0) / _scale_days(reference.days))
 
 
-def predict_nights(reference: Reference, values: Sequence[int]) -> Prediction:
-    """Predict the mean of the values of j nights.
+def _scale_days(days: Sequence[int]) -> float:
+    """Compute how much more sessions differ than those of one day, as the pairs of them are of different days."""
+    if len(days) < 2:
+        return 1.0
+    alike = sum(each * (each - 1) for each in Counter(days).values())
+    return 1.0 + DAY_SHARE * (1.0 - alike / (len(days) * (len(days) - 1)))
 
-    V = tau^2 (1/j + 1/k) + sigma^2 (mean(e(m)^2)/j + mean(1/n_i)/k), written in B and sigma^2, which are
-    estimated apart.
 
-    :param values: launches of each night, whose median is its value
+def predict_nights(reference: Reference, some: Sequence[SessionValue]) -> Prediction:
+    """Predict how the mean of j sessions deviates from the center of the reference.
+
+    V = tau^2 (1/j + 1/k + sum over days of (share of the j - share of the k)^2)
+    + sigma^2 (mean(e(m)^2)/j + mean(1/n_i)/k), written in B and sigma^2, which are estimated apart.
     """
-    nights = len(values)
-    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in values])) / nights
-    return _predict(reference, nights, own, of_center=1 / reference.sessions)
+    number, of_center = len(some), 1 / reference.sessions
+    own = sum(compute_median_efficiency(each.launches) ** 2 for each in some) / number**2
+    share = 1 / number + of_center
+    if reference.days:
+        home = Counter[int | None](reference.days)
+        there = Counter(each.day for each in some)
+        apart = (there[day] / number - home[day] / len(reference.days) for day in there | home)
+        share += DAY_SHARE * sum(each**2 for each in apart)
+    return _predict(reference, share / _scale_days(reference.days), own, of_center)
 
 
 def predict_sessions(reference: Reference, launches: Sequence[int]) -> Prediction:
-    """Predict how the mean of the means of j sessions deviates from the truth: tau^2/j + sigma^2 mean(1/n)/j.
+    """Predict how the mean of the means of j sessions of one day deviates from the truth of that day.
+
+    tau^2/j + sigma^2 mean(1/n)/j.
 
     :param launches: of each session
     """
-    own = float(np.mean([1 / each for each in launches])) / len(launches)
-    return _predict(reference, len(launches), own, of_center=0.0)
+    number = len(launches)
+    own = sum(1 / each for each in launches) / number**2
+    return _predict(reference, 1 / number / _scale_days(reference.days), own, of_center=0.0)
 
 
-def _predict(reference: Reference, sessions: int, own: float, of_center: float) -> Prediction:
+def _predict(reference: Reference, share: float, own: float, of_center: float) -> Prediction:
     """Put the variances between sessions and launches together.
 
-    :param own: share of the variance between launches that the mean of so many sessions has
-    :param of_center: share of the variance between sessions that the reference's center has
+    :param share: of the variance between the means of sessions
+    :param own: share of the variance between launches that the mean of some sessions has
+    :param of_center: share of the reference's sessions that its center has
     """
     spread, degrees = reference.moderated
     within, (means, told) = spread**2, estimate_means_variance(reference)
-    share = 1 / sessions + of_center
-    rest = own - reference.inverse_launches / sessions
+    rest = own + (of_center - share) * reference.inverse_launches
     if means <= within * reference.inverse_launches:  # no spread of sessions is left
         means, rest = 0.0, own + reference.inverse_launches * of_center
     variance = share * means + rest * within
-    uncertain = (share * means) ** 2 / min(told, TAIL_DEGREES) if told else 0.0
+    uncertain = (share * means) ** 2 / told if told else 0.0
     uncertain += (rest * within) ** 2 / degrees if degrees else 0.0
     if uncertain <= 0:
         return Prediction(0.0, 0.0)
@@ -163,21 +204,22 @@ def assume_sessions(reference: Reference, more: int) -> Reference:
     return replace(
         reference,
         launches=reference.launches * sessions // known.sessions,
-        evidence=replace(known, sessions=sessions, between=means),
+        evidence=replace(known, sessions=sessions, between=means, days=()),
     )
 
 
 def add_evidence(
-    references: Mapping[Case, Reference], told: Mapping[Case, tuple[Sequence[float], Sequence[int]]]
+    references: Mapping[Case, Reference],
+    told: Mapping[Case, tuple[Sequence[float], Sequence[int], Sequence[int]]],
 ) -> dict[Case, Reference]:
     """Return the references with what their sessions tell.
 
-    :param told: headlines behind a case and the session of each; a case without is of one session
+    :param told: values behind a case, the session of each, and its day; a case without is of one session
     """
     found = dict(references)
-    for case, (values, numbers) in told.items():
+    for case, (values, numbers, days) in told.items():
         known = references.get(case)
         if known and not known.exact and len(values) == len(numbers) == known.launches:
-            evidence = summarize_sessions(values, numbers).evidence
+            evidence = summarize_sessions(values, numbers, days).evidence
             found[case] = replace(known, evidence=evidence)
     return found

@@ -16,10 +16,9 @@ from postprocess.model.launch import LaunchOutcome
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.references.night_spreads import load_night_spreads
 from postprocess.stats.band import compute_band, convert_to_reframe
 from postprocess.stats.placement import locate_case
-from reframe_checks.common.user_options import SOURCE, night_spreads_file
+from reframe_checks.common.user_options import SOURCE
 
 ELSEWHERE = (
     "its ranks lay on other cores than those of its reference; bind them, or calibrate again"
@@ -80,8 +79,7 @@ def find_bands(
     :param place: ``system:partition`` and environment
     :param whole: the starts that ended well
     """
-    nights = load_night_spreads(night_spreads_file())
-    reference_set = load_catalog(roots, [place], nights).sets.get(place)
+    reference_set = load_catalog(roots, [place]).sets.get(place)
     known = KnownBands({}, {})
     for launch, outcome in whole if reference_set else ():
         conditions = conditions_of(outcome.records.run, launch.exact)
@@ -98,6 +96,5 @@ def find_bands(
                 known.differences[case.variable] = ELSEWHERE
             else:
                 limits = compute_band(reference, outcome.records.resolution(measured.unit))
-                band = convert_to_reframe(reference, limits, measured.best)
-                known.tuples[case.variable] = band
+                known.tuples[case.variable] = convert_to_reframe(reference, limits)
     return known

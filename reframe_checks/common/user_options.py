@@ -33,12 +33,6 @@ def list_reference_roots() -> list[str]:
     return current_request().references if is_in_session() else beside
 
 
-def night_spreads_file() -> Path | None:
-    """Return the file with what the session knows of the spread between nights, if it has one."""
-    told = current_request().nights
-    return Path(told) if told else None
-
-
 def resolve(
     default: Any,
     *,

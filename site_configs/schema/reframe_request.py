@@ -36,8 +36,6 @@ class ReframeRequest:
     only_looking: bool = False
     #: Directories with references, the first one first.
     references: list[str] = field(default_factory=lambda: ["reference_data"])
-    #: The file with what is known of the spread between nights; empty where nothing is.
-    nights: str = ""
     #: Spack's executable; empty where there is none.
     spack: str = ""
 

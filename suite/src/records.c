@@ -26,6 +26,7 @@ static void write_core_latency(struct json *json, const int64_t *times)
 static void write_summary(struct json *json, const struct summary *summary)
 {
     json_key_number(json, "headline", summary->headline);
+    json_key_number(json, "steady", summary->steady);
     json_key_number(json, "median", summary->median);
     json_key_number(json, "minimum", summary->minimum);
     json_key_number(json, "p90", summary->p90);

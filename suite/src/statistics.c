@@ -6,7 +6,7 @@
 static const double SPIKE_FACTOR = 1.8;
 static const double GAP_IN_DEVIATIONS = 3.0;
 static const double GAP_IN_RESOLUTIONS = 2.0;
-enum { CAP_DIVISOR = 10, SIDE_DIVISOR = 5 };
+enum { CAP_DIVISOR = 10, SIDE_DIVISOR = 5, QUARTER = 4 };
 
 static int compare(const void *left, const void *right)
 {
@@ -102,6 +102,7 @@ bool statistics_summarise(struct summary *summary, const double *trials, const u
     double limit = fmax(GAP_IN_DEVIATIONS * deviation, GAP_IN_RESOLUTIONS * resolution);
     *summary = (struct summary){
         .headline = headline,
+        .steady = mean_of(work, (m + QUARTER - 1) / QUARTER),
         .median = median,
         .minimum = work[0],
         .p90 = quantile(work, m, 0.90),

@@ -7,6 +7,7 @@
 
 struct summary {
     double headline; /* mean of what the filter leaves */
+    double steady;   /* mean of the fastest quarter */
     double median;
     double minimum;
     double p90, p99;       /* linear between order statistics (Hyndman and Fan's type 7) */

@@ -23,8 +23,8 @@ int main(void)
         puts("none");
         return 0;
     }
-    printf("%.17g\n%.17g\n%.17g\n%.17g\n%.17g\n%.17g\n", s.headline, s.median, s.minimum, s.p90, s.p99,
-           s.standard_error);
+    printf("%.17g\n%.17g\n%.17g\n%.17g\n%.17g\n%.17g\n%.17g\n", s.headline, s.steady, s.median, s.minimum, s.p90,
+           s.p99, s.standard_error);
     printf("%zu\n%zu\n%zu\n%d\n%d\n", s.kept, s.candidates, s.removed, s.filter_saturated, s.bimodal);
     return 0;
 }

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from postprocess.judging.night_history import collect_night_spreads
 from rich.console import Console
 
 from postprocess.analyses.selftest.data import CaseNight, FinishedNight
@@ -33,7 +34,6 @@ from postprocess.analyses.selftest.score import predict_verdict
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import update
-from postprocess.judging.night_history import collect_night_spreads
 from postprocess.model.case import Case, LaunchPlace, ReferencePlace
 from postprocess.model.conditions import circumstances_of, method_of
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome

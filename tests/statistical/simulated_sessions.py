@@ -21,13 +21,13 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from postprocess.stats.night_spread import add_night_spread, estimate_night_spread
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.references.session_priors import load_session_priors
 from postprocess.stats.band import LARGE_BYTES, compute_band, compute_call_limit
 from postprocess.stats.confirmation_rule import PASSES
-from postprocess.stats.night_spread import add_night_spread, estimate_night_spread
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import summarize_sessions
 from postprocess.stats.shrinkage import SMALL_BYTES, add_priors

@@ -18,6 +18,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from postprocess.references.night_spreads import load_night_spreads, write_night_spreads
+from postprocess.stats.night_spread import NightSpread
 
 from postprocess.analyses.alarms.log import read_alarm_log
 from postprocess.analyses.compare import data as compare_data
@@ -54,7 +56,6 @@ from postprocess.parsers.reframe_report import read_report
 from postprocess.parsers.witness import read_witness
 from postprocess.references.catalog import read_provenance
 from postprocess.references.expected_failures import COLUMNS, parse_expected_file
-from postprocess.references.night_spreads import load_night_spreads, write_night_spreads
 from postprocess.references.reference_file import load_references
 from postprocess.references.session_priors import PATH, load_session_priors
 from postprocess.results.index import read_covered_sessions, read_intact_index
@@ -63,7 +64,6 @@ from postprocess.results.query import read_headlines
 from postprocess.results.store import read_session
 from postprocess.results.summary_file import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
-from postprocess.stats.night_spread import NightSpread
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, write_ended

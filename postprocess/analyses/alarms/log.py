@@ -18,6 +18,7 @@ from postprocess.base.documents.records import Amount, Count, Text, parse_record
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
+from postprocess.stats.sequence import FALSE_CALLS
 
 SCHEMA = 1
 FILE = "alarms.jsonl"
@@ -91,16 +92,14 @@ def summarise_night_alarms(
 
 
 def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
-    """Predict how probably a healthy case is screened, and called regressed, by its actual limit.
+    """Predict how probably a healthy case is beyond its band, and called regressed.
 
-    None where it could not have been: no scatter is known, or its reference fails nothing. Of a
-    reference of few launches both are upper limits, for it asks for the best of the launch too.
+    None where it could not have been: no scatter is known, or its reference fails nothing.
     """
     known = extract_scatter(result)
     if known is None or result.detectable is None or result.band is None:
         return None
-    distance = compute_limit_distance(result)
-    return known.screened(distance), known.confirmed(distance)
+    return known.screened(compute_limit_distance(result)), FALSE_CALLS
 
 
 def append_night(path: Path, night: NightAlarms) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 import scipy
 from scipy.special import stdtr
@@ -196,27 +195,17 @@ def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
 
 
 def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
-    """Predict the probabilities of lying beyond the band, and of being called regressed.
+    """Predict the probabilities of lying beyond the band, and of being called regressed in this one night.
 
     Fresh launches share the session of the first one, so what they add is the call limit: called is what lies
-    beyond both. Rows of before it had none are judged as launches that are independent.
+    beyond both.
     """
+    if not row.spread or not row.degrees or not row.call or not row.call_deviation:
+        return 0.0, 0.0
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
-    known = row.spread or 0.0, row.degrees or 1.0, row.launches, row.median_of
-    screened, confirmed = _predict_by_launches(*known, distance, shift)
-    if not row.call or not row.call_deviation:
-        return screened, confirmed
+    screened = Scatter(row.spread, row.degrees).screened(distance, shift)
     beyond = (shift - math.log(row.call / (row.reference or 1.0))) / row.call_deviation
     return screened, min(screened, float(stdtr(row.call_degrees, beyond)))
-
-
-@cache
-def _predict_by_launches(
-    spread: float, degrees: float, launches: int, median_of: int, distance: float, shift: float
-) -> tuple[float, float]:
-    """Predict the same of launches that are independent."""
-    scatter = Scatter(spread, degrees, launches, median_of)
-    return scatter.screened(distance, shift), scatter.confirmed(distance, shift)
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:

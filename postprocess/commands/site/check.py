@@ -80,8 +80,7 @@ def find_problems(
     except UsageError as error:
         return [f"{path}: {error}"]
     if trial.night:
-        catalog = load_catalog(work.reference_roots, list_places(trial.night))
-        counts = choose_launch_counts(work, trial.night, catalog)
+        counts = choose_launch_counts(work, trial.night)
         night = repeat_launches(trial.night, counts)
         show_costs(work, path, night, trial.others, progress)
     if trial.not_built:

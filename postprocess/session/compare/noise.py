@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from postprocess.analyses.compare.data import SideNoise
 from postprocess.analyses.compare.unpaired import TABLE
 from postprocess.base.workdir import WorkDirectory
-from postprocess.judging.night_history import collect_night_spreads
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.references.catalog import load_catalog
@@ -33,7 +32,7 @@ def find_case_noise(
     rows = [row for side in measured.values() for some in side.values() for row in some]
     cases = {row.case for row in rows}
     places = {(f"{each.system}:{each.partition}", each.environment) for each in cases}
-    catalog = load_catalog(work.reference_roots, places, collect_night_spreads(work.store, cases))
+    catalog = load_catalog(work.reference_roots, places)
     others = assume_references(rows)
     found: dict[str, dict[str, SideNoise]] = defaultdict(dict)
     for side, by_key in measured.items():

@@ -18,7 +18,6 @@ from postprocess.model.plan import PlannedLaunch, list_places, list_planned_case
 from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.references.night_spreads import load_night_spreads
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
@@ -36,7 +35,6 @@ class SessionContext:
     request: Request
     prepared: PreparedMachine
     progress: Progress
-    nights: Path | None = None  #: file with what is known of the spread between nights
 
     @property
     def reference_roots(self) -> list[Path]:
@@ -51,16 +49,14 @@ class SessionContext:
         session = Session(directory, mode, request.site, request.command, request.strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
         where = self.work.source, self.work.root, directory, self.reference_roots
-        return session, ReframeDriver(*where, spack, self.nights)
+        return session, ReframeDriver(*where, spack)
 
     def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
-        """Load the references of a plan, with the noise that the checks of the session know.
+        """Load the references of a plan.
 
         :raises UsageError: for the first file with a fault.
         """
-        return load_catalog(
-            self.reference_roots, list_places(planned), load_night_spreads(self.nights)
-        )
+        return load_catalog(self.reference_roots, list_places(planned))
 
 
 def open_session_context(

@@ -1,4 +1,4 @@
-"""How many launches a night takes of each case: what its seconds pay, and what it takes to see a slowdown."""
+"""How many launches a night takes of each case: as many as its seconds pay, and five at most."""
 
 from __future__ import annotations
 
@@ -9,38 +9,30 @@ from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch
-from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.launch_costs import (
     Job,
     estimate_job_seconds,
     list_jobs,
     read_seconds_of_cases,
 )
-from postprocess.stats.planning.night_launches import count_needed_launches
-from postprocess.stats.planning.trial_allocation import LEAST_SECONDS
+from postprocess.stats.planning.trial_allocation import count_paid_launches
 
 
 def choose_launch_counts(
-    work: WorkDirectory, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
+    work: WorkDirectory, planned: Sequence[PlannedLaunch]
 ) -> dict[LaunchPlace, int]:
     """Choose the launches of each place of a plan of one launch each."""
     jobs = list_jobs(planned)
     spending = [job for job in jobs if job.launches[0].budget and not job.launches[0].exact]
     known = read_seconds_of_cases(work, spending) if spending else {}
     counts = {job.key[0]: 1 for job in jobs}
-    return counts | {job.key[0]: count_job_launches(job, catalog, known) for job in spending}
+    return counts | {job.key[0]: count_job_launches(job, known) for job in spending}
 
 
-def count_job_launches(
-    job: Job, catalog: ReferenceCatalog, known: Mapping[LaunchPlace, float]
-) -> int:
+def count_job_launches(job: Job, known: Mapping[LaunchPlace, float]) -> int:
     """Count how often a job is launched in a night."""
     seconds = known.get(job.key[0], estimate_job_seconds(job, {}))
-    cases = [case for launch in job.launches for case in launch.cases]
-    references = [found for case in cases if (found := catalog.reference(case))]
-    return count_needed_launches(
-        references, int(job.launches[0].budget // max(seconds, LEAST_SECONDS))
-    )
+    return count_paid_launches(job.launches[0].budget, seconds)
 
 
 def repeat_launches(

@@ -12,6 +12,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.machine_load import start_load_monitor
+from postprocess.judging.busy import excuse_headlines
 from postprocess.judging.common_cause_onset import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
@@ -27,7 +29,7 @@ from postprocess.judging.notes import (
     describe_session_power,
     describe_waivers,
 )
-from postprocess.judging.suspicion import find_suspect_nights
+from postprocess.judging.session_history import SessionHistory, read_history
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -50,9 +52,8 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
-from postprocess.session.nightly.known_nights import learn_night_spreads
 from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
-from postprocess.session.nightly.other_places import learn_other_places
+from postprocess.session.nightly.learning import Lesson, learn_night
 
 CALIBRATED = "in the calibration of this night"
 
@@ -68,7 +69,6 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         session, reframe = context.open_session(request.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
-            context, reframe = learn_night_spreads(context, reframe, planned)
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
@@ -86,7 +86,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         build_part(context, session, planned, parts[0])
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
-            selection, planned = plan_night_launches(context, reframe, planned, catalog)
+            selection, planned = plan_night_launches(context, reframe, planned)
+        load = start_load_monitor()
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
             results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
@@ -97,21 +98,24 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
+        share = load.share() if context.prepared.inventory else None
         results = judge_night(context, finished, catalog, failed)
+        history = read_history(work.store, [each.case for each in results])
 
         def conclude(confirmed: Confirmation, retested: bool = True) -> int:
             """Mark what is expected, log alarms and keep everything; the exit status."""
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
             with progress.keeping("expected failures"):
                 final = mark_expected_failures(context, final, expected, whole)
-            with progress.keeping("other places"):
-                told = request.selection, finished, confirmed.results, catalog
-                learn_other_places(work, session, *told, progress.note)
+            with progress.keeping("learning"):
+                lesson = Lesson(session, request.selection, finished, final, catalog, history)
+                if session.mode == "nightly":
+                    progress.note(learn_night(work, lesson, confirmed.causes, share))
             with progress.keeping("log of alarms"):
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
 
-        confirmed = confirm_night(context, finished, results, catalog, began)
+        confirmed = confirm_night(context, finished, results, catalog, history, began)
         if not confirmed.ended:
             return conclude(confirmed)
         progress.note("confirmation ended early: slow cases not cleared count as regressed")
@@ -131,6 +135,7 @@ def confirm_night(
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     catalog: ReferenceCatalog,
+    history: SessionHistory,
     began: float,
 ) -> Confirmation:
     """Measure again what looks slow. Whatever ends it, a signal too, is returned with what is known.
@@ -147,7 +152,7 @@ def confirm_night(
             partial(measure_again, context, catalog),
             progress,
             partial(find_onset_in_store, store),
-            partial(find_suspect_nights, store),
+            history,
             partial(wait_for_another_moment, request.confirm_after, began, progress),
         )
     except BaseException as error:  # nothing of it can be told: what looked slow stands
@@ -168,11 +173,13 @@ def judge_night(
     with progress.phase("analysis"):
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         results = apply_failures(results, failed, CALIBRATED)
+        results, excused = excuse_headlines(results)
         notes: dict[str, Callable[[], Iterable[str]]] = {
             "waivers": lambda: describe_waivers(finished, catalog),
             "interposed libraries": lambda: describe_interposed_libraries(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
-            "power": lambda: describe_session_power(results, catalog),
+            "other work": lambda: [excused] if excused else [],
+            "power": lambda: describe_session_power(results),
         }
         for what, describe in notes.items():
             with progress.keeping(f"note on {what}"):
@@ -220,13 +227,12 @@ def plan_night_launches(
     context: SessionContext,
     reframe: ReframeDriver,
     planned: list[PlannedLaunch],
-    catalog: ReferenceCatalog,
 ) -> tuple[Selection, list[PlannedLaunch]]:
     """Plan the selection and the plan with as many launches of each case as the night takes."""
     request, progress = context.request, context.progress
     if request.launches is not None:  # the plan has them
         return request.selection, planned
-    counts = choose_launch_counts(context.work, planned, catalog)
+    counts = choose_launch_counts(context.work, planned)
     selection = select_launch_counts(request.selection, counts)
     for line in describe_launch_counts(counts):
         progress.say(line)

@@ -6,6 +6,7 @@ By the same functions. Its sessions are of mode ``selftest``: nothing of it coun
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import time
 from collections import Counter
@@ -34,10 +35,10 @@ from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.finish import store_trials
-from postprocess.stats.band import compute_call_limit
 from postprocess.stats.confirmation_rule import SLOW_TO_CONFIRM
-from postprocess.stats.power import compute_band_scatter
-from postprocess.stats.sessions import TAIL_DEGREES, predict_nights
+from postprocess.stats.power import compute_scatter
+from postprocess.stats.sequence import compute_gross_distance
+from postprocess.stats.sessions import SessionValue, predict_nights
 from site_configs.schema.manual_settings import collect_manual_settings
 
 MODE = "selftest"
@@ -196,18 +197,19 @@ class SelftestBench:
 
 
 def tell_limits(reference: Reference | None, median_of: int) -> dict[str, float | None]:
-    """Tell what band and call limit of a case rest on, as columns of its row."""
-    if reference is None:
+    """Tell what band and call limit of a case in one night rest on, as columns of its row."""
+    scatter = compute_scatter(reference, median_of) if reference else None
+    if reference is None or scatter is None:
         return {"spread": None, "degrees": None}
-    spread, degrees = compute_band_scatter(reference, median_of)
-    fresh = [SLOW_TO_CONFIRM * median_of]  # launches of what confirms
-    predicted = predict_nights(reference, fresh)
+    fresh = SessionValue(0.0, SLOW_TO_CONFIRM * median_of)  # what confirms
+    predicted = predict_nights(reference, [fresh])
+    distance = compute_gross_distance(reference, fresh.launches)
     return {
-        "spread": float(spread),
-        "degrees": float(degrees),
-        "call": compute_call_limit(reference, values=fresh),
+        "spread": scatter.deviation,
+        "degrees": scatter.degrees,
+        "call": reference.center * math.exp(distance),
         "call_deviation": predicted.deviation,
-        "call_degrees": min(predicted.degrees, TAIL_DEGREES),
+        "call_degrees": predicted.degrees,
     }
 
 

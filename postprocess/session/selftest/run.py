@@ -57,7 +57,7 @@ def run_selftest(
         context = open_session_context(work, request, progress)
         bench, planned = prepare_bench(context)
         told = take_references(bench, planned, demand)
-        counts = choose_launch_counts(work, planned, bench.catalog)
+        counts = choose_launch_counts(work, planned)
         bench.selection = select_launch_counts(bench.selection, counts)
         for line in describe_launch_counts(counts):
             progress.say(line)

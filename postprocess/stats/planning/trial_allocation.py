@@ -9,7 +9,7 @@ benchmarking in reasonable time, ISMM 2013, section 6). The trials that are drop
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.measurement import Measurement
 from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference, SessionEvidence
-from postprocess.stats.band import compute_band
-from postprocess.stats.headline import compute_headlines
-from postprocess.stats.planning.night_launches import count_needed_launches
+from postprocess.stats.headline import compute_steady_times
 from postprocess.stats.power import compute_detectable_slowdown
 from postprocess.stats.sessions import summarize_sessions
 
@@ -29,6 +26,9 @@ LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth ne
 DROPPED = 1  #: trials of a launch that no statistic uses
 RESAMPLES = 200  #: of one launch: its variance is then known to a tenth
 LEAST_SECONDS = 0.1  #: that a launch is taken to last, when a night's budget is shared out
+#: Launches of a night, whose median is judged: it has 0.54 of their spread, and that of nine would have 0.41
+NIGHT_LAUNCHES = 5
+SEEN_IN = 3  #: nights, within which a slowdown is to be called
 MOST_LAUNCHES = 1000  #: that are looked at, when launches are sought that see enough
 
 
@@ -110,7 +110,7 @@ def estimate_trial_variance(
     if m < 2:
         raise ValueError("one trial says nothing of how trials differ")
     drawn = times[random.integers(m, size=(resamples, m))]
-    return float(np.var(np.log(compute_headlines(drawn)), ddof=1)) * m * m / (m - 1)
+    return float(np.var(np.log(compute_steady_times(drawn)), ddof=1)) * m * m / (m - 1)
 
 
 def estimate_noise(
@@ -174,37 +174,28 @@ def predict_reference(known: KnownCase, trials: int, launches: int, sessions: in
 def compute_sensitivity(
     known: KnownCase, trials: int, launches: int, median_of: int = 1, sessions: int = 1
 ) -> float | None:
-    """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
-
-    None below ``ENOUGH_LAUNCHES``: such references assert gross changes only.
+    """Compute the smallest slowdown, as a fraction, that :data:`SEEN_IN` nights call in a case calibrated so.
 
     :param median_of: launches of the night
     :param sessions: over which the launches of the calibration are spread
     """
     reference = predict_reference(known, trials, launches, sessions)
-    limits = compute_band(reference, median_of=median_of)
-    return compute_detectable_slowdown(reference, limits, Measurement(1.0, known.unit), median_of)
+    return compute_detectable_slowdown(reference, median_of, SEEN_IN)
 
 
 def count_night_launches(
-    known: Sequence[KnownCase],
-    costs: Mapping[LaunchPlace, LaunchCost],
-    trials: int,
-    launches: int,
-    sessions: int = 1,
+    places: Iterable[LaunchPlace], costs: Mapping[LaunchPlace, LaunchCost], trials: int
 ) -> dict[LaunchPlace, int]:
-    """Count the launches that a night takes of each place after such a calibration, as a night does itself."""
+    """Count the launches that a night takes of each place."""
     return {
-        place: count_needed_launches(
-            [
-                predict_reference(each, trials, launches, sessions)
-                for each in known
-                if each.place == place
-            ],
-            int(costs[place].budget / max(costs[place].seconds(trials), LEAST_SECONDS)),
-        )
-        for place in sorted({each.place for each in known})
+        place: count_paid_launches(costs[place].budget, costs[place].seconds(trials))
+        for place in sorted(set(places))
     }
+
+
+def count_paid_launches(budget: float, seconds: float) -> int:
+    """Count the launches of so many seconds that a night takes: as many as its budget pays, and enough at most."""
+    return max(1, min(NIGHT_LAUNCHES, int(budget // max(seconds, LEAST_SECONDS))))
 
 
 def evaluate_spending(
@@ -215,7 +206,7 @@ def evaluate_spending(
     sessions: int = 1,
 ) -> CalibrationSpending:
     """Evaluate a calibration of so many launches: its cost, that of a night, and what half of the cases see."""
-    counts = count_night_launches(known, costs, trials, launches, sessions)
+    counts = count_night_launches((each.place for each in known), costs, trials)
     values = [
         math.inf if value is None else value
         for each in known

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-
 from postprocess.judging.night_history import (
     JudgedNight,
     collect_night_spreads,
     select_well_nights,
 )
+
 from postprocess.model.case import Case
 from postprocess.model.verdict import Verdict
 from postprocess.results.store import StoreRow, write_session

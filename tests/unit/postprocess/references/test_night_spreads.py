@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-
-from postprocess.base.errors import UsageError
 from postprocess.references.night_spreads import FILE, load_night_spreads, write_night_spreads
 from postprocess.stats.night_spread import NightSpread
+
+from postprocess.base.errors import UsageError
 
 ROW = [5, 0.01, 4.0, 0.5]
 

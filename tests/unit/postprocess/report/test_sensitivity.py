@@ -8,6 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from postprocess.stats.planning.sample_size import (
+    PLANS,
+    TARGET,
+    Plan,
+    choose_cheapest_plan,
+    compute_detectable_under,
+    count_month_launches,
+)
 
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.judging.rules import judge_case
@@ -29,14 +37,6 @@ from postprocess.report.sensitivity import (
 )
 from postprocess.results.summary import SummaryLaunch
 from postprocess.results.summary_file import parse_summary
-from postprocess.stats.planning.sample_size import (
-    PLANS,
-    TARGET,
-    Plan,
-    choose_cheapest_plan,
-    compute_detectable_under,
-    count_month_launches,
-)
 from tests.support.factories import report as samples
 
 CASE = Case("local", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)

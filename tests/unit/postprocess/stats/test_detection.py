@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import t as student
-
-from postprocess.model.case import Case
-from postprocess.model.reference import Reference
-from postprocess.stats.band import SLOW_ALPHA, compute_band
 from postprocess.stats.detection import (
     compute_detection_probability,
     compute_limit_factor,
     compute_median_efficiency,
     compute_standard_error,
 )
+from scipy.stats import t as student
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.stats.band import SLOW_ALPHA, compute_band
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 

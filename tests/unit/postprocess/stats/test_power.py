@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from postprocess.stats.detection import compute_detection_probability
 from scipy.stats import t as student
 
 from postprocess.base.units import MEGABYTES, SECONDS
@@ -24,7 +25,6 @@ from postprocess.stats.confirmation_rule import (
     SLOW_TO_CONFIRM,
     compute_confirmation_probability,
 )
-from postprocess.stats.detection import compute_detection_probability
 from postprocess.stats.power import (
     DETECTION_POWER,
     Scatter,

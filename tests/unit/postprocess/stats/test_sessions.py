@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
-
-from postprocess.model.reference import Prior, Reference, SessionEvidence
-from postprocess.stats.band import SLOW_ALPHA, compute_band, compute_call_limit
 from postprocess.stats.detection import compute_median_efficiency
-from postprocess.stats.estimate import estimate_references
 from postprocess.stats.night_spread import (
     NightSpread,
     add_night_spread,
     assume_nights,
     estimate_night_spread,
 )
+from scipy.stats import t as student
+
+from postprocess.model.reference import Prior, Reference, SessionEvidence
+from postprocess.stats.band import SLOW_ALPHA, compute_band, compute_call_limit
+from postprocess.stats.estimate import estimate_references
 from postprocess.stats.session_prior import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
     add_evidence,

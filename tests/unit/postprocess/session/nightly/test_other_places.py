@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from postprocess.session.nightly.other_places import learn_other_places
 
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches
@@ -15,7 +16,6 @@ from postprocess.model.reference import Reference
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
-from postprocess.session.nightly.other_places import learn_other_places
 from tests.support.factories.launch import CASES, PLACE, finished
 
 NEAR, FAR = (5e-8, 5.2e-8), (2.6e-7, 2.5e-7)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
-from postprocess.model.case import Case
-from postprocess.model.reference import Reference
 from postprocess.stats.planning.night_launches import (
     MOST_LAUNCHES,
     compute_detectable,
@@ -15,6 +12,9 @@ from postprocess.stats.planning.night_launches import (
     count_showing,
 )
 from postprocess.stats.planning.sample_size import TARGET
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "warm", "window", 2, 2, 8)
 

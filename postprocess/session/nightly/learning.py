@@ -1,0 +1,147 @@
+"""Let provisional references learn from nights: each adds its launches as a session, until ten sessions are known.
+
+Only what is inside its band tells how a healthy case differs, and only on a night without a finding, on a machine that
+no other work disturbs. A case whose last sessions lie to one side teaches nothing either, so that no center creeps.
+Each lesson is a file of the ledger; ``./plumbline references forget SESSION`` takes it back. Reviewed references never
+learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from postprocess.base.formats import parse_utc, plural
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.ledger import (
+    CalibrationHeader,
+    CalibrationLaunch,
+    append_launches,
+    collect_launches,
+    restrict_launch,
+)
+from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration.update import update_references
+from postprocess.judging.busy import assess_disturbance
+from postprocess.judging.session_history import SessionHistory, find_leaning
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.reference import MOST_SESSIONS
+from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.session.nightly.calibrate import read_comparable_launches
+from postprocess.stats.placement import is_same_place, locate_case
+
+WELL = (Verdict.PASS, Verdict.PROVISIONAL)  #: of a case inside its band, if it was judged by one
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A night that references may learn from."""
+
+    session: Session
+    selection: Selection
+    finished: Sequence[FinishedLaunch]
+    results: Sequence[CaseResult]
+    catalog: ReferenceCatalog
+    history: SessionHistory
+
+
+def learn_night(
+    work: WorkDirectory, lesson: Lesson, causes: Sequence[str], others: float | None
+) -> str:
+    """Add what a night measured of well cases to their provisional references; return what to note of it.
+
+    :param causes: confirmed causes in common
+    :param others: share of the machine, from 0 to 1, that other work used; None where it is not known
+    """
+    open_cases = select_learning(work, lesson)
+    if not open_cases:
+        return ""
+    if why := refuse_lesson(lesson, causes, others):
+        return f"references learn nothing from this night: {why}"
+    leaning = find_leaning(
+        [each for each in lesson.results if each.case in open_cases], lesson.history, lesson.catalog
+    )
+    wanted = {case: each for case, each in open_cases.items() if case not in leaning}
+    ledger = read_comparable_launches(work.root, lesson.selection)
+    recent = list_recent(ledger)
+    wanted = {case: each for case, each in wanted.items() if case.key not in recent}
+    kept = [each for each in collect_well_launches(lesson, wanted) if each.values]
+    if not kept:
+        return ""
+    append_launches(work.root, lesson.session.name, kept)
+    told = {Case.from_key(key) for each in kept for key in each.values}
+    update_references(work.provisional, [*ledger, *kept], told)
+    left = f"; {plural(len(leaning), 'case')} lean to one side and teach nothing" if leaning else ""
+    return (
+        f"references of {plural(len(told), 'case')} learn from this night as one of {MOST_SESSIONS} sessions{left}; "
+        f"./plumbline references forget {lesson.session.name} takes it back"
+    )
+
+
+def select_learning(work: WorkDirectory, lesson: Lesson) -> dict[Case, CaseResult]:
+    """Select the cases that were well, by provisional references that still learn."""
+    found = {}
+    for each in lesson.results:
+        known = lesson.catalog.find_set(each.case)
+        reference = lesson.catalog.reference(each.case, each.core_latency)
+        if known is None or reference is None or reference.exact or each.elsewhere:
+            continue
+        own = work.provisional in known.path.parents
+        judged = each.verdict in WELL and each.band is not None and not each.beyond
+        if own and judged and not each.slow_headline and reference.sessions < MOST_SESSIONS:
+            found[each.case] = each
+    return found
+
+
+def refuse_lesson(lesson: Lesson, causes: Sequence[str], others: float | None) -> str:
+    """Say why nothing is learned from a night; empty if something is."""
+    if others is not None and others > BUSY_SHARE:
+        return f"other processes used {others:.0%} of the machine"
+    if assess_disturbance(lesson.results).busy:
+        return "other work disturbed the machine"
+    failed = sum(not each.counts_as_healthy(False) for each in lesson.results)
+    if failed or causes:
+        return f"{plural(failed, 'case')} failed" if failed else "many cases are slow together"
+    return ""
+
+
+def list_recent(ledger: Sequence[CalibrationLaunch]) -> set[str]:
+    """List the cases whose last launch is so recent that this night is no session of its own."""
+    now, found = datetime.now(timezone.utc), set()
+    for each in ledger:
+        gap = timedelta(minutes=each.session_gap_minutes)
+        if now - parse_utc(each.ended_utc) < gap:
+            found |= each.values.keys()
+    return found
+
+
+def collect_well_launches(
+    lesson: Lesson, wanted: dict[Case, CaseResult]
+) -> list[CalibrationLaunch]:
+    """Collect the launches of these cases whose ranks lay where they were judged, as entries of the ledger."""
+    selection = lesson.selection
+    opened = CalibrationHeader(
+        lesson.session.name, selection.set_env, selection.oversubscribe, shell=selection.shell
+    )
+    found = []
+    for finished in lesson.finished:
+        keys = {
+            case.key
+            for case in finished.launch.cases
+            if case in wanted and lay_as_judged(finished, wanted[case])
+        }
+        some = collect_launches(opened, lesson.session.directory, [finished]) if keys else []
+        found += [replace(restrict_launch(each, keys), learned=True) for each in some]
+    return found
+
+
+def lay_as_judged(finished: FinishedLaunch, result: CaseResult) -> bool:
+    """Return whether the ranks of a launch lay as those of the reference that judged the case."""
+    measured = finished.measurements.get(result.case.variable)
+    return measured is not None and is_same_place(
+        locate_case(measured.core_latency), result.core_latency
+    )
