@@ -12,6 +12,7 @@ from postprocess.results.query import parse_since
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it
+MOST_ROUNDS = 1000  #: the same
 MOST_LAUNCHES = 1000  #: of a case; ReFrame makes a test of each
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
 
@@ -47,6 +48,14 @@ def parse_trials(text: str) -> int:
     number = parse_count(text)
     if not 2 <= number <= MOST_TRIALS:
         raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
+    return number
+
+
+def parse_rounds(text: str) -> int:
+    """Parse a number of rounds that mpicost takes."""
+    number = parse_count(text)
+    if number > MOST_ROUNDS:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to {MOST_ROUNDS}")
     return number
 
 

@@ -17,6 +17,7 @@ from postprocess.cli.option_types import (
     parse_moment,
     parse_processes,
     parse_programs,
+    parse_rounds,
     parse_sizes,
     parse_trials,
 )
@@ -30,6 +31,7 @@ from postprocess.model.routines.mpicost import (
     SECONDS_PER_LAYOUT,
     SYNC,
     SYNCHRONISERS,
+    TRIAL_ROUNDS,
     TRIALS,
 )
 from postprocess.model.routines.taboada import TABOADA
@@ -135,8 +137,16 @@ def add_bytes(parser: Parser, text: str) -> None:
 
 
 def add_trials(parser: Parser, text: str) -> None:
-    """Add the option for the number of trials of mpicost."""
-    parser.group(HOW).add_argument("--trials", type=parse_trials, metavar="N", help=text)
+    """Add the options for the number of trials of mpicost, and for the rounds in which it has them."""
+    how = parser.group(HOW)
+    how.add_argument("--trials", type=parse_trials, metavar="N", help=text)
+    how.add_argument(
+        "--rounds",
+        type=parse_rounds,
+        metavar="N",
+        help="rounds in which mpicost visits its cases, each time for a share of their trials (default: as of "
+        f"--trials, else {TRIAL_ROUNDS})",
+    )
 
 
 def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: bool = True) -> None:

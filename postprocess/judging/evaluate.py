@@ -20,6 +20,8 @@ from postprocess.model.options import (
     PARTITION,
     PEERS,
     PER_NODE,
+    ROUND_COUNT,
+    TRIAL_COUNT,
 )
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
@@ -53,13 +55,14 @@ def format_rerun_command(
 
 def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
     """List the options under which a case ran, each with its default. A site may have defaults of its own."""
+    counts = {
+        TRIAL_COUNT: launch.trials,
+        ROUND_COUNT: launch.rounds,
+        ITERATION_COUNT: launch.method.get(ITERATION_COUNT.variable, launch.trials),
+    }
     return {
         option.flag: (
-            str(
-                option.value_of(case)
-                if option.part
-                else launch.method.get(ITERATION_COUNT.variable, launch.trials)
-            ),
+            str(option.value_of(case) if option.part else counts[option]),
             str(option.usual[case.program]),
         )
         for option in OPTIONS

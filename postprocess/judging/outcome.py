@@ -19,6 +19,7 @@ from pathlib import Path
 from postprocess.base import files
 from postprocess.judging.identity import describe_foreign_records
 from postprocess.model.case import format_case_names
+from postprocess.model.conditions import ROUNDS
 from postprocess.model.fault_injection import describe_unplanned_injection
 from postprocess.model.interposed import describe_differing_ranks
 from postprocess.model.launch import LaunchOutcome, Records, fail_launch
@@ -183,6 +184,10 @@ def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> Launc
     if records.run["trials"] != launch.trials:
         return fail_launch(
             Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}"
+        )
+    if (rounds := records.run.get(ROUNDS, 1)) != launch.rounds:
+        return fail_launch(
+            Verdict.INCORRECT, f"visited its cases in {rounds} rounds, not {launch.rounds}"
         )
     return None
 

@@ -17,6 +17,7 @@ from site_configs.schema.fields import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
+ROUNDS = "rounds"  #: of trials; records of one round, and of before there were any, have no such fact
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 
@@ -64,7 +65,8 @@ def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
         return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
     known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
     loop = {"loop_seconds": run["loop_seconds"]} if "loop_seconds" in run else {}
-    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)} | loop
+    rounds = {ROUNDS: run[ROUNDS]} if run.get(ROUNDS, 1) != 1 else {}
+    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)} | rounds | loop
 
 
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:

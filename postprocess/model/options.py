@@ -13,7 +13,16 @@ from typing import Any
 from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
 from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
-from postprocess.model.routines.mpicost import CACHE, EVICT, FLUSH, PROGRAMS, SYNC, TRIALS, WARM
+from postprocess.model.routines.mpicost import (
+    CACHE,
+    EVICT,
+    FLUSH,
+    PROGRAMS,
+    SYNC,
+    TRIAL_ROUNDS,
+    TRIALS,
+    WARM,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +80,13 @@ SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC}
 TRIAL_COUNT = SelectionOption(
     "--trials", "trials", kind=int, programs=("mpicost",), usual={"mpicost": TRIALS}
 )
+ROUND_COUNT = SelectionOption(
+    "--rounds",
+    "trial_rounds",
+    kind=int,
+    programs=("mpicost",),
+    usual={"mpicost": TRIAL_ROUNDS},
+)
 ITERATION_COUNT = SelectionOption(
     "--iterations",
     "iterations",
@@ -85,7 +101,7 @@ STRICT = SelectionOption("--strict", "strict", kind=bool)
 
 OPTIONS = (
     *(PROGRAM, ROUTINE, PARTITION, PROCESSES, BOUNDARIES, PER_NODE, PEERS, BYTES),
-    *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ITERATION_COUNT, BUDGET, STRICT),
+    *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ROUND_COUNT, ITERATION_COUNT, BUDGET, STRICT),
 )
 
 #: Those that choose cases: a night with one of them is a part of a night.
@@ -97,7 +113,7 @@ AGAIN = "again"  #: what a confirmation run measures
 WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
 LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
-AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
+AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
 FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too

@@ -49,6 +49,7 @@ class PlannedLaunch:
     exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
     skips: tuple[SkippedCase, ...] = ()  #: cases that would be in this launch
+    rounds: int = 1  #: of mpicost, in which each case has its share of the trials
     start: str = ""  #: which start of its job it is, where a job has several
     job_limit: float = 0.0  #: seconds after which the whole job is ended
     benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs

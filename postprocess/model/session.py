@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.formats import utc_now
-from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
+from postprocess.model.options import AS_REFERENCES
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,5 @@ class Session:
 
 
 def use_reference_trials(selection: Selection) -> Selection:
-    """Return the selection with the trials of the references, unless the user gave a number."""
-    if TRIAL_COUNT.variable in selection.choice:
-        return selection
+    """Return the selection with the trials and rounds of the references, of which the user's own go first."""
     return replace(selection, choice={**selection.choice, AS_REFERENCES: True})

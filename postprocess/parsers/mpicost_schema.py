@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from postprocess.base.documents.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
+from postprocess.model.conditions import ROUNDS
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import (
     CORE_LATENCIES,
@@ -24,7 +25,7 @@ from postprocess.model.measurement import (
     TrialSummary,
 )
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
+from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
@@ -58,6 +59,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_loop(entry, "loop_seconds", entry.word("sync", SYNCHRONISERS))
     entry.integer("dropped")
     entry.integer("trials", least=1)
+    _check_rounds(entry)
     entry.integer("cases", least=1)
     entry.number("settle")
     entry.object("timer").number("resolution")
@@ -66,6 +68,17 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_places(entry)
     check_interposed(entry)
     return entry
+
+
+def _check_rounds(entry: JsonObject) -> None:
+    """Check the number of rounds; records of before do not tell it, and have one."""
+    if ROUNDS not in entry.fields:
+        return
+    rounds = entry.integer(ROUNDS, least=1)
+    if rounds > max(1, entry.integer("trials") // VISIT):
+        raise ValueError(f"{ROUNDS}: {rounds} where there are {entry.integer('trials')} trials")
+    if rounds > 1 and (entry.fields.get("relative_error") or "back_to_back" in entry.fields):
+        raise ValueError(f"{ROUNDS}: {rounds} where trials must follow each other")
 
 
 def check_schema(entry: JsonObject) -> None:
@@ -230,6 +243,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
     t_min = entry.series("t_min", trials)
     if (t_min > t_max).any():
         raise ValueError(f"t_min: trial {int(np.argmax(t_min > t_max)) + 1} is above its t_max")
+    _check_visits(entry, run, trials)
     late = _late(entry, run, trials)
     if late[dropped:].all():
         raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
@@ -248,7 +262,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
         summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
-        core_latency=_core_latency(entry),
+        core_latency=_core_latency(entry, run),
         wrong=describe_wrong_data(entry, run),
     )
 
@@ -375,10 +389,30 @@ def _games(processes: int, number: int) -> set[tuple[int, int]]:
     return {(a, b) for a, b in [*met, *last] if a < b}
 
 
-def _core_latency(entry: JsonObject) -> CoreLatency | None:
+def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
+    """Parse the times before and after each visit: of more than one, those two that are farthest apart."""
     if CORES not in entry.fields:
         return None
-    return CoreLatency(*entry.sparse_series(CORES, 2, CORE_LATENCIES))
+    times = entry.sparse_series(CORES, 2 * _rounds(run), CORE_LATENCIES)
+    known = [each for each in times if each is not None]
+    if len(times) > 2 and known:
+        low, high = known.index(min(known)), known.index(max(known))
+        times = [known[min(low, high)], known[max(low, high)]]
+    return CoreLatency(times[0], times[-1])
+
+
+def _rounds(run: JsonObject) -> int:
+    return run.fields.get(ROUNDS, 1)
+
+
+def _check_visits(entry: JsonObject, run: JsonObject, trials: int) -> None:
+    """Check that each round had its share of the trials, the first ones one more where they must."""
+    if ROUNDS not in run.fields:
+        return
+    rounds = _rounds(run)
+    expected = [trials // rounds + (number < trials % rounds) for number in range(rounds)]
+    if entry.get("visits", list) != expected:
+        raise ValueError(f"visits: are not the {rounds} shares of {trials} trials")
 
 
 def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from postprocess.model.case import Case
-from postprocess.model.conditions import LaunchConditions
+from postprocess.model.conditions import ROUNDS, LaunchConditions
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
@@ -147,15 +147,16 @@ class ReferenceSet:
             what = f"{self.path.name} does not tell how {case.program} was measured"
             return f"{what}; calibrate again", []
         known = told.get("circumstances", {})
-        if lacking := find_missing_fact(ours.method, told["method"]) or find_missing_fact(
+        own, theirs = ({ROUNDS: 1} | dict(each) for each in (ours.method, told["method"]))
+        if lacking := find_missing_fact(own, theirs) or find_missing_fact(
             ours.circumstances, known
         ):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
             return f"{what}; calibrate again", []
         found = [
-            Difference(key, value, told["method"][key])
-            for key, value in ours.method.items()
-            if value != told["method"][key]
+            Difference(key, value, theirs[key])
+            for key, value in own.items()
+            if value != theirs[key]
         ]
         found += list_differences(ours.circumstances, known)
         if ours.has_unidentified_processor and "cpu_model" not in {each.name for each in found}:

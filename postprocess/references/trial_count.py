@@ -1,4 +1,4 @@
-"""The number of trials that references were measured with: a night takes it, or nothing could be compared."""
+"""The trials and rounds that references were measured with: a night takes them, or nothing could be compared."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.model.conditions import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import PAPERS
 from postprocess.references import provenance, reference_file
@@ -16,15 +17,16 @@ PROGRAM = "mpicost"
 
 def read_reference_trials(
     roots: Sequence[Path], system: str, partition: str, environment: str
-) -> int | None:
-    """Read the trials per launch of mpicost behind the references of an environment; None if unknown.
+) -> tuple[int, int] | None:
+    """Read trials and rounds of a launch of mpicost behind the references of an environment; None if unknown.
 
     A file that cannot be read tells nothing here: whoever compares with it says what is wrong.
     """
     try:
         path = reference_file.find_reference_file(roots, system, partition, environment)
         told = read_provenance(path)["programs"].get(PROGRAM) if path else None
-        trials = provenance.list_calibrations(told)[0]["method"].get("trials") if told else None
+        method = provenance.list_calibrations(told)[0]["method"] if told else {}
+        trials, rounds = method.get("trials"), method.get(ROUNDS, 1)
     except (
         UsageError,
         OSError,
@@ -35,7 +37,8 @@ def read_reference_trials(
         RecursionError,
     ):
         return None
-    return trials if type(trials) is int and trials > 1 else None
+    known = type(trials) is int and trials > 1 and type(rounds) is int and rounds > 0
+    return (trials, rounds) if known else None
 
 
 def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:

@@ -11,7 +11,7 @@ from reframe.utility import typecheck as typ
 
 from postprocess.base.shell_words import quote_word
 from postprocess.model.case import Case
-from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
+from postprocess.model.options import AS_REFERENCES, BUDGET, ROUND_COUNT, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import (
@@ -21,7 +21,9 @@ from postprocess.model.routines.mpicost import (
     FLUSH,
     SECONDS_PER_LAYOUT,
     SYNC,
+    TRIAL_ROUNDS,
     TRIALS,
+    VISIT,
     WARM,
     find_routine,
     format_routines,
@@ -47,6 +49,7 @@ class MpicostCheck(LaunchCheck, family=True):
     #: how long a job may last, and how long wait, as ``10m``.
     site_variables = (
         "trials",
+        "trial_rounds",
         "cache",
         "sync",
         "peers",
@@ -83,6 +86,12 @@ class MpicostCheck(LaunchCheck, family=True):
     #:
     #: :default: ``51``, as in the papers; in a night those of its references
     trials = variable(int, value=read_choice("trials", TRIALS))
+
+    #: Times that a launch visits each case, in another random order every time, for a share of its trials: what
+    #: changes within a launch is in all cases alike. A visit has two trials at least.
+    #:
+    #: :default: ``5``; in a night those of its references
+    trial_rounds = variable(int, value=read_choice(ROUND_COUNT.variable, TRIAL_ROUNDS))
 
     #: ``evict`` both buffers from the caches before each trial, ``flush`` the caches by a walk through more
     #: memory than they hold, as in the papers, or leave them ``warm``.
@@ -146,6 +155,7 @@ class MpicostCheck(LaunchCheck, family=True):
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
             trials=self.trials,
+            rounds=max(1, min(self.trial_rounds, self.trials // VISIT)),
             budget=float(self.seconds_per_layout),
             time_limit=float(self.time_limit),
             cases=tuple(case for case in cases if case not in skipped),
@@ -159,11 +169,13 @@ class MpicostCheck(LaunchCheck, family=True):
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
-        """Return the trials of the references, in a session that is held against them."""
-        if name != TRIAL_COUNT.variable or not read_choice(AS_REFERENCES, False):
+        """Return the trials or rounds of the references, in a session that is held against them."""
+        counts = (TRIAL_COUNT.variable, ROUND_COUNT.variable)
+        if name not in counts or not read_choice(AS_REFERENCES, False):
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
-        return read_reference_trials([Path(root) for root in self.reference_roots], *place)
+        known = read_reference_trials([Path(root) for root in self.reference_roots], *place)
+        return known[counts.index(name)] if known else None
 
     @property
     def launch(self) -> PlannedLaunch:
@@ -203,6 +215,7 @@ class MpicostCheck(LaunchCheck, family=True):
         options = [
             f"--routine={format_routines(launch.cases)}",
             f"--trials={self.trials}",
+            f"--rounds={launch.rounds}",
             f"--cache={self.cache}",
             f"--sync={self.sync}",
             f"--output={launch.records(self.session)}",

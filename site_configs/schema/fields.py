@@ -26,6 +26,7 @@ REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 MOST_TRIALS = 1_000_000  #: as mpicost has it
+MOST_ROUNDS = 1000  #: the same
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.
 FOLLOW_FROM = {
     "environs": "environments",
@@ -210,6 +211,12 @@ def check_trials(value: Any) -> str:
     return "" if well else fix
 
 
+def check_rounds(value: Any) -> str:
+    """Describe what is wrong with a number of rounds; empty if nothing is."""
+    well = is_number(value, 1) and value <= MOST_ROUNDS
+    return "" if well else f"write a whole number from 1 to {MOST_ROUNDS:,}"
+
+
 def check_seconds(value: Any) -> str:
     """Find what is wrong with a number of seconds."""
     return "" if is_number(value, 1) else "write a whole number of seconds, 1 or more"
@@ -247,6 +254,7 @@ def check_choice(value: Any, choice: Sequence[str]) -> str:
 #: Variables of the checks that a partition may set, and what is wrong with a value of each.
 DEFAULTS = {
     "trials": check_trials,
+    "trial_rounds": check_rounds,
     "cache": lambda value: check_choice(value, CACHES),
     "sync": lambda value: check_choice(value, SYNCS),
     "peers": check_peers,

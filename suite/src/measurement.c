@@ -27,7 +27,12 @@ size_t measurement_batch(const struct options *options)
     if (options->sync == SYNC_WINDOW)
         return 1; /* the next window depends on whether this one was missed */
     bool may_stop = options->relative_error > 0 && options->trials > BATCH;
-    return may_stop ? BATCH : options->trials;
+    return may_stop ? BATCH : measurement_share(options, 0);
+}
+
+size_t measurement_share(const struct options *options, size_t round)
+{
+    return options->trials / options->rounds + (round < options->trials % options->rounds);
 }
 
 /* Rank 0: whether the headline is known well enough. Asked after every tenth trial. */
@@ -42,10 +47,10 @@ static bool accurate_enough(const struct bench *bench)
            summary.standard_error <= limit * summary.headline;
 }
 
-static bool sampling_is_done(struct bench *bench)
+static bool sampling_is_done(struct bench *bench, size_t end)
 {
     const struct trials *trials = &bench->trials;
-    if (trials->count == trials->capacity)
+    if (trials->count == end)
         return true;
     int64_t done = 0;
     if (bench->world->control.rank == 0) {
@@ -101,7 +106,7 @@ static void run_back_to_back(struct bench *bench, const struct routine *routine,
 /* Calls whose times are forgotten. */
 static void warm_up(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
 {
-    size_t count, batch = bench->trials.batch;
+    size_t count, batch = bench->trials.room.batch;
     for (size_t left = bench->options->warm_up; left > 0; left -= count) {
         count = left < batch ? left : batch;
         run_back_to_back(bench, routine, exchange, count);
@@ -138,43 +143,39 @@ static size_t choose_calls(struct bench *bench, const struct routine *routine, c
     return needed < 1 ? 1 : needed < CALLS_MOST ? needed : CALLS_MOST;
 }
 
-/* Calls of a trial: one, unless it is a loop. */
-static size_t sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                     const struct exchange *exchange, const struct pattern *pattern)
+/* Trials, until there are `end` of them. */
+static void sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
+                   const struct exchange *exchange, const struct pattern *pattern, size_t calls, size_t end)
 {
     struct trials *trials = &bench->trials;
-    trials->count = 0;
-    warm_up(bench, routine, exchange);
     struct exchange timed = *exchange;
-    if (bench->options->sync == SYNC_LOOP)
-        timed.calls = choose_calls(bench, routine, exchange);
+    timed.calls = calls;
     do {
-        size_t left = trials->capacity - trials->count;
-        size_t count = left < trials->batch ? left : trials->batch;
+        size_t left = end - trials->count;
+        size_t count = left < trials->room.batch ? left : trials->room.batch;
         if (bench->options->back_to_back)
             run_back_to_back(bench, routine, exchange, count);
         else
             run_verified(bench, wrong, routine, &timed, pattern, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
                       routine_takes_part(routine, exchange), routine_legs(routine) * (int)timed.calls);
-    } while (!sampling_is_done(bench));
-    return timed.calls;
+    } while (!sampling_is_done(bench, end));
 }
 
-/* What this rank received that it must not have: before, in or after the timing. */
-static struct wrong_data verify_and_sample(struct bench *bench, const struct item *item, int peer,
-                                           const struct exchange *exchange, uint64_t seed, size_t *calls)
+/* Leaves in `wrong` what this rank received that it must not have: before, in or after the timing. */
+static void verify_and_sample(struct wrong_data *wrong, struct bench *bench, const struct routine *routine,
+                              const struct exchange *exchange, uint64_t seed, size_t round, size_t *calls)
 {
-    const struct routine *routine = item->routine;
     struct pattern pattern = {.seed = seed, .processes = exchange->processes};
     struct pattern other = {.seed = ~seed, .processes = exchange->processes};
-    struct wrong_data wrong = {.rank = -1};
-    verify_run(&wrong, routine, exchange, &pattern, MOMENT_BEFORE);
-    *calls = sample(bench, &wrong, routine, exchange, &pattern);
-    verify_run(&wrong, routine, exchange, &other, MOMENT_AFTER);
-    if (wrong.rank >= 0)
-        wrong_data_print(&wrong, item, peer);
-    return wrong;
+    verify_run(wrong, routine, exchange, &pattern, MOMENT_BEFORE);
+    warm_up(bench, routine, exchange);
+    if (*calls == 0)
+        *calls = bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
+    size_t end = bench->trials.count + measurement_share(bench->options, round);
+    sample(bench, wrong, routine, exchange, &pattern, *calls, end);
+    if (round + 1 == bench->options->rounds)
+        verify_run(wrong, routine, exchange, &other, MOMENT_AFTER);
 }
 
 /* What OSU and IMB print: of each rank the mean of its own times, and of these means the largest. On rank 0. */
@@ -188,30 +189,48 @@ static double slowest_mean(const struct bench *bench, const struct routine *rout
     return seconds(sum) / (double)(trials->count - DROPPED) / routine_legs(routine);
 }
 
-struct measurement measurement_run(struct bench *bench, const struct item *item, int peer, uint64_t seed)
+void measurement_visit(struct measurement *measurement, struct bench *bench, const struct item *item,
+                       const struct visit *visit, size_t round, uint64_t seed)
 {
     const struct control *control = &bench->world->control;
-    struct exchange exchange = measurement_exchange(item, peer, control);
+    struct exchange exchange = measurement_exchange(item, visit->peer, control);
     buffers_assign(&bench->buffers, &exchange);
     buffers_span(bench->cooling.buffers, item->routine, &exchange);
+    trials_select(&bench->trials, visit->number, visit->played, measurement->trials);
 
     MPI_Request requests[2];
     exchange.requests = requests;
     swap_open(item->routine, &exchange, &bench->buffers);
 
-    struct measurement result = {.measured = false};
-    result.core_latency[0] = core_latency_measure(&bench->cores, bench->world);
-    result.wrong = verify_and_sample(bench, item, peer, &exchange, seed, &result.calls);
+    struct wrong_data wrong = measurement->wrong;
+    bool known = wrong.rank >= 0;
+    int64_t before = core_latency_measure(&bench->cores, bench->world);
+    verify_and_sample(&wrong, bench, item->routine, &exchange, seed, round, &measurement->calls);
     swap_close(item->routine, &exchange);
-    result.core_latency[1] = core_latency_measure(&bench->cores, bench->world);
-    wrong_data_collect(&result.wrong, control);
-    if (bench->options->back_to_back)
-        result.slowest_mean = slowest_mean(bench, item->routine, &exchange);
+    int64_t after = core_latency_measure(&bench->cores, bench->world);
+    measurement->trials = bench->trials.count;
     if (control->rank == 0) {
-        const struct trials *trials = &bench->trials;
-        result.measured = statistics_summarise(&result.summary, trials->t_max, trials->late, trials->count,
-                                               DROPPED, seconds(bench->clock.resolution),
-                                               trials->statistics_work);
+        measurement->core_latency[2 * round] = before;
+        measurement->core_latency[2 * round + 1] = after;
     }
-    return result;
+    if (known)
+        return;
+    if (wrong.rank >= 0)
+        wrong_data_print(&wrong, item, visit->peer);
+    wrong_data_collect(&wrong, control);
+    measurement->wrong = wrong;
+}
+
+void measurement_finish(struct measurement *measurement, struct bench *bench, const struct item *item, int peer)
+{
+    const struct control *control = &bench->world->control;
+    const struct trials *trials = &bench->trials;
+    if (bench->options->back_to_back) {
+        struct exchange exchange = measurement_exchange(item, peer, control);
+        measurement->slowest_mean = slowest_mean(bench, item->routine, &exchange);
+    }
+    if (control->rank == 0)
+        measurement->measured =
+            statistics_summarise(&measurement->summary, trials->t_max, trials->late, trials->count, DROPPED,
+                                 seconds(bench->clock.resolution), trials->statistics_work);
 }

@@ -7,6 +7,7 @@
 #include "numbers.h"
 
 enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000, SETTLE_MOST = 60, LOOP_MOST = 10 };
+enum { ROUNDS_DEFAULT = 5, ROUNDS_MOST = 1000, VISIT_LEAST = 2 };
 
 static const double LOOP_SECONDS = 0.01;
 
@@ -25,6 +26,9 @@ const char options_help[] =
     "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
     "                        (default: all)\n"
     "  --trials N            trials per case, the first is dropped (default: 51)\n"
+    "  --rounds N            times that each case is visited, every time in another random order and for\n"
+    "                        its share of the trials, two or more (default: 5; 1 with --relative-error\n"
+    "                        and with --back-to-back)\n"
     "  --sync KIND           dissemination (default), barrier, window or loop: a trial is then many calls\n"
     "                        one right after the other, its time their mean: pipelined (needs --cache warm)\n"
     "  --loop-seconds S      how long the calls of such a trial last (default: 0.01)\n"
@@ -80,6 +84,15 @@ static bool set_trials(struct options *options, const char *value)
     if (!number_parse(value, &trials) || trials < TRIALS_LEAST || trials > TRIALS_MOST)
         return false;
     options->trials = (size_t)trials;
+    return true;
+}
+
+static bool set_rounds(struct options *options, const char *value)
+{
+    uint64_t rounds;
+    if (!number_parse(value, &rounds) || rounds < 1 || rounds > ROUNDS_MOST)
+        return false;
+    options->rounds = (size_t)rounds;
     return true;
 }
 
@@ -172,6 +185,7 @@ static const struct valued_option {
     {"--bytes", set_bytes, "sizes in bytes"},
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
+    {"--rounds", set_rounds, "a whole number from 1 to 1000"},
     {"--sync", set_sync, "dissemination, barrier, window or loop"},
     {"--loop-seconds", set_loop_seconds, "a number of seconds above 0, up to 10"},
     {"--cache", set_cache, "flush, evict or warm"},
@@ -247,9 +261,18 @@ static bool take(struct options *options, int argc, char **argv, int *i, struct 
     return true;
 }
 
+/* Rounds that there are trials for. One where trials must follow each other: to stop early, and back to back. */
+static size_t possible_rounds(const struct options *options)
+{
+    size_t most = options->trials / VISIT_LEAST;
+    if (options->relative_error > 0 || options->back_to_back)
+        return 1;
+    return options->rounds < most ? options->rounds : most;
+}
+
 bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
 {
-    *options = (struct options){.family = families, .trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
+    *options = (struct options){.family = families, .trials = TRIALS_DEFAULT, .rounds = ROUNDS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;
@@ -257,6 +280,7 @@ bool options_parse(struct options *options, int argc, char **argv, struct outcom
         return false;
     if (options->sync == SYNC_LOOP && options->loop_seconds == 0)
         options->loop_seconds = LOOP_SECONDS;
+    options->rounds = possible_rounds(options);
     return true;
 }
 

@@ -25,6 +25,7 @@ struct options {
     const char *bytes; /* comma-separated; NULL: the sizes of the family */
     const char *peers; /* comma-separated; NULL: every other rank */
     size_t trials;
+    size_t rounds; /* in which each case has its share of the trials */
     enum sync_kind sync;
     enum cache_state cache;
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */

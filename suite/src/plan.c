@@ -179,6 +179,12 @@ static bool parse_peers(int *peers, size_t count, const char *list, const struct
     return true;
 }
 
+/* Peers that the user names; 0 for all. */
+static size_t peers_chosen(const struct options *options)
+{
+    return options->peers != NULL ? list_length(options->peers) : 0;
+}
+
 /* Cases of a routine at one size. `chosen`: how many peers the user names; 0 for all. */
 static size_t visits_of(const struct routine *routine, size_t chosen, int processes)
 {
@@ -195,14 +201,26 @@ static size_t count_visits(const struct plan *plan, size_t chosen, int processes
     return visits;
 }
 
+/* Cases that are rounds of a tournament. */
+static size_t count_played(const struct plan *plan, size_t chosen, int processes)
+{
+    size_t played = 0;
+    for (size_t item = 0; item < plan->item_count; item++)
+        if (plan->items[item].routine->pairing == PAIRING_ROUND)
+            played += visits_of(plan->items[item].routine, chosen, processes);
+    return played;
+}
+
 /* Cases in the order of the items. */
 static void list_visits(struct plan *plan, const int *peers, size_t chosen, int processes)
 {
+    size_t played = 0;
     for (size_t item = 0; item < plan->item_count; item++) {
         const struct routine *routine = plan->items[item].routine;
         for (size_t i = 0; i < visits_of(routine, chosen, processes); i++) {
             int peer = !routine_has_peers(routine) ? 0 : chosen > 0 ? peers[i] : (int)i + 1;
-            plan->visits[plan->visit_count++] = (struct visit){item, peer};
+            size_t number = routine->pairing == PAIRING_ROUND ? ++played : 0;
+            plan->visits[plan->visit_count++] = (struct visit){item, peer, 0, number};
         }
     }
 }
@@ -213,7 +231,7 @@ static bool plan_visits(struct plan *plan, struct memory *memory, const struct o
     const struct routine *fewest = fewest_peers(plan, processes);
     if (options->peers != NULL && fewest == NULL)
         return outcome_fail(outcome, EXIT_USAGE, "--peers: none of the routines is played in pairs");
-    size_t chosen = options->peers != NULL ? list_length(options->peers) : 0;
+    size_t chosen = peers_chosen(options);
     size_t visits = count_visits(plan, chosen, processes);
     if (visits == 0)
         return outcome_fail(outcome, EXIT_USAGE, "no case to run: %s needs 2 processes",
@@ -257,6 +275,8 @@ bool plan_open(struct plan *plan, struct memory *memory, const struct options *o
     memset(chosen, 0, chosen_bytes);
     bool well = plan_items(plan, options, chosen, outcome);
     memory_free(memory, chosen, chosen_bytes);
+    if (well)
+        plan->played = count_played(plan, peers_chosen(options), control->size);
     if (!well || control->rank != 0)
         return well;
     return plan_visits(plan, memory, options, control->size, outcome);
@@ -269,7 +289,7 @@ void plan_close(struct plan *plan, struct memory *memory)
 }
 
 /* Fisher and Yates' shuffle. */
-void plan_shuffle(struct plan *plan, uint64_t seed)
+static void shuffle(struct plan *plan, uint64_t seed)
 {
     for (size_t left = plan->visit_count; left > 1; left--) {
         size_t chosen = (size_t)(splitmix_at(seed, left) % left);
@@ -277,4 +297,11 @@ void plan_shuffle(struct plan *plan, uint64_t seed)
         plan->visits[left - 1] = plan->visits[chosen];
         plan->visits[chosen] = last;
     }
+}
+
+void plan_shuffle(struct plan *plan, uint64_t seed, size_t round)
+{
+    shuffle(plan, round == 0 ? seed : splitmix_at(~seed, round));
+    for (size_t i = 0; round == 0 && i < plan->visit_count; i++)
+        plan->visits[i].number = i;
 }

@@ -19,13 +19,16 @@ struct item {
 struct visit {
     size_t item;
     int peer;
+    size_t number; /* of the case: its place in the first round */
+    size_t played; /* of a round of a tournament: its number among those, from 1; else 0 */
 };
 
 struct plan {
     struct item *items;
     size_t item_count;
-    struct visit *visits; /* the cases; on rank 0 only, because ping-pong has one per rank */
+    struct visit *visits; /* the cases in the order of the round; on rank 0 only, because ping-pong has one per rank */
     size_t visit_count;
+    size_t played; /* cases that are rounds of a tournament; every rank knows */
     size_t item_bytes, visit_bytes; /* allocated */
 };
 
@@ -35,7 +38,7 @@ bool plan_open(struct plan *plan, struct memory *memory, const struct options *o
                const struct control *control, struct outcome *outcome);
 void plan_close(struct plan *plan, struct memory *memory);
 
-/* Puts the cases of rank 0 into a random order that the seed decides. */
-void plan_shuffle(struct plan *plan, uint64_t seed);
+/* Puts the cases of rank 0 into a random order that seed and round decide; `round` from 0 on, in turn. */
+void plan_shuffle(struct plan *plan, uint64_t seed, size_t round);
 
 #endif

@@ -40,6 +40,7 @@ static void write_method(struct json *json, const struct provenance *provenance,
     write_coldness(json, bench);
     json_key_string(json, "sync", sync_names[options->sync]);
     json_key_integer(json, "trials", (int64_t)options->trials);
+    json_key_integer(json, "rounds", (int64_t)options->rounds);
     json_key_integer(json, "dropped", DROPPED);
     json_key_number(json, "settle", options->settle);
     json_key(json, "relative_error");

@@ -14,13 +14,24 @@ static void write_late(struct json *json, const struct trials *trials)
     json_close(json, ']');
 }
 
-/* Before and after the case, null where it is not known. */
-static void write_core_latency(struct json *json, const int64_t *times)
+/* Trials of each visit. Only where there is one visit may it have stopped early. */
+static void write_visits(struct json *json, const struct options *options, size_t trials)
 {
-    double told[2];
-    for (int i = 0; i < 2; i++)
-        told[i] = times[i] == CORE_LATENCY_UNKNOWN ? NAN : seconds(times[i]);
-    json_key_numbers(json, "core_latency", told, 2);
+    json_key(json, "visits");
+    json_open(json, '[');
+    for (size_t round = 0; round < options->rounds; round++)
+        json_integer(json, (int64_t)(options->rounds == 1 ? trials : measurement_share(options, round)));
+    json_close(json, ']');
+}
+
+/* Before and after each visit, null where it is not known. */
+static void write_core_latency(struct json *json, const int64_t *times, size_t count)
+{
+    json_key(json, "core_latency");
+    json_open(json, '[');
+    for (size_t i = 0; i < count; i++)
+        json_number(json, times[i] == CORE_LATENCY_UNKNOWN ? NAN : seconds(times[i]));
+    json_close(json, ']');
 }
 
 static void write_summary(struct json *json, const struct summary *summary)
@@ -49,13 +60,14 @@ static void write_case(struct json *json, const struct item *item, int peer, str
     json_key_integer(json, "bytes", (int64_t)item->bytes);
     json_key_string(json, "unit", "s");
     json_key_integer(json, "trials", (int64_t)trials->count);
+    write_visits(json, bench->options, trials->count);
     json_key_numbers(json, "t_max", trials->t_max, trials->count);
     json_key_numbers(json, "t_min", trials->t_min, trials->count);
     json_key_numbers(json, "t_global", trials->t_global, trials->count);
     json_key_numbers(json, "skew", trials->skew, trials->count);
     write_late(json, trials);
     if (bench->cores.anywhere)
-        write_core_latency(json, measurement->core_latency);
+        write_core_latency(json, measurement->core_latency, 2 * bench->options->rounds);
     if (item->routine->pairing == PAIRING_ROUND)
         pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "caches.h"
+#include "cases.h"
 #include "cpu_list.h"
 #include "fit.h"
 #include "measurement.h"
@@ -43,89 +44,134 @@ static bool choose_cooling(struct cooling *cooling, uint64_t *bytes, const struc
                                       "--flush-bytes: the kernel does not tell the cache sizes; give a number");
 }
 
-static bool allocate(struct bench *bench, struct memory *memory, const struct need *need, uint64_t flush_bytes,
-                     struct outcome *outcome)
+/* Trials and cases that this rank keeps. */
+static struct room room_of(const struct options *options, const struct plan *plan)
 {
+    return (struct room){options->trials, measurement_batch(options), plan->visit_count, plan->played};
+}
+
+static bool allocate(struct bench *bench, struct cases *cases, struct memory *memory, const struct plan *plan,
+                     const struct need *need, uint64_t flush_bytes, struct outcome *outcome)
+{
+    const struct room room = room_of(bench->options, plan);
     bool well = flush_open(&bench->cooling.flush, memory, flush_bytes) &&
                 buffers_open(&bench->buffers, memory, need, bench->world->control.size) &&
-                trials_open(&bench->trials, memory, bench->options->trials, measurement_batch(bench->options));
+                trials_open(&bench->trials, memory, &room) &&
+                cases_open(cases, memory, plan->visit_count, bench->options->rounds);
     return well || outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
                                 bench->world->control.rank, need->fixed + need->send + need->receive + need->room);
 }
 
 /* Checks that everything fits, then allocates it. Collective. */
-static bool set_up(struct bench *bench, struct memory *memory, const struct plan *plan,
+static bool set_up(struct bench *bench, struct cases *cases, struct memory *memory, const struct plan *plan,
                    const struct caches *caches, struct outcome *outcome)
 {
     const struct control *control = &bench->world->control;
     uint64_t flush_bytes;
     struct need need = {0};
     bool well = choose_cooling(&bench->cooling, &flush_bytes, bench->options, bench->world, caches, outcome);
-    need.fixed = memory->allocated + (size_t)flush_bytes +
-                 trials_needed(bench->options->trials, measurement_batch(bench->options)) +
-                 buffers_counts_needed(control->size);
+    const struct room room = room_of(bench->options, plan);
+    size_t trials;
+    if (well && !trials_needed(&room, &trials))
+        well = outcome_fail(outcome, EXIT_USAGE, "%zu trials of %zu cases are more than an address can count",
+                            room.capacity, room.cases + room.played);
+    if (well)
+        need.fixed = memory->allocated + (size_t)flush_bytes + trials +
+                     cases_needed(plan->visit_count, bench->options->rounds) + buffers_counts_needed(control->size);
     if (well)
         fit_plan(&need, plan, bench->options, bench->world, outcome);
     if (!outcome_agree(outcome, control))
         return false;
-    allocate(bench, memory, &need, flush_bytes, outcome);
+    allocate(bench, cases, memory, plan, &need, flush_bytes, outcome);
     return outcome_agree(outcome, control);
 }
 
-static void tear_down(struct bench *bench, struct memory *memory)
+static void tear_down(struct bench *bench, struct cases *cases, struct memory *memory)
 {
+    cases_close(cases, memory);
     trials_close(&bench->trials, memory);
     buffers_close(&bench->buffers, memory);
     flush_close(&bench->cooling.flush, memory);
 }
 
-/* Announces the case that rank 0 has next, or the end, to all ranks. In between, the offsets of the clocks are
- * measured again if they are due. */
-static bool next_visit(struct visit *visit, const struct plan *plan, size_t number, bool stop, struct bench *bench)
+/* Announces the case that rank 0 has next in a round, or the round's end, to all ranks, with what they have to know of
+ * its earlier visits. In between, the offsets of the clocks are measured again if they are due. */
+static struct measurement *next_visit(struct visit *visit, struct cases *cases, const struct plan *plan, size_t next,
+                                      bool stop, struct bench *bench)
 {
-    enum { GOES_ON, ITEM, PEER, CLOCK, MESSAGE };
+    enum { GOES_ON, ITEM, PEER, NUMBER, PLAYED, TRIALS, CALLS, WRONG, CLOCK, MESSAGE };
     const struct control *control = &bench->world->control;
+    struct measurement *measurement = cases->list;
     int64_t message[MESSAGE] = {[CLOCK] = clock_is_due(&bench->clock)};
-    if (control->rank == 0 && !stop && number < plan->visit_count) {
+    if (control->rank == 0 && !stop && next < plan->visit_count) {
+        const struct visit *own = &plan->visits[next];
+        measurement = &cases->list[own->number];
         message[GOES_ON] = 1;
-        message[ITEM] = (int64_t)plan->visits[number].item;
-        message[PEER] = plan->visits[number].peer;
+        message[ITEM] = (int64_t)own->item;
+        message[PEER] = own->peer;
+        message[NUMBER] = (int64_t)own->number;
+        message[PLAYED] = (int64_t)own->played;
+        message[TRIALS] = (int64_t)measurement->trials;
+        message[CALLS] = (int64_t)measurement->calls;
+        message[WRONG] = measurement->wrong.rank;
     }
     control_broadcast(control, message, MESSAGE);
     if (message[CLOCK] != 0)
         clock_synchronise(&bench->clock, bench->world);
-    *visit = (struct visit){(size_t)message[ITEM], (int)message[PEER]};
-    return message[GOES_ON] != 0;
+    if (message[GOES_ON] == 0)
+        return NULL;
+    *visit = (struct visit){(size_t)message[ITEM], (int)message[PEER], (size_t)message[NUMBER], (size_t)message[PLAYED]};
+    measurement->trials = (size_t)message[TRIALS];
+    measurement->calls = (size_t)message[CALLS];
+    measurement->wrong.rank = message[WRONG];
+    return measurement;
 }
 
-static void note_result(const struct item *item, const struct measurement *measurement, const struct control *control,
-                        struct totals *totals, struct outcome *lateness)
+/* After the last visit to a case. False if the output cannot be written. Collective. */
+static bool finish_case(struct measurement *measurement, struct bench *bench, const struct item *item, int peer,
+                        struct output *output, struct totals *totals, struct outcome *outcome)
 {
+    const struct control *control = &bench->world->control;
+    measurement_finish(measurement, bench, item, peer);
     totals->cases++;
     totals->correct = totals->correct && measurement->wrong.rank < 0;
-    if (control->rank == 0 && !measurement->measured)
-        outcome_fail(lateness, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
-                     item->routine->name, (unsigned long long)item->bytes);
+    record_case(&output->json, item, peer, bench, measurement);
+    if (control->rank != 0)
+        return true;
+    table_row(item, peer, control->size, measurement);
+    return output_flush(output, outcome);
 }
 
-/* Runs the cases until all are done or the output cannot be written. Collective. */
-static bool run_cases(struct bench *bench, const struct plan *plan, struct output *output, uint64_t seed,
-                      struct totals *totals, struct outcome *outcome)
+/* Visits each case once. Collective. */
+static void run_round(struct bench *bench, struct cases *cases, const struct plan *plan, size_t round,
+                      struct output *output, uint64_t seed, struct totals *totals, struct outcome *lateness,
+                      struct outcome *outcome)
+{
+    struct visit visit;
+    struct measurement *measurement;
+    bool last = round + 1 == bench->options->rounds, writable = output_flush(output, outcome);
+    for (size_t i = 0; (measurement = next_visit(&visit, cases, plan, i, !writable, bench)) != NULL; i++) {
+        const struct item *item = &plan->items[visit.item];
+        measurement_visit(measurement, bench, item, &visit, round, splitmix_at(seed, visit.number));
+        if (!last)
+            continue;
+        writable = finish_case(measurement, bench, item, visit.peer, output, totals, outcome);
+        if (bench->world->control.rank == 0 && !measurement->measured)
+            outcome_fail(lateness, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
+                         item->routine->name, (unsigned long long)item->bytes);
+    }
+}
+
+/* Runs the cases, round by round, until all are done or the output cannot be written. Collective. */
+static bool run_cases(struct bench *bench, struct cases *cases, struct plan *plan, struct output *output,
+                      uint64_t seed, struct totals *totals, struct outcome *outcome)
 {
     const struct control *control = &bench->world->control;
     struct outcome lateness = {0};
-    struct visit visit;
-    bool writable = output_flush(output, outcome);
-    while (next_visit(&visit, plan, totals->cases, !writable, bench)) {
-        const struct item *item = &plan->items[visit.item];
-        struct measurement measurement =
-            measurement_run(bench, item, visit.peer, splitmix_at(seed, totals->cases));
-        note_result(item, &measurement, control, totals, &lateness);
-        record_case(&output->json, item, visit.peer, bench, &measurement);
-        if (control->rank != 0)
-            continue;
-        table_row(item, visit.peer, control->size, &measurement);
-        writable = output_flush(output, outcome);
+    for (size_t round = 0; round < bench->options->rounds; round++) {
+        if (round > 0)
+            plan_shuffle(plan, seed, round);
+        run_round(bench, cases, plan, round, output, seed, totals, &lateness, outcome);
     }
     if (outcome->code == EXIT_ALL_WELL)
         *outcome = lateness;
@@ -160,18 +206,19 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
     outcome_agree(outcome, control);
 }
 
-static void measure(struct bench *bench, struct memory *memory, struct plan *plan, struct output *output,
-                    const struct provenance *provenance, int64_t started, struct outcome *outcome)
+static void measure(struct bench *bench, struct cases *cases, struct memory *memory, struct plan *plan,
+                    struct output *output, const struct provenance *provenance, int64_t started,
+                    struct outcome *outcome)
 {
     struct totals totals = {.correct = true};
-    plan_shuffle(plan, provenance->seed);
+    plan_shuffle(plan, provenance->seed, 0);
     bench->coldness = cooling_prove(&bench->cooling, &bench->world->control);
     if (bench->options->output != NULL)
         provenance_record(&output->json, provenance, bench, plan);
     if (bench->world->control.rank == 0)
         table_head(bench, plan);
     settle(&bench->world->control, bench->options->settle);
-    if (run_cases(bench, plan, output, provenance->seed, &totals, outcome))
+    if (run_cases(bench, cases, plan, output, provenance->seed, &totals, outcome))
         finish(bench, memory, output, started, &totals, outcome);
     if (!totals.correct && outcome->code != EXIT_OUTPUT)
         outcome->code = EXIT_WRONG_DATA;
@@ -182,20 +229,21 @@ void session_run(const struct options *options, const struct world *world, struc
 {
     int64_t started = clock_now();
     struct bench bench = {.options = options, .world = world};
+    struct cases cases = {0};
     struct caches caches;
     struct output output;
     struct outcome closing;
     caches_read(&caches, cpu_list_first(world->cpus));
-    if (set_up(&bench, memory, plan, &caches, outcome)) {
+    if (set_up(&bench, &cases, memory, plan, &caches, outcome)) {
         clock_open(&bench.clock, world, options->output != NULL || options->sync == SYNC_WINDOW);
         sync_open(&bench.sync, options->sync, world, &bench.clock);
         core_latency_open(&bench.cores, world);
         struct provenance provenance = {argc, argv, &caches, choose_seed(options, &world->control)};
         output_open(&output, options->output, world->control.rank, outcome);
         if (outcome_agree(outcome, &world->control))
-            measure(&bench, memory, plan, &output, &provenance, started, outcome);
+            measure(&bench, &cases, memory, plan, &output, &provenance, started, outcome);
         output_close(&output, &closing);
     }
     core_latency_close(&bench.cores);
-    tear_down(&bench, memory);
+    tear_down(&bench, &cases, memory);
 }

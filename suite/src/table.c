@@ -59,7 +59,10 @@ void table_head(const struct bench *bench, const struct plan *plan)
     printf("# %d processes on %d hosts; %s synchronisation; ", processes, bench->world->hosts,
            sync_names[options->sync]);
     print_cooling(bench);
-    printf("; %zu trials\n", options->trials);
+    printf("; %zu trials", options->trials);
+    if (options->rounds > 1)
+        printf(" in %zu rounds", options->rounds);
+    putchar('\n');
     if (options->sync == SYNC_LOOP)
         printf("# Pipelined: a trial is as many calls, one right after the other, as last %g s; times are their means.\n",
                options->loop_seconds);

@@ -5,45 +5,62 @@
 /* What a trial is reduced to. All are maxima, so that one message does; minima have their sign changed. */
 enum { LONGEST, SHORTEST, LAST_STOP, FIRST_START, LAST_START, LATE, EXTREMES };
 
-static size_t bytes_per_trial(void)
+enum { TIMES = 4 }; /* of a trial that are kept, beside whether it was late */
+
+/* Adds `count` x `bytes` to `sum`; false if that is too much. */
+static bool add(size_t *sum, size_t count, size_t bytes)
 {
-    return 2 * sizeof(int64_t) + 6 * sizeof(double) + sizeof(unsigned char);
+    size_t product;
+    return !__builtin_mul_overflow(count, bytes, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
-static size_t bytes_per_stamp(void)
+bool trials_needed(const struct room *room, size_t *bytes)
 {
-    return sizeof(struct stamps) + 2 * EXTREMES * sizeof(int64_t);
+    size_t case_bytes = 0, own_bytes = 0;
+    *bytes = 0;
+    return add(&case_bytes, room->capacity, TIMES * sizeof(double) + sizeof(unsigned char)) &&
+           add(&own_bytes, room->capacity, sizeof(int64_t)) && add(bytes, room->cases, case_bytes) &&
+           add(bytes, room->played + 2, own_bytes) &&
+           add(bytes, room->cases > 0 ? room->capacity : 0, 2 * sizeof(double)) &&
+           add(bytes, room->batch, sizeof(struct stamps) + 2 * EXTREMES * sizeof(int64_t));
 }
 
-size_t trials_needed(size_t capacity, size_t batch)
+bool trials_open(struct trials *trials, struct memory *memory, const struct room *room)
 {
-    return capacity * bytes_per_trial() + batch * bytes_per_stamp();
-}
-
-bool trials_open(struct trials *trials, struct memory *memory, size_t capacity, size_t batch)
-{
-    *trials = (struct trials){.capacity = capacity, .batch = batch};
-    trials->bytes = trials_needed(capacity, batch);
+    *trials = (struct trials){.room = *room};
+    if (!trials_needed(room, &trials->bytes))
+        return false;
     trials->block = memory_allocate(memory, trials->bytes);
     if (trials->block == NULL)
         return false;
     trials->stamps = trials->block;
-    trials->extremes = (int64_t *)(trials->stamps + batch);
-    trials->extremes_work = trials->extremes + EXTREMES * batch;
-    trials->own = trials->extremes_work + EXTREMES * batch;
-    trials->others = trials->own + capacity;
-    trials->t_max = (double *)(trials->others + capacity);
-    trials->t_min = trials->t_max + capacity;
-    trials->t_global = trials->t_min + capacity;
-    trials->skew = trials->t_global + capacity;
-    trials->statistics_work = trials->skew + capacity;
-    trials->late = (unsigned char *)(trials->statistics_work + 2 * capacity);
+    trials->extremes = (int64_t *)(trials->stamps + room->batch);
+    trials->extremes_work = trials->extremes + EXTREMES * room->batch;
+    trials->others = trials->extremes_work + EXTREMES * room->batch;
+    trials->own_of_played = trials->others + room->capacity;
+    trials->times_of_cases = (double *)(trials->own_of_played + (1 + room->played) * room->capacity);
+    trials->statistics_work = trials->times_of_cases + TIMES * room->cases * room->capacity;
+    trials->late_of_cases = (unsigned char *)(trials->statistics_work + (room->cases > 0 ? 2 * room->capacity : 0));
     return true;
 }
 
 void trials_close(struct trials *trials, struct memory *memory)
 {
     memory_free(memory, trials->block, trials->bytes);
+}
+
+void trials_select(struct trials *trials, size_t number, size_t played, size_t count)
+{
+    size_t capacity = trials->room.capacity;
+    trials->count = count;
+    trials->own = trials->own_of_played + played * capacity;
+    if (number >= trials->room.cases)
+        return; /* kept on rank 0 */
+    trials->t_max = trials->times_of_cases + TIMES * number * capacity;
+    trials->t_min = trials->t_max + capacity;
+    trials->t_global = trials->t_min + capacity;
+    trials->skew = trials->t_global + capacity;
+    trials->late = trials->late_of_cases + number * capacity;
 }
 
 static void reduce_to_extremes(int64_t *extremes, const struct stamps *stamps, const struct clock *clock)

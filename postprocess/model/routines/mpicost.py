@@ -252,6 +252,8 @@ def is_on_request(case: Case) -> bool:
 
 
 TRIALS = PAPERS  #: of mpicost, per case
+TRIAL_ROUNDS = 5  #: in which a launch visits its cases, each time for a share of their trials
+VISIT = 2  #: trials of a visit at least (``options.c``)
 CACHE = EVICT  #: of mpicost, before each trial
 WARM = "warm"  #: of OSU and IMB, whose loops leave the caches so, and of the comparison of nodes
 #: Seconds that a night may take for all launches of a layout with an MPI
