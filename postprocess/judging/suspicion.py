@@ -76,7 +76,7 @@ def _call_slow_sum(
     run = find_slow_run(reference, [tonight, *history.find_run(result.case, reference)])
     if run is None:
         return result
-    limit = f"chance makes {math.expm1(run.limit):.1%}"
+    limit = f"each beyond {math.expm1(run.limit):.1%}, as chance makes none"
     reason = f"{_describe_run(run.sessions, run.mean)}; {limit}"
     return replace(result, verdict=Verdict.REGRESSED, reason=reason)
 

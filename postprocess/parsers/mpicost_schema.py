@@ -25,7 +25,15 @@ from postprocess.model.measurement import (
     TrialSummary,
 )
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
+from postprocess.model.routines.mpicost import (
+    CACHES,
+    EVICT,
+    FLUSH,
+    SYNCHRONISERS,
+    TOURNAMENT,
+    VISIT,
+    WARM,
+)
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 

@@ -13,12 +13,11 @@ from scipy.special import stdtr
 from postprocess.model.reference import Reference
 from postprocess.stats.band import LARGEST_LOG, compute_floor, is_blind
 from postprocess.stats.sequence import (
-    CLIP,
     LEAST_SESSIONS,
     compute_gross_distance,
-    compute_sequence_limit,
+    compute_run_limit,
 )
-from postprocess.stats.sessions import SessionValue, predict_nights
+from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is called
 #: Slowdown, as a fraction, that a night must call for ``pass`` to mean anything
@@ -67,9 +66,9 @@ def compute_detectable_slowdown(
     one = [SessionValue(0.0, median_of)]
     alone = predict_nights(reference, one)
     found = compute_gross_distance(reference, median_of, floor) + alone.limit(1 - DETECTION_POWER)
+    own = predict_own(reference, median_of)
     for number in range(LEAST_SESSIONS, sessions + 1):
-        limit = max(compute_sequence_limit(reference, one * number), floor)
-        if limit < CLIP * alone.deviation:
-            shift = predict_nights(reference, one * number).limit(1 - DETECTION_POWER)
-            found = min(found, limit + shift)
+        limit = max(compute_run_limit(reference, one * number), floor)
+        missed = Prediction(own.deviation, alone.degrees).limit((1 - DETECTION_POWER) / number)
+        found = min(found, limit + missed)
     return math.expm1(min(found, LARGEST_LOG))

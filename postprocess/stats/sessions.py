@@ -164,6 +164,15 @@ def predict_nights(reference: Reference, some: Sequence[SessionValue]) -> Predic
     return _predict(reference, share / _scale_days(reference.days), own, of_center)
 
 
+def predict_own(reference: Reference, launches: int) -> Prediction:
+    """Predict how the median of so many launches deviates from the truth, by what it shares with no other session.
+
+    tau^2 + sigma^2 e(m)^2.
+    """
+    own = compute_median_efficiency(launches) ** 2
+    return _predict(reference, 1 / _scale_days(reference.days), own, of_center=0.0)
+
+
 def predict_sessions(reference: Reference, launches: Sequence[int]) -> Prediction:
     """Predict how the mean of the means of j sessions of one day deviates from the truth of that day.
 

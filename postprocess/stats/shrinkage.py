@@ -28,12 +28,17 @@ CaseGroup = tuple[str, int]
 
 
 def add_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
-    """Return the references with the prior of their group, where the group is large enough."""
-    everybody = estimate_prior(list(references.values()))
+    """Return the references with the prior of their group, or of their program where the group is too small."""
+    programs: dict[str, list[Reference]] = {}
+    for reference in references.values():
+        programs.setdefault(reference.case.program, []).append(reference)
+    everybody = {name: estimate_prior(members) for name, members in programs.items()}
     families: dict[CaseGroup, list[Reference]] = {}
     for reference in references.values():
         families.setdefault(group_of(reference.case), []).append(reference)
-    priors = {key: estimate_prior(members) or everybody for key, members in families.items()}
+    priors = {
+        key: estimate_prior(members) or everybody[key[0]] for key, members in families.items()
+    }
     return {case: replace(each, prior=priors[group_of(case)]) for case, each in references.items()}
 
 

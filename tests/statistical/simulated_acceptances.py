@@ -30,7 +30,7 @@ from postprocess.stats.procurement.acceptance import (
     choose_acceptance_looks,
     simulate_characteristic,
 )
-from tests.statistical.simulated_nights import NOISES
+from tests.statistical.noise import NOISES
 from tests.support.factories.offer import RULES_TEXT
 from tests.support.paths import ROOT
 

@@ -28,7 +28,7 @@ from postprocess.stats.comparison.paired_verdicts import (
     PairedVerdict,
     judge_pairs,
 )
-from tests.statistical.simulated_nights import NOISES
+from tests.statistical.noise import NOISES
 
 CASES, SCATTER, WANDER, MARGIN = 1_000, 0.5, 0.01, math.log(1.05)
 PAIRS = USUAL[-1]

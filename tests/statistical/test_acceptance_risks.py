@@ -14,8 +14,8 @@ from postprocess.analyses.offer.form.commitments import Commitment, StoredCommit
 from postprocess.analyses.offer.rules.lint import lint_text
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
+from tests.statistical.noise import NOISES
 from tests.statistical.simulated_acceptances import Delivery, count_verdicts
-from tests.statistical.simulated_nights import NOISES
 from tests.support.factories.offer import RULES_TEXT
 
 ACCEPTANCES, SPREAD, COMMITTED = 400, 0.04, 1e-6
