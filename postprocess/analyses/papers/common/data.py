@@ -216,7 +216,7 @@ def _cell(case: Case, machine: str) -> PaperCell:
 
 def _time(results: Sequence[CaseResult]) -> float | None:
     """Return the median over the partners of a ping-pong; None if one is missing."""
-    values = [result.value for result in results if _is_usable(result)]
+    values = [result.published for result in results if _is_usable(result)]
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(results) else None
 

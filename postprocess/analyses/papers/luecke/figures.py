@@ -153,4 +153,4 @@ def _peers(
     if not cells:
         return {}
     most = max(cells, key=lambda cell: cell.processes)
-    return {r.case.peer: r.value for r in measured.results[most] if r.value}
+    return {r.case.peer: r.published for r in measured.results[most] if r.published}
