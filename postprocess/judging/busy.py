@@ -1,7 +1,8 @@
 """Tell a machine that other work disturbs from calls of which a few trials are slow.
 
-Other work makes some trials of everything slow: of the controls, which call no MPI, and of many cases at once. Then the
-headlines of this session say nothing of an MPI, and the steady times, which other work hardly moves, are judged alone.
+Other work makes some trials of everything slow: of the controls, which call no MPI, and of many cases at once.
+Then the headlines of this session say nothing of an MPI, and the steady times, which other work hardly moves,
+are judged alone.
 """
 
 from __future__ import annotations

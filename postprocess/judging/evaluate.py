@@ -235,9 +235,9 @@ def judge_elsewhere(
 ) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how launches of
-    the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the machine moves ranks
-    anyway; a calibration makes the place known.
+    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how
+    launches of the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the
+    machine moves ranks anyway; a calibration makes the place known.
 
     :param row: the reference of other launches
     :param shifting: whether launches of its environment lay in several places before

@@ -1,7 +1,8 @@
 """Measure again, in a session of its own, what the last session has left in doubt.
 
-A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case regressed
-(:mod:`postprocess.stats.sequence`), so that two further sessions decide most of what a night suspects.
+A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case
+regressed (:mod:`postprocess.stats.sequence`), so that two further sessions decide most of what a night
+suspects.
 """
 
 from __future__ import annotations

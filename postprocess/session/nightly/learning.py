@@ -1,9 +1,9 @@
 """Let provisional references learn from nights: each adds its launches as a session, until ten sessions are known.
 
-Only what is inside its band tells how a healthy case differs, and only on a night without a finding, on a machine that
-no other work disturbs. A case whose last sessions lie to one side teaches nothing either, so that no center creeps.
-Each lesson is a file of the ledger; ``./plumbline references forget SESSION`` takes it back. Reviewed references never
-learn.
+Only what is inside its band tells how a healthy case differs, and only on a night without a finding, on a
+machine that no other work disturbs. A case whose last sessions lie to one side teaches nothing either, so that
+no center creeps. Each lesson is a file of the ledger; ``./plumbline references forget SESSION`` takes it back.
+Reviewed references never learn.
 """
 
 from __future__ import annotations
