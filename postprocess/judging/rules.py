@@ -84,11 +84,12 @@ def judge_headline(
         return result
     if limits.blind or not result.slow_headline or measured.headline is None:
         return result
-    compared = format_comparison(measured.headline, reference.center, result.unit) told =
-    f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared} its reference" limit =
-    f"{quantity(reference.center, result.unit)}, above the limit {quantity(limits.slow_limit, result.unit)}"
-    reason = f"{_count_slow_trials(measured.summary)}: {told} {limit}; its fast trials are as ever" return
-    replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
+    compared = format_comparison(measured.headline, reference.center, result.unit)
+    mean = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared}"
+    center, limit = (quantity(each, result.unit) for each in (reference.center, limits.slow_limit))
+    told = f"{mean} its reference {center}, above the limit {limit}; its fast trials are as ever"
+    reason = f"{_count_slow_trials(measured.summary)}: {told}"
+    return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
 
 
 def _count_slow_trials(summary: TrialSummary | None) -> str:

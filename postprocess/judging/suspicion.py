@@ -1,4 +1,4 @@
-"""What one slow session means: called at once if it is gross, else ``suspect`` until several have said the same.
+"""What one slow session means: called at once if it is gross, else ``suspect`` until several say the same.
 
 Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
 become slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of

@@ -218,7 +218,7 @@ def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> Reference
 def add_noise(
     references: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> dict[Case, Reference]:
-    """Return the references of one file with what their launches, similar cases and sessions say of their noise."""
+    """Return the references of one file with what launches, similar cases and sessions say of noise."""
     measured = (case for case, each in references.items() if not each.exact)
     placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
     known = {

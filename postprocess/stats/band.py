@@ -1,7 +1,6 @@
 """The band around a reference: the interval that a healthy session leaves with a stated probability.
 
 On y = ln value, the median of a night's launches deviates from the center of its reference with the variance
-that
 that :func:`postprocess.stats.sessions.predict_nights` puts together of launches, sessions, days and center. The
 one-sided limits are quantiles of t with as many degrees of freedom as that is known by: prediction limits (Hahn
 and Meeker, Statistical Intervals, 1991, section 4.7). What is slower than its band is ``suspect``.

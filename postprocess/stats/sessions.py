@@ -141,7 +141,7 @@ def estimate_session_spread(reference: Reference) -> float:
 
 
 def _scale_days(days: Sequence[int]) -> float:
-    """Compute how much more sessions differ than those of one day, as the pairs of them are of different days."""
+    """Compute how much more sessions differ than those of one day, by the pairs that are of different days."""
     if len(days) < 2:
         return 1.0
     alike = sum(each * (each - 1) for each in Counter(days).values())
@@ -166,7 +166,7 @@ def predict_nights(reference: Reference, some: Sequence[SessionValue]) -> Predic
 
 
 def predict_own(reference: Reference, launches: int) -> Prediction:
-    """Predict how the median of so many launches deviates from the truth, by what it shares with no other session.
+    """Predict how the median of some launches deviates by what it shares with no other session.
 
     tau^2 + sigma^2 e(m)^2.
     """

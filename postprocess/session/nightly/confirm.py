@@ -111,7 +111,7 @@ def wait_until_apart(started: str, progress: Progress) -> None:
 
 
 def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
-    """Measure suspects in a session of their own, and judge each by all of its sessions. Returns the exit status."""
+    """Measure suspects in a session of their own, and judge each by all of its sessions; the exit status."""
     places = dict.fromkeys(suspects, ())
     counts = dict.fromkeys(map(LaunchPlace.of, suspects), NIGHT_LAUNCHES)
     context.progress.say(f"measuring {plural(len(suspects), 'suspect case')} again")
