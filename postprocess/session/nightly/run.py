@@ -109,8 +109,11 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 final = mark_expected_failures(context, final, expected, whole)
             with progress.keeping("learning"):
                 lesson = Lesson(session, request.selection, finished, final, catalog, history)
-                if session.mode == "nightly":
-                    progress.note(learn_night(work, lesson, confirmed.causes, share))
+                taught = session.mode == "nightly" and learn_night(
+                    work, lesson, confirmed.causes, share
+                )
+                if taught:
+                    progress.note(taught)
             with progress.keeping("log of alarms"):
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
