@@ -26,7 +26,6 @@ from postprocess.judging.missing_cases import (
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
-    describe_session_power,
     describe_waivers,
 )
 from postprocess.judging.session_history import SessionHistory, read_history
@@ -182,7 +181,6 @@ def judge_night(
             "interposed libraries": lambda: describe_interposed_libraries(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],
-            "power": lambda: describe_session_power(results),
         }
         for what, describe in notes.items():
             with progress.keeping(f"note on {what}"):
