@@ -53,7 +53,8 @@ def decide_suspicion(
     if run := find_slow_run(judged, [tonight, *before]):
         return replace(result, reason=f"{_describe_run(run.sessions, run.mean)}; {result.reason}")
     missing = max(LEAST_SESSIONS - 1 - len(before), 1)
-    rest = f"{plural(missing, 'more session')} decide: ./plumbline confirm, or the next nights"
+    decide = "decides" if missing == 1 else "decide"
+    rest = f"{plural(missing, 'more session')} {decide}: ./plumbline confirm, or the next nights"
     return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
 
 
