@@ -11,7 +11,7 @@ from typing import Any
 from postprocess.base.formats import parse_utc
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.provenance import SERIES
+from postprocess.references.provenance import SERIES, VALUES
 
 
 def write_stated_references(
@@ -22,6 +22,7 @@ def write_stated_references(
     for program in origin["programs"].values():
         for told in provenance.list_calibrations(program):
             for series in told[SERIES]:
+                series.pop(VALUES, None)
                 launches = max(known[key].launches for key in series["headlines"])
                 series["launches"] = spread_over_days(series["launches"][0], launches)
                 series["headlines"] = {key: headlines(known[key]) for key in series["headlines"]}
