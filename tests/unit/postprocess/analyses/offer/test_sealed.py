@@ -352,7 +352,8 @@ def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkey
     offers = {"slow": (2.0, ""), "fast": (1.0, ""), "gaps": (0.5, "broadcast")}
     for name, (factor, drop) in offers.items():
         told = TOLD_TEXT.replace('"A"', f'"{name}"')
-        folder = commit(make_offer(tmp_path / name, [factor] * 5, told=told), drop=drop)
+        factors = [factor * (1 + each / 1e6) for each in range(5)]
+        folder = commit(make_offer(tmp_path / name, factors, told=told), drop=drop)
         seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
     archives = [str(tmp_path / f"{name}.tar") for name in offers]
     words = ("compare", *archives, "--signers", str(keys / "signers"))

@@ -31,6 +31,8 @@ from postprocess.session.offer.acceptance_check import (
     judge_measured,
 )
 from tests.support.factories.offer import (
+    DAY,
+    DELIVERED,
     OFFICIAL,
     RULES_TEXT,
     edit_records,
@@ -58,7 +60,7 @@ def accept(
     slower: float,
     *,
     forge: Change = unchanged,
-    add: Callable[[Path, float], object] = lambda folder, slower: None,
+    add: Callable[[Path, float, int], object] = lambda folder, slower, day: None,
     rules: str = RULES_TEXT,
 ) -> Path:
     """A sealed acceptance of a machine so many times as slow as committed; its archive.
@@ -67,31 +69,37 @@ def accept(
     :param add: adds launches of a machine so many times as slow, of the offer and of what was delivered
     """
     offered = make_offer(folder / OFFERED, rules=rules)
-    add(offered, 1.0)
+    add(offered, 1.0, DAY)
     rows = [
         Commitment(each.key.key, (max if each.unit == "s" else min)(each.values))
         for each in open_offer(offered).rows
     ]
     write_commitments(offered, hash_rules(offered / RULES), rows)
     seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
-    measured = make_offer(folder / MEASURED, [slower * each for each in FACTORS], rules)
-    add(measured, slower)
+    measured = make_offer(
+        folder / MEASURED, [slower * each for each in FACTORS], rules, day=DELIVERED
+    )
+    add(measured, slower, DELIVERED)
     forge(measured)
     checked = check_folder(offered, OFFICIAL, final=True)
     found, broken = judge_measured(checked, folder, OFFICIAL)
     path = folder.with_suffix(".tar")
-    status = conclude(checked, AcceptanceDemand(path, folder), found, broken, Progress())
+    status = conclude(
+        checked, AcceptanceDemand(path, folder, key=keys / "bob"), found, broken, Progress()
+    )
     assert status == (1 if broken else found.status)
-    seal_archive(folder, keys / "ann", ACCEPTANCE, path)
+    seal_archive(folder, keys / "bob", ACCEPTANCE, path)
     return path
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "ann", "-f", str(folder / "ann")]
-    subprocess.run(words, check=True)
-    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
+    for name in ("ann", "bob"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]
+        subprocess.run([*words, str(folder / name)], check=True)
+    lines = [f"{name} {(folder / f'{name}.pub').read_text()}" for name in ("ann", "bob")]
+    (folder / "signers").write_text("".join(lines))
     return folder
 
 
@@ -104,7 +112,7 @@ def test_an_honest_acceptance_verifies_without_its_machine(honest, tmp_path, key
     open_archive(honest, tmp_path / "a")
     found = check_acceptance(tmp_path / "a", OFFICIAL, "", keys / "signers")
     assert (found.violations, found.broken) == ((), ())
-    assert found.seal and found.seal.signer == "ann"
+    assert found.seal and found.seal.signer == "bob"
     assert found.found.counts == {"met": 3, "missed": 0, "undecided": 0, "not run": 0}
 
 
@@ -118,8 +126,9 @@ def test_an_offer_that_broke_a_run_rule_is_not_accepted(honest, tmp_path, capsys
     assert conclude(own, demand, found, broken, Progress()) == 0
     assert "does not hold" not in capsys.readouterr().out
     other = replace(own, violations=(Violation(Code.TOLD_MISSING, "offer.toml", "system"),))
-    assert conclude(other, demand, found, broken, Progress()) == 1
-    assert "3 met; the offer does not hold (told-missing once);" in capsys.readouterr().out
+    assert conclude(other, demand, *judge_measured(other, folder, OFFICIAL), Progress()) == 1
+    said = "Not accepted: 1 run rule broken (told-missing once); of 3 rows, 3 met"
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def protocol(change: Callable[[dict], object]) -> Callable[[Path], object]:
@@ -140,7 +149,8 @@ def table(folder: Path) -> None:
 def newer_rules(folder: Path) -> None:
     """Measures by rules that the bidder never saw."""
     shutil.rmtree(folder / MEASURED)
-    make_offer(folder / MEASURED, rules=RULES_TEXT.replace("launches = 5", "launches = 3"))
+    rules = RULES_TEXT.replace("launches = 5", "launches = 3")
+    make_offer(folder / MEASURED, rules=rules, day=DELIVERED)
 
 
 def drop_launch(folder: Path) -> None:
@@ -175,7 +185,7 @@ def test_each_forgery_is_told_though_it_is_sealed_anew(
 ) -> None:
     folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
     forge(folder)
-    seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "forged.tar")
+    seal_archive(folder, keys / "bob", ACCEPTANCE, tmp_path / "forged.tar")
     found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
     told = {each.code.word for each in (*found.violations, *found.broken)}
     assert codes <= told, told
@@ -198,7 +208,7 @@ def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, capsy
     """Every row is met: without a word on the rule nobody understands why the machine is not accepted."""
     path = accept(tmp_path / "done", keys, GOOD, forge=change_source)
     outcome = "Not accepted: 1 run rule broken (source-other 2 times); of 3 rows, 3 met"
-    place = "source-other: measured/20261121T090100Z-1/luecke"
+    place = "source-other: measured/20261123T090100Z-1/luecke"
     told = " ".join(capsys.readouterr().out.split())  # lines are wrapped
     assert f"{outcome}; " in told and f"note: {place}" in told, told
     folder = path.with_suffix("")
@@ -219,7 +229,7 @@ def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(
 ) -> None:
     folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
     table(folder)
-    seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "forged.tar")
+    seal_archive(folder, keys / "bob", ACCEPTANCE, tmp_path / "forged.tar")
     words = ["offer", "check", str(tmp_path / "forged.tar")]
     assert main(str(ROOT), str(tmp_path / "home"), words) == 1
     said = (
@@ -250,9 +260,9 @@ better = "higher"
 )
 
 
-def add_imb(folder: Path, slower: float) -> None:
+def add_imb(folder: Path, slower: float, day: int) -> None:
     for number, factor in enumerate(FACTORS, 1):
-        leave_imb(session_of(folder, number), number, slower * factor)
+        leave_imb(session_of(folder, number), number, slower * factor, day)
 
 
 @pytest.mark.parametrize(
@@ -299,4 +309,4 @@ def test_the_command_tells_the_outcome(
     words = ["offer", "check", str(path), "--signers", str(keys / "signers")]
     assert main(str(ROOT), str(tmp_path / "home"), words) == status
     told = capsys.readouterr()
-    assert "signed by ann" in told.out and f": {said}: " in told.out, told.out + told.err
+    assert "signed by bob" in told.out and f": {said}: " in told.out, told.out + told.err
