@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from postprocess.analyses.offer.check.data import RULES
@@ -19,8 +20,9 @@ from postprocess.analyses.offer.protocol import ACCEPT
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive
 from postprocess.analyses.offer.whole_check import check_folder
+from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.signature import ACCEPTANCE, OFFER
+from postprocess.base.signature import ACCEPTANCE, OFFER, find_fingerprint
 from postprocess.cli.output_files import is_own_output
 from postprocess.main import main
 from postprocess.session.offer.accept import AcceptanceDemand, conclude
@@ -29,17 +31,21 @@ from postprocess.session.offer.acceptance_check import (
     OFFERED,
     check_acceptance,
     judge_measured,
+    refuse_foreign_launches,
 )
 from tests.support.factories.offer import (
     DAY,
     DELIVERED,
     OFFICIAL,
     RULES_TEXT,
+    edit_pass,
     edit_records,
     leave_imb,
     make_offer,
+    moment,
     session_of,
 )
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
@@ -162,11 +168,58 @@ def lower_commitment(folder: Path) -> None:
     path.write_text(path.read_text().replace('"committed": ', '"committed": 1', 1))
 
 
+def page(name: str, old: str, new: str) -> Callable[[Path], object]:
+    def forge(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+
+    return forge
+
+
+def copy_offer(folder: Path) -> None:
+    """Takes the launches of the offer for those of the delivered machine."""
+    shutil.rmtree(folder / MEASURED)
+    ignored = shutil.ignore_patterns("manifest*", "commitments.json")
+    shutil.copytree(folder / OFFERED, folder / MEASURED, ignore=ignored)
+
+
+def measure_before(folder: Path) -> None:
+    """Measures what will be delivered before anything was offered."""
+    shutil.rmtree(folder / MEASURED)
+    make_offer(folder / MEASURED, FACTORS, day=DAY - 2)
+
+
+def rename_tokens(folder: Path) -> None:
+    """Gives the launches of the offer other tokens, names and times: their trials stay."""
+    factors = np.exp(np.random.default_rng(3).normal(0.0, 0.01, 5)).tolist()  # as make_offer has
+    shutil.rmtree(folder / MEASURED)
+    make_offer(folder / MEASURED, factors, day=DELIVERED)
+
+
 FORGERIES: list[tuple[set[str], str, Callable[[Path], object]]] = [
     ({"protocol-other"}, "a verdict", protocol(lambda d: d["rows"][0].update(verdict="missed"))),
     ({"protocol-other"}, "a value", protocol(lambda d: d["rows"][0].update(measured=1e-6))),
     ({"protocol-other"}, "its status", protocol(lambda d: d.update(status=1))),
     ({"protocol-other"}, "a table", table),
+    ({"protocol-other"}, "the page", page("acceptance.html", "met", "missed")),
+    ({"protocol-other"}, "a picture", page("acceptance.html", "undecided</text>", "met</text>")),
+    ({"protocol-other"}, "the Markdown", page("acceptance.md", "3 met", "4 met")),
+    ({"protocol-other"}, "no page", lambda f: (f / "acceptance.md").unlink()),
+    ({"protocol-other"}, "who accepted", protocol(lambda d: d["parties"].update(accepted_by=""))),
+    ({"protocol-other"}, "a key more", protocol(lambda d: d.update(note="all is well"))),
+    ({"told-damaged"}, "what is told", page("measured/offer.toml", "200.0", "900.0")),
+    ({"file-unchecked"}, "a page more", lambda f: (f / "summary.html").write_text("all is well")),
+    ({"launch-offered"}, "launches of the offer", copy_offer),
+    ({"launch-offered"}, "its launches by other names", rename_tokens),
+    ({"launch-before"}, "launches from before the seal", measure_before),
+    (
+        {"records-foreign"},
+        "times of a pass",
+        lambda f: edit_pass(
+            f / MEASURED, 5, began_utc=moment(9, day=DELIVERED), ended_utc=moment(9, 30, DELIVERED)
+        ),
+    ),
     ({"protocol-other"}, "no protocol", lambda f: (f / "acceptance.json").unlink()),
     ({"protocol-other", "rules-other"}, "other rules", newer_rules),
     ({"protocol-other", "session-missing"}, "a launch dropped", drop_launch),
@@ -189,6 +242,46 @@ def test_each_forgery_is_told_though_it_is_sealed_anew(
     found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
     told = {each.code.word for each in (*found.violations, *found.broken)}
     assert codes <= told, told
+
+
+@plants("offers", "the launches of the offer, by their own names or by others, or from before its seal",
+        "what was measured of a delivered machine", "", 2,
+        "launch-offered: … is the launch …; … choose another --output | launch-before: ")  # fmt: skip
+@pytest.mark.parametrize("forge", [copy_offer, rename_tokens, measure_before])
+def test_accept_does_not_go_on_with_what_is_no_delivery(
+    honest: Path, tmp_path: Path, forge: Change, declared: Declared
+) -> None:
+    folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
+    offered = check_folder(folder / OFFERED, OFFICIAL, final=True)
+    refuse_foreign_launches(offered, folder)
+    forge(folder)
+    with declared.raises(UsageError):
+        refuse_foreign_launches(offered, folder)
+
+
+def test_launches_of_the_offer_give_no_references(honest, tmp_path, capsys) -> None:
+    folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
+    copy_offer(folder)
+    assert main(str(ROOT), str(tmp_path / "home"), ["offer", "references", str(folder)]) == 1
+    assert "launch-offered: measured/2026" in capsys.readouterr().err
+
+
+def test_an_acceptance_tells_who_offered_and_who_accepted(honest, tmp_path, keys) -> None:
+    """And if they are one and the same."""
+    folder = honest.with_suffix("")
+    parties = json.loads((folder / "acceptance.json").read_text())["parties"]
+    keys_of = [find_fingerprint(keys / f"{name}.pub") for name in ("ann", "bob")]
+    assert [parties[each] for each in ("offered_by", "accepted_by")] == keys_of
+    assert parties["offeror"] == "A" and not parties["same"]
+    other = shutil.copytree(folder, tmp_path / "same")
+    own = check_folder(other / OFFERED, OFFICIAL, final=True)
+    demand = AcceptanceDemand(honest, other, key=keys / "ann")
+    conclude(own, demand, *judge_measured(own, other, OFFICIAL), Progress())
+    seal_archive(other, keys / "ann", ACCEPTANCE, tmp_path / "same.tar")
+    found = check_acceptance(other, OFFICIAL, "", keys / "signers")
+    assert [each.title for each in found.violations] == ["signer-same (noted)"]
+    for name in ("acceptance.html", "acceptance.md"):
+        assert "one and the same: nobody but the offeror has accepted" in (other / name).read_text()
 
 
 def test_an_offers_seal_is_none_of_an_acceptance(honest, tmp_path, keys) -> None:
