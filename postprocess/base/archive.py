@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
-MOST_FILES = 100_000  #: of an archive, and folders that they lie in
+MOST_FILES = 50_000  #: of an archive, and folders that they lie in
 LONGEST = 4096  #: letters of a name
 DEEPEST = 12  #: folders of a name
 MAGIC = slice(257, 262)  #: where the first block of an archive says what it is
@@ -96,10 +96,10 @@ def unpack_archive(path: Path, folder: Path) -> None:
             raise UsageError(f"{path}: is compressed by {name}; {ANEW}")
     found = list_files(path, data)
     try:
+        for parent in {(folder / each.name).parent for each in found}:
+            parent.mkdir(parents=True, exist_ok=True)
         for each in found:
-            target = folder / each.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(memoryview(data)[each.start : each.start + each.size])
+            (folder / each.name).write_bytes(memoryview(data)[each.start : each.start + each.size])
     except OSError as error:
         where = error.filename or folder
         raise UsageError(f"{where}: {error.strerror}; cannot unpack {path}") from None

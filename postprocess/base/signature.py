@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 
 from postprocess.base import files
+from postprocess.base.archive import MOST_FILES
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 
@@ -237,6 +238,8 @@ def read_manifest(folder: Path) -> dict[str, str]:
     :raises UsageError: if it cannot be read, or has anything but a line for each file
     """
     lines = read_manifest_text(folder).split("\n")
+    if len(lines) > MOST_FILES:
+        raise UsageError(f"{folder / MANIFEST}: names more than {MOST_FILES} files; seal it anew")
     if not all(map(LINE.fullmatch, lines[:-1])) or lines[-1]:
         number = next((n for n, line in enumerate(lines, 1) if not LINE.fullmatch(line)), 1)
         raise UsageError(

@@ -197,6 +197,12 @@ def rename_tokens(folder: Path) -> None:
     make_offer(folder / MEASURED, factors, day=DELIVERED)
 
 
+def later_pass(folder: Path) -> None:
+    """Tells that a pass was made later than its launches."""
+    began, ended = (moment(9, second, DELIVERED) for second in (0, 30))
+    edit_pass(folder / MEASURED, 5, began_utc=began, ended_utc=ended)
+
+
 FORGERIES: list[tuple[set[str], str, Callable[[Path], object]]] = [
     ({"protocol-other"}, "a verdict", protocol(lambda d: d["rows"][0].update(verdict="missed"))),
     ({"protocol-other"}, "a value", protocol(lambda d: d["rows"][0].update(measured=1e-6))),
@@ -216,9 +222,7 @@ FORGERIES: list[tuple[set[str], str, Callable[[Path], object]]] = [
     (
         {"records-foreign"},
         "times of a pass",
-        lambda f: edit_pass(
-            f / MEASURED, 5, began_utc=moment(9, day=DELIVERED), ended_utc=moment(9, 30, DELIVERED)
-        ),
+        later_pass,
     ),
     ({"protocol-other"}, "no protocol", lambda f: (f / "acceptance.json").unlink()),
     ({"protocol-other", "rules-other"}, "other rules", newer_rules),
