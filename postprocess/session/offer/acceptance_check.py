@@ -168,7 +168,11 @@ def compare_protocol(
     try:
         theirs = parse_json(files.read_text(folder / data))
     except (OSError, ValueError) as error:
-        yield Violation(Code.PROTOCOL_OTHER, data, f"cannot be read: {error}").inside(folder)
+        yield Violation(
+            Code.PROTOCOL_OTHER,
+            data,
+            f"cannot be read: {getattr(error, 'strerror', None) or error}",
+        ).inside(folder)
         return
     known = theirs if isinstance(theirs, Mapping) else {}
     if not parties.accepted_by:  # not signed until now: it may say by whom it will be
@@ -185,7 +189,11 @@ def compare_protocol(
         try:
             text = files.read_text(folder / name)
         except (OSError, ValueError) as error:
-            yield Violation(Code.PROTOCOL_OTHER, name, f"cannot be read: {error}").inside(folder)
+            yield Violation(
+                Code.PROTOCOL_OTHER,
+                name,
+                f"cannot be read: {getattr(error, 'strerror', None) or error}",
+            ).inside(folder)
             continue
         same = is_same_table if name == table else is_same_page
         if not same(pages[name], text):
