@@ -171,7 +171,7 @@ def compare_protocol(
         yield Violation(
             Code.PROTOCOL_OTHER,
             data,
-            f"cannot be read: {getattr(error, 'strerror', None) or error}",
+            describe_unread(error),
         ).inside(folder)
         return
     known = theirs if isinstance(theirs, Mapping) else {}
@@ -192,12 +192,17 @@ def compare_protocol(
             yield Violation(
                 Code.PROTOCOL_OTHER,
                 name,
-                f"cannot be read: {getattr(error, 'strerror', None) or error}",
+                describe_unread(error),
             ).inside(folder)
             continue
         same = is_same_table if name == table else is_same_page
         if not same(pages[name], text):
             yield Violation(Code.PROTOCOL_OTHER, name, "is not what the launches say")
+
+
+def describe_unread(error: OSError | ValueError) -> str:
+    """Describe why a file cannot be read, without its path."""
+    return f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
 
 
 def is_same_table(ours: str, theirs: str) -> bool:
