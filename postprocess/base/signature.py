@@ -245,6 +245,8 @@ def read_manifest(folder: Path) -> dict[str, str]:
         raise UsageError(
             f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew"
         )
+    if odd := next((line for line in lines if not line.isprintable()), ""):
+        raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is no name of a file; seal it anew")
     found = {line[66:]: line[:64] for line in lines[:-1]}
     if len(found) < len(lines) - 1:
         raise UsageError(f"{folder / MANIFEST}: names a file twice; seal it anew")

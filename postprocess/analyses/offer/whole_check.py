@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +21,7 @@ from postprocess.analyses.offer.form.commitments import (
 from postprocess.analyses.offer.form.written import check_form
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive, verify_seal
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_utc, utc_now
 from postprocess.base.signature import OFFER
 
 
@@ -71,6 +73,8 @@ def check_sealed(offer: OpenedOffer) -> Iterator[Violation]:
     last = max((each.ended_utc for each in offer.stored.passes), default="")
     if told and told < last:
         yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, and measured until {last}")
+    if told and parse_utc(told) > parse_utc(utc_now()) + timedelta(days=1):
+        yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, which is to come")
 
 
 def check_archive(

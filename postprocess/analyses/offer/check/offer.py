@@ -179,11 +179,10 @@ def check_twice(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
             yield Violation(Code.RECORDS_FOREIGN, each.place, "its plan has no token")
     before: dict[str, str] = {}
     for each in evidence:
-        for mark in (mark for mark in each.marks if mark.startswith(TIMES)):
-            if mark in before:
-                what = f"its trials are those of {before[mark]}"
-                yield Violation(Code.LAUNCH_TWICE, each.place, what)
-            before[mark] = each.place
+        marks = [mark for mark in each.marks if mark.startswith(TIMES)]
+        if twice := next((before[mark] for mark in marks if mark in before), ""):
+            yield Violation(Code.LAUNCH_TWICE, each.place, f"its trials are those of {twice}")
+        before |= dict.fromkeys(marks, each.place)
 
 
 def check_times(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:

@@ -143,6 +143,11 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("seal-broken", "bytes before it", edit(SIGNATURE, b"-----BEGIN", b"I agree\n-----BEGIN")),
     ("seal-broken", "a signature of megabytes", lambda f: append(f / SIGNATURE, 1 << 21)),
     ("seal-broken", "a word in the manifest", edit(MANIFEST, b"\n", b"\nI agree\n")),
+    (
+        "seal-broken",
+        "a name that nobody sees",
+        edit(MANIFEST, b"  offer.toml", "  offer\u200b.toml".encode()),
+    ),
     ("seal-broken", "a file twice in the manifest", lambda f: append(f / MANIFEST, 0)),
     ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
     ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
@@ -343,10 +348,12 @@ def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
     assert plumbline(tmp_path, "seal", str(folder), "--key", str(keys / "ann")) == 0
     sealed = read_sealed(folder)
     assert find_sealed(open_offer(folder)) == parse_utc(sealed).timestamp()
-    edit("sealed.json", sealed.encode(), b"2026-11-20T00:00:00Z")(folder)
-    assert "clock-backwards" in {
-        e.code.word for e in check_folder(folder, OFFICIAL, final=True).violations
-    }
+    for old, new in ((sealed, "2099-01-01T00:00:00Z"), ("2099-01-01", "2026-11-20")):
+        edit("sealed.json", old.encode(), new.encode())(folder)
+        found = check_folder(folder, OFFICIAL, final=True).violations
+        assert [(each.code.word, each.place) for each in found] == [
+            ("clock-backwards", "sealed.json")
+        ]
     assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
 
 
