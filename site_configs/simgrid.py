@@ -19,6 +19,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from postprocess.base import files
+from postprocess.base.numbers import parse_decimal
 from postprocess.base.shell_words import quote_word
 from site_configs.common import (
     SIMULATED,
@@ -210,7 +211,7 @@ def memory_bytes() -> int:
     """
     text = os.environ.get(MEMORY, str(MEMORY_DEFAULT))
     try:
-        number = int(float(text))
+        number = int(parse_decimal(text))
     except (ValueError, OverflowError):
         number = 0
     if number < 1:

@@ -1,19 +1,44 @@
-"""One file out of a folder, the same bytes whoever packs the same files; and back, without trust."""
+"""One file out of a folder, the same bytes whoever packs the same files; and back, without trust.
+
+An archive is read by what is written: each block must be the one that :func:`pack_folder` writes for that name
+and size. So nothing hides in it, before, between or behind its files.
+"""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
-LARGEST = 4 << 30  #: bytes of all files of an archive together
-MOST_FILES = 1_000_000
-DEEPEST = 50  #: folders of a name
+MOST_FILES = 50_000  #: of an archive, and folders that they lie in
+LONGEST = 4096  #: letters of a name
+DEEPEST = 12  #: folders of a name
 MAGIC = slice(257, 262)  #: where the first block of an archive says what it is
+BLOCK = tarfile.BLOCKSIZE
+#: How compressed files begin.
+COMPRESSED = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+)
+FIX = "it is no archive of ./plumbline offer seal"
+ANEW = "ask for the archive as it was sealed"
+
+
+@dataclass(frozen=True)
+class PackedFile:
+    """A file in an archive."""
+
+    name: str
+    start: int  #: of its bytes
+    size: int
 
 
 def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
@@ -23,23 +48,36 @@ def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
     """
     stream = io.BytesIO()
     try:
-        with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
-            for name in names:
-                data = files.read_regular(folder / name)
-                entry = tarfile.TarInfo(name)
-                entry.size = len(data)
-                archive.addfile(entry, io.BytesIO(data))
+        for name in names:
+            data = files.read_regular(folder / name)
+            stream.write(build_header(name, len(data)))
+            stream.write(data + bytes(-len(data) % BLOCK))
+        stream.write(build_end(stream.tell()))
         files.replace_files({path: stream.getvalue()})
     except OSError as error:
         where = error.filename or path
         raise UsageError(f"{where}: {error.strerror}; choose another place") from None
 
 
+def build_header(name: str, size: int) -> bytes:
+    """Build what stands before the bytes of a file."""
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+def build_end(length: int) -> bytes:
+    """Build the end of an archive of so many bytes until there."""
+    return bytes(2 * BLOCK + -(length + 2 * BLOCK) % tarfile.RECORDSIZE)
+
+
 def is_archive(path: Path) -> bool:
-    """Return whether a file begins as an archive does, whatever its name."""
+    """Return whether a file begins as an archive does, or as one that is compressed, whatever its name."""
     try:
         with files.open_regular(path) as stream:
-            return stream.read(tarfile.BLOCKSIZE)[MAGIC] == tarfile.POSIX_MAGIC[:5]
+            begin = stream.read(BLOCK)
+        packed = any(begin.startswith(each) for each, _ in COMPRESSED)
+        return packed or begin[MAGIC] == tarfile.POSIX_MAGIC[:5]
     except OSError:
         return False
 
@@ -49,32 +87,112 @@ def unpack_archive(path: Path, folder: Path) -> None:
 
     :raises UsageError: if it is none, or holds what no archive of ours does
     """
-    fix = "it is no archive of ./plumbline offer seal"
     try:
-        stream = io.BytesIO(files.read_regular(path))
-        with tarfile.open(fileobj=stream, mode="r:") as archive:
-            _unpack_members(archive, path, folder)
-    except (tarfile.TarError, EOFError, ValueError, ArithmeticError, RecursionError) as error:
-        raise UsageError(f"{path}: {error}; {fix}") from None  # tarfile trusts numbers and lengths
+        data = files.read_regular(path)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}; {fix}") from None
+        raise UsageError(f"{path}: {error.strerror or error}; {FIX}") from None
+    for begin, name in COMPRESSED:
+        if data.startswith(begin):
+            raise UsageError(f"{path}: is compressed by {name}; {ANEW}")
+    found = list_files(path, data)
+    try:
+        for parent in {(folder / each.name).parent for each in found}:
+            parent.mkdir(parents=True, exist_ok=True)
+        for each in found:
+            (folder / each.name).write_bytes(memoryview(data)[each.start : each.start + each.size])
+    except OSError as error:
+        where = error.filename or folder
+        raise UsageError(f"{where}: {error.strerror}; cannot unpack {path}") from None
 
 
-def _unpack_members(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
-    total = 0
-    for number, member in enumerate(archive):
-        name = PurePosixPath(member.name)
-        total += member.size
-        plain = member.isreg() and not member.issparse()  # a hole may be larger than any memory
-        plain = plain and 0 < len(name.parts) <= DEEPEST
-        if name.is_absolute() or ".." in name.parts or not plain or "\\" in member.name:
-            raise UsageError(f"{path}: {member.name!r} is no plain file below it; do not open it")
-        if number >= MOST_FILES or total > LARGEST:
-            raise UsageError(f"{path}: is larger than {LARGEST} bytes; do not open it")
-        stream = archive.extractfile(member)
-        assert stream
-        target = folder / name
-        if target.exists():
-            raise UsageError(f"{path}: {member.name!r} is there twice; do not open it")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(stream.read())
+def list_files(path: Path, data: bytes) -> list[PackedFile]:
+    """List the files of an archive, every byte of which is as it is written.
+
+    :raises UsageError: for anything else
+    """
+    found: list[PackedFile] = []
+    names: set[str] = set()
+    folders: set[PurePosixPath] = set()
+    for each in _walk(path, data):
+        if each.name in names or PurePosixPath(each.name) in folders:
+            raise UsageError(f"{path}: {each.name[:200]!r} is there twice; do not open it")
+        names.add(each.name)
+        folders.update(PurePosixPath(each.name).parents)
+        if len(names) > MOST_FILES or len(folders) > MOST_FILES:
+            raise UsageError(f"{path}: has more than {MOST_FILES} files or folders; do not open it")
+        found.append(each)
+    if clash := next((each.name for each in found if PurePosixPath(each.name) in folders), ""):
+        raise UsageError(f"{path}: {clash[:200]!r} is a file and a folder; do not open it")
+    return found
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name is that of a file below a folder, and not too deep."""
+    parts = PurePosixPath(name).parts
+    odd = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name
+    return not odd and 0 < len(parts) <= DEEPEST and "/".join(parts) == name
+
+
+def _describe_odd(path: Path, name: str) -> str:
+    return f"{path}: {name[:200]!r} is no plain file below it; do not open it"
+
+
+def _walk(path: Path, data: bytes) -> Iterator[PackedFile]:
+    """Walk from header to header, to the end."""
+    place = 0
+    while data[place : place + BLOCK].strip(b"\0"):
+        name, size = _read_header(path, data, place)
+        if not is_plain(name):
+            raise UsageError(_describe_odd(path, name))
+        header = build_header(name, size)
+        if data[place : place + len(header)] != header:
+            raise UsageError(f"{path}: {name[:200]!r} was packed by another program; {ANEW}")
+        start = place + len(header)
+        place = start + size + -size % BLOCK
+        if place > len(data):
+            raise UsageError(f"{path}: is cut off within {name[:200]!r}; copy it again")
+        if data[start + size : place].strip(b"\0"):
+            raise UsageError(f"{path}: has bytes hidden behind {name[:200]!r}; {ANEW}")
+        yield PackedFile(name, start, size)
+    end = build_end(place)
+    if not place and not data.strip(b"\0"):
+        raise UsageError(f"{path}: is empty; {FIX}")
+    if len(data) < place + len(end):
+        raise UsageError(f"{path}: is cut off behind {place} bytes; copy it again")
+    if data[place:] != end:
+        behind = len(data) - place - len(end)
+        raise UsageError(f"{path}: has {behind} bytes behind its end; {ANEW}")
+
+
+def _read_header(path: Path, data: bytes, place: int) -> tuple[str, int]:
+    """Read name and size of the file whose header begins at a place."""
+    entry = _parse_block(path, data, place)
+    if entry.type == tarfile.GNUTYPE_LONGNAME:
+        start = place + BLOCK
+        if not 0 < entry.size <= LONGEST + 1:
+            raise UsageError(_describe_odd(path, f"a name of {entry.size} letters"))
+        name = data[start : start + entry.size - 1].decode(errors="surrogateescape")
+        entry = _parse_block(path, data, start + entry.size + -entry.size % BLOCK)
+        entry.name = name
+    if entry.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
+        raise UsageError(f"{path}: has headers for other programs; {FIX}")
+    if entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        raise UsageError(_describe_odd(path, entry.name))
+    if entry.size < 0:
+        raise UsageError(f"{path}: {entry.name[:200]!r} has {entry.size} bytes; {FIX}")
+    return entry.name, entry.size
+
+
+def _parse_block(path: Path, data: bytes, place: int) -> tarfile.TarInfo:
+    """Parse one block as a header."""
+    block = data[place : place + BLOCK]
+    if place and len(block) < BLOCK:
+        raise UsageError(f"{path}: is cut off behind {place} bytes; copy it again")
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.HeaderError, ValueError, ArithmeticError) as error:
+        if place and len(data) % tarfile.RECORDSIZE:
+            raise UsageError(
+                f"{path}: is cut off or damaged at byte {place}; copy it again"
+            ) from None
+        raise UsageError(f"{path}: {error}; {FIX}") from None

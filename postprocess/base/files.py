@@ -19,6 +19,13 @@ from typing import Any, BinaryIO
 from postprocess.base.errors import UsageError
 
 LARGEST = 1 << 30  #: bytes of a file that is read whole
+#: What is no file, and never a folder by mistake: by the test of its mode.
+NO_FILES = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -28,8 +35,10 @@ def open_regular(path: Path) -> BinaryIO:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            words = [name for is_kind, name in NO_FILES if is_kind(mode)] + ["is no regular file"]
+            raise OSError(errno.EINVAL, " ".join(words), str(path))
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 
 from postprocess.base import units
 
@@ -143,6 +144,9 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
 
 
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC
+#: The same, letter by letter: strptime takes digits of every script, and fewer of them.
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def utc_now() -> str:
@@ -153,6 +157,18 @@ def utc_now() -> str:
 def parse_utc(text: str) -> datetime:
     """Parse a date as written everywhere. Raises ValueError, in our words, if it is none."""
     try:
+        if not DATE.fullmatch(text):
+            raise ValueError
         return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
     except ValueError:
         raise ValueError(f"{text[:60]!r} is not as 2026-11-21T09:00:00Z") from None
+
+
+def parse_day(text: str) -> date:
+    """Parse a day as people write it. Raises ValueError, in our words, if it is none."""
+    try:
+        if not DAY.fullmatch(text):
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is not a day such as 2027-03-31") from None

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
+import struct
 import subprocess
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
 from postprocess.base import files
+from postprocess.base.archive import MOST_FILES
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 
@@ -19,6 +23,18 @@ MANIFEST, SIGNATURE = "manifest.txt", "manifest.txt.sig"
 #: Namespaces of signatures: one made for anything else is not accepted.
 DOSSIER, OFFER, ACCEPTANCE = "plumbline-dossier", "plumbline-offer", "plumbline-acceptance"
 SECONDS = 120  #: for a passphrase
+#: A signature as ``ssh-keygen`` writes it, whole: it reads over bytes around one.
+ARMOR = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\n((?:[A-Za-z0-9+/=]{1,76}\n)+)-----END SSH SIGNATURE-----\n"
+)
+MAGIC = b"SSHSIG" + struct.pack(">I", 1)
+LARGEST_SIGNATURE = 1 << 16  #: bytes; one by RSA of 16384 bits has 6 kB
+LARGEST_SIGNERS = 1 << 24
+LINE = re.compile(r"[0-9a-f]{64}  (.+)")  #: of a manifest
+#: A line of allowed signers: whose, options, kind of key, key.
+SIGNER = re.compile(
+    r"\s*[^\s#]\S*\s(.*\s)?(ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]{20,}(\s.*)?"
+)
 
 
 def list_sealed_files(folder: Path) -> list[str]:
@@ -79,15 +95,14 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
     :raises UsageError: if none of these did
     """
     signature = folder / SIGNATURE
-    for path in (folder / MANIFEST, signature):
-        require_file(path, "it is not sealed")
-    require_file(signers, "name lines NAME KEY by --signers")
+    require_file(folder / MANIFEST, "it is not sealed")
+    require_signers(signers)
+    read_signing_key(folder)
     place = ["-s", str(signature), "-f", str(signers)]
     who = run_ssh_keygen(["-Y", "find-principals", *place])
     name = who.stdout.splitlines()[0] if who.returncode == 0 and who.stdout else ""
     words = ["-Y", "verify", *place, "-I", name, "-n", namespace]
-    told = files.read_regular(folder / MANIFEST).decode(errors="replace")
-    done = run_ssh_keygen(words, told) if name else who
+    done = run_ssh_keygen(words, read_manifest_text(folder)) if name else who
     if done.returncode != 0:
         raise UsageError(f"{signature}: {last_line(done.stderr)}; not by a signer of {signers}")
     return name
@@ -99,13 +114,80 @@ def find_seal_fault(folder: Path, namespace: str) -> str:
     :param namespace: what the signature must be for
     :raises UsageError: if a file cannot be read
     """
-    signature = folder / SIGNATURE
-    for path in (folder / MANIFEST, signature):
-        require_file(path, "it is not sealed")
-    words = ["-Y", "check-novalidate", "-n", namespace, "-s", str(signature)]
-    told = files.read_regular(folder / MANIFEST).decode(errors="replace")
-    done = run_ssh_keygen(words, told)
+    require_file(folder / MANIFEST, "it is not sealed")
+    words = ["-Y", "check-novalidate", "-n", namespace, "-s", str(folder / SIGNATURE)]
+    done = run_ssh_keygen(words, read_manifest_text(folder))
     return last_line(done.stderr) if done.returncode != 0 else ""
+
+
+def read_signing_key(folder: Path) -> str:
+    """Read the fingerprint of the key that signed a folder, as ``ssh-keygen -l`` has it.
+
+    It says nothing of whether the signature is a good one.
+
+    :raises UsageError: if there is no signature, or anything beside one
+    """
+    path = folder / SIGNATURE
+    fix = "ask for the archive as it was signed"
+    require_file(path, "it is not sealed")
+    data = read_small(path, LARGEST_SIGNATURE, fix)
+    armor = ARMOR.fullmatch(data)
+    try:
+        if armor is None:
+            raise ValueError("no signature, or bytes before or behind it")
+        blob = base64.b64decode(armor[1].replace(b"\n", b""), validate=True)
+        if not blob.startswith(MAGIC):
+            raise ValueError("no signature of ssh-keygen")
+        (length,) = struct.unpack_from(">I", blob, len(MAGIC))
+        key = blob[len(MAGIC) + 4 :][:length]
+    except (ValueError, struct.error) as error:
+        raise UsageError(f"{path}: holds {error}; {fix}") from None
+    return format_fingerprint(key)
+
+
+def format_fingerprint(key: bytes) -> str:
+    """Format the fingerprint of a public key as ``ssh-keygen -l`` does."""
+    return f"SHA256:{base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip('=')}"
+
+
+def find_fingerprint(key: Path) -> str:
+    """Find the fingerprint of a key of SSH, private or public.
+
+    :raises UsageError: if it is none
+    """
+    require_file(key, "name a key of SSH by --key")
+    done = run_ssh_keygen(["-l", "-E", "sha256", "-f", str(key)])
+    words = done.stdout.split()
+    if done.returncode != 0 or len(words) < 2:
+        raise UsageError(f"{key}: {last_line(done.stderr)}; name a key of SSH by --key")
+    return words[1]
+
+
+def require_signers(path: Path) -> None:
+    """Require a file of allowed signers with a line at least.
+
+    :raises UsageError: if it cannot be read, or names nobody
+    """
+    fix = "name lines NAME KEY by --signers"
+    require_file(path, fix)
+    lines = read_small(path, LARGEST_SIGNERS, fix).decode(errors="replace").splitlines()
+    if not any(SIGNER.fullmatch(line) for line in lines):
+        raise UsageError(f"{path}: has no line NAME KEY; {fix}")
+
+
+def read_small(path: Path, most: int, fix: str) -> bytes:
+    """Read a file that is small where it is what it should be.
+
+    :raises UsageError: if it is larger, or cannot be read
+    """
+    try:
+        with files.open_regular(path) as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
+    if len(data) > most:
+        raise UsageError(f"{path}: is larger than {most} bytes; {fix}")
+    return data
 
 
 def require_file(path: Path, fix: str) -> None:
@@ -153,14 +235,35 @@ def compare_manifest(folder: Path) -> Iterator[tuple[str, Change]]:
 def read_manifest(folder: Path) -> dict[str, str]:
     """Read the SHA-256 of each file by its path.
 
+    :raises UsageError: if it cannot be read, or has anything but a line for each file
+    """
+    lines = read_manifest_text(folder).split("\n")
+    if len(lines) > MOST_FILES:
+        raise UsageError(f"{folder / MANIFEST}: names more than {MOST_FILES} files; seal it anew")
+    if not all(map(LINE.fullmatch, lines[:-1])) or lines[-1]:
+        number = next((n for n, line in enumerate(lines, 1) if not LINE.fullmatch(line)), 1)
+        raise UsageError(
+            f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew"
+        )
+    if odd := next((line for line in lines if not line.isprintable()), ""):
+        raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is no name of a file; seal it anew")
+    found = {line[66:]: line[:64] for line in lines[:-1]}
+    if len(found) < len(lines) - 1:
+        raise UsageError(f"{folder / MANIFEST}: names a file twice; seal it anew")
+    return found
+
+
+def read_manifest_text(folder: Path) -> str:
+    """Read the manifest of a folder.
+
     :raises UsageError: if it cannot be read
     """
     try:
-        text = files.read_regular(folder / MANIFEST).decode(errors="replace")
+        return files.read_text(folder / MANIFEST)
     except OSError as error:
         raise UsageError(f"{folder / MANIFEST}: {error.strerror}; it is not sealed") from None
-    lines = (line.partition("  ") for line in text.split("\n") if line)
-    return {name: code for code, _, name in lines}
+    except ValueError:
+        raise UsageError(f"{folder / MANIFEST}: is no text in UTF-8; seal it anew") from None
 
 
 def compute_root(folder: Path) -> str:

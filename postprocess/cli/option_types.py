@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from postprocess.base.errors import UsageError
+from postprocess.base.numbers import parse_whole
 from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since
 
@@ -28,7 +29,7 @@ def parse_comma_list(text: str) -> list[str]:
 def parse_count(text: str) -> int:
     """Parse a whole number from one to ``LARGEST``."""
     try:
-        number = int(text)
+        number = parse_whole(text)
     except ValueError:
         number = 0
     if number < 1:

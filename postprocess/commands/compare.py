@@ -12,6 +12,7 @@ from postprocess.analyses.compare.data import ComparedSide
 from postprocess.analyses.compare.page import HTML
 from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
 from postprocess.base.errors import UsageError
+from postprocess.base.numbers import parse_decimal
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list, parse_count
@@ -128,7 +129,7 @@ def parse_variable(text: str) -> tuple[str, str]:
 def parse_margins(text: str) -> tuple[float, float, float]:
     """Parse one margin in per cent, or one for each class of sizes; as fractions."""
     try:
-        found = [float(word) / 100 for word in text.split(",")]
+        found = [parse_decimal(word) / 100 for word in text.split(",")]
     except ValueError:
         found = []
     if len(found) not in (1, 3) or not all(0 < each <= 1 for each in found):

@@ -35,10 +35,10 @@ def describe_foreign_records(
     if not launch.benchmarks and run["command"][1:] != [*launch.options, f"--token={launch.token}"]:
         return f"the records are not of this launch: their command is another one; {fix}"
     moments = [read_moment(run["date_utc"]), read_moment(end["ended_utc"])]
-    try:
-        began, ended = map(int, files.read_text(launch.span(session)).split())
-    except (OSError, ValueError):
+    span = read_span(launch, session)
+    if span is None:
         return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
+    began, ended = span
     if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
         lasted = " to ".join(
             time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended)
@@ -51,3 +51,12 @@ def describe_foreign_records(
 def read_moment(text: str) -> int:
     """Read a date of a record, in seconds since 1970. ValueError if it is none."""
     return int(parse_utc(text).timestamp())
+
+
+def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
+    """Read when a launch began and ended, in seconds since 1970; None if its job script did not tell."""
+    try:
+        began, ended = map(int, files.read_text(launch.span(session)).split())
+    except (OSError, ValueError):
+        return None
+    return began, ended

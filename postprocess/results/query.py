@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_day, parse_utc
 from postprocess.results.index import (
     COLUMNS,
     NO_MONTH,
@@ -70,11 +71,12 @@ def parse_since(since: str) -> datetime:
 
     :raises UsageError: if it is neither.
     """
-    for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"):
+    for parse in (parse_utc, parse_day):
         try:
-            return datetime.strptime(since, form)
+            found = parse(since)
         except ValueError:
             continue
+        return datetime(*found.timetuple()[:6])
     raise UsageError(f"{since!r} is not a date; write it as 2026-11-21 or 2026-11-21T01:30:00Z")
 
 

@@ -17,7 +17,9 @@ from site_configs.topology.layouts import Topology
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  #: what a shell takes for a name
-DURATION = re.compile(r"(?=.)(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?")  #: as ReFrame reads it
+DURATION = re.compile(  #: as ReFrame reads it, which takes digits of every script
+    r"(?=.)(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?", re.ASCII
+)
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window", "loop")

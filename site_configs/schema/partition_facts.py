@@ -16,7 +16,7 @@ from site_configs.topology.machine import read_machine
 
 UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
 #: a feature that says how many nodes a job may have: ``4_nodes``
-NODES = re.compile(r"(\d+)_nodes?")
+NODES = re.compile(r"([0-9]+)_nodes?")
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ FACTS = {"mpi_library": "MPICH Version: 5.0.2", "mpi_standard": "5.0",
          "objects": [{"path": "/usr/lib/libc.so.6", "id": "93ac61"}], "environment": {"UCX_TLS": "sm"},
          "variables": [{"name": "A", "verbosity": "user all", "scope": "all", "value": "1"}]}  # fmt: skip
 KEY = "cpu/mpicost/bcast/evict-dissemination/2x2/8"
-WAIVER = decision.CaseWaiver("cpu/mpicost/*", "why", "2027-03-31", (KEY,))
+WAIVER = decision.CaseWaiver("cpu/mpicost/*", "why", "2027-03-31", (KEY,), ("slower",), 1.5, "")
 
 
 def comparison(folder: Path) -> Path:

@@ -11,6 +11,7 @@ from enum import Enum
 from postprocess.analyses.compare.data import NEW, OLD, ComparisonHeader, SharedCase
 from postprocess.analyses.compare.pairs import CasePairs
 from postprocess.base.formats import plural
+from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_BYTES
 from postprocess.stats.comparison.paired_verdicts import PairedResult
 from postprocess.stats.shrinkage import SMALL_BYTES
@@ -64,6 +65,9 @@ class ComparedCase:
     rerun: dict[str, str]  #: command that measures just this case, by side
     #: Launches of each side, where they were not taken in turn: nothing but the machine's noise is known then.
     unpaired: tuple[int, int] | None = None
+    wrong_data: bool = (
+        False  #: whether a launch of the new side received wrong data, which is never waived
+    )
 
 
 def margin_of(case: SharedCase, margins: Sequence[float]) -> float:
@@ -137,4 +141,5 @@ def describe_case(
         margin_of(case, header.margins),
         dict(pairs.void),
         pairs.rerun,
+        wrong_data=any(verdict == Verdict.INCORRECT for verdict, _ in pairs.failures[NEW]),
     )

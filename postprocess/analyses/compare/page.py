@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from postprocess.analyses.compare.differences.facts import SHOWN_WHOLE
 from postprocess.analyses.compare.differences.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import Decision, JudgedComparison
-from postprocess.base.files import write_summary
+from postprocess.base import files
+from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.files import write_output
 from postprocess.base.formats import size
+from postprocess.base.same_values import is_same, is_same_page
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 
@@ -53,19 +57,48 @@ def write_comparison_page(
     :param decided: what people have decided on it
     :raises UsageError: if they cannot be written
     """
-    page = directory / HTML
+    pages = render_comparison(judged, decided)
+    told = pages.pop(JSON)
+    templating.write_pages({directory / name: text for name, text in pages.items()})
+    write_output(directory / JSON, told)
+    return directory / HTML
+
+
+def render_comparison(
+    judged: JudgedComparison, decided: SignedDecision | None = None
+) -> dict[str, str]:
+    """Render all pages of a comparison, by the names of the files."""
     context = {
         **build_comparison_context(judged),
         "decided": format_decided(decided) if decided else [],
     }
-    templating.write_pages(
-        {
-            page: templating.render_html_template("compare.html.j2", context),
-            directory / MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
-        }
-    )
-    write_summary(directory / JSON, build_judged_json(judged))
-    return page
+    return {
+        HTML: templating.render_html_template("compare.html.j2", context),
+        MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
+        JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
+    }
+
+
+def find_changed_pages(
+    folder: Path, judged: JudgedComparison, decided: SignedDecision
+) -> Iterator[str]:
+    """Find the pages that do not say what the comparison and the decision do, a line each."""
+    for name, ours in render_comparison(judged, decided).items():
+        try:
+            there = files.read_text(folder / name)
+            same = is_same_text(name, ours, there)
+        except (OSError, ValueError) as error:
+            yield f"{name}: cannot be read: {error}"
+            continue
+        if not same:
+            yield f"{name}: is not what its passes and its decision say; sign it anew"
+
+
+def is_same_text(name: str, ours: str, theirs: str) -> bool:
+    """Return whether two files of a name say the same. Raises ValueError for JSON that is none."""
+    if name == JSON:
+        return is_same(parse_json(ours), parse_json(theirs))
+    return is_same_page(ours, theirs)
 
 
 def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def write_comparison(folder: Path, found: OfferComparison) -> Path:
     context = {
         "good": found.scores[0].is_responsive,
         "headline": describe_outcome(found),
+        "failures": list(found.shared),
         "kicker": f"offers · {found.rules.title}",
         "facts": [
             f"figure of merit: {found.rules.merit} of ratios over {found.common} of "
@@ -155,6 +156,7 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
         "kind": "offers",
         "title": found.rules.title,
         "common_rows": found.common,
+        "shared_launches": list(found.shared),
         "offers": [{**asdict(score), "responsive": score.is_responsive} for score in found.scores],
         "rows": [
             {

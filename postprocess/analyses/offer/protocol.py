@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from postprocess.analyses.offer.accept import ALL_PAIRS, Acceptance, JudgedRow
+from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.check.violations import (
     Violation,
     count_broken,
@@ -20,8 +21,8 @@ from postprocess.analyses.offer.check.violations import (
     list_broken,
     times,
 )
+from postprocess.analyses.offer.form.rows import describe_when
 from postprocess.analyses.offer.rules.rules_data import Rules
-from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import DASH, format_percent, number, plural, quantity
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
@@ -40,23 +41,52 @@ PICTURE = (
 )
 
 
-def write_protocol(
-    folder: Path,
-    title: str,
-    rules: Rules,
-    found: Acceptance,
-    facts: Sequence[str],
-    violations: Sequence[Violation],
-) -> Path:
-    """Write the protocol of an acceptance as HTML, Markdown, CSV and JSON. Returns the page.
+@dataclass(frozen=True)
+class Parties:
+    """Who offered and who accepted, by the keys that sign."""
 
-    :raises UsageError: if it cannot be written
+    offeror: str  #: as it is told
+    root: str  #: of the offer
+    offered_by: str  #: fingerprint of the key
+    accepted_by: str  #: the same; empty where nobody signs
+
+    @property
+    def are_same(self) -> bool:
+        """Whether one and the same has offered and accepts."""
+        return bool(self.accepted_by) and self.offered_by == self.accepted_by
+
+    @property
+    def lines(self) -> list[str]:
+        """Both, for people."""
+        who = f"accepted by the key {self.accepted_by}" if self.accepted_by else "signed by nobody"
+        same = " - one and the same: nobody but the offeror has accepted" if self.are_same else ""
+        offered = f"offer of {self.offeror}, sealed by the key {self.offered_by}, root {self.root}"
+        return [offered, who + same]
+
+
+def render_protocol(
+    offer: OpenedOffer,
+    measured: OpenedOffer,
+    parties: Parties,
+    found: Acceptance,
+    violations: Sequence[Violation],
+) -> dict[str, str]:
+    """Render the protocol of an acceptance as HTML, Markdown, CSV and JSON, by the names of the files.
+
+    All of it is computed from the files of the acceptance: what was written is held against it.
     """
-    html, table, data, markdown = (folder / name for name in ACCEPT)
+    rules = offer.rules
+    html, table, data, markdown = ACCEPT
+    facts = [
+        *parties.lines,
+        f"rules {offer.stored.header.rules}",
+        f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
+        f"launches {describe_when(measured)}",
+    ]
     context = {
         "good": find_status(found, violations) == 0,
         "headline": describe_outcome(found, violations),
-        "kicker": f"acceptance · {title}",
+        "kicker": f"acceptance · {rules.title}",
         "failures": list_broken(violations),
         "facts": [*facts, *describe_risks(rules, found)],
         "tables": (
@@ -75,12 +105,13 @@ def write_protocol(
         "picture_note": PICTURE,
         "pictures": (found.characteristic,),
     }
-    page = templating.render_html_template("offer.html.j2", context, draw=draw_characteristic)
-    text = templating.render_markdown_template("accept.md.j2", context)
-    templating.write_pages({html: page, markdown: text})
-    write_output(table, format_acceptance_csv(found, violations))
-    write_summary(data, build_acceptance_json(rules, found, violations))
-    return html
+    told = build_acceptance_json(rules, parties, found, violations)
+    return {
+        html: templating.render_html_template("offer.html.j2", context, draw=draw_characteristic),
+        markdown: templating.render_markdown_template("accept.md.j2", context),
+        table: format_acceptance_csv(found, violations),
+        data: json.dumps(told, indent=1, allow_nan=False) + "\n",
+    }
 
 
 def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
@@ -225,13 +256,14 @@ def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) ->
 
 
 def build_acceptance_json(
-    rules: Rules, found: Acceptance, violations: Sequence[Violation]
+    rules: Rules, parties: Parties, found: Acceptance, violations: Sequence[Violation]
 ) -> dict[str, Any]:
     """Build the protocol for programs."""
     return {
         "schema": SCHEMA,
         "kind": "acceptance",
         "title": rules.title,
+        "parties": {**asdict(parties), "same": parties.are_same},
         "status": find_status(found, violations),
         "counts": found.counts,
         "broken": count_broken(violations),

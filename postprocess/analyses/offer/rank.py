@@ -88,6 +88,7 @@ class OfferComparison:
     rows: tuple[ComparedRow, ...]
     scores: tuple[OfferScore, ...]
     common: int
+    shared: tuple[str, ...] = ()  #: which have the same launches
 
 
 def rank_offer(
@@ -125,11 +126,15 @@ def take_measured(offer: OpenedOffer) -> PresentSystem:
 
 
 def compare_offers(
-    rules: Rules, offers: Sequence[RankedOffer], present: PresentSystem | None = None
+    rules: Rules,
+    offers: Sequence[RankedOffer],
+    present: PresentSystem | None = None,
+    shared: Sequence[str] = (),
 ) -> OfferComparison:
     """Compare offers by the rules that all of them share.
 
     :param present: values of the buyer's present system, where the rules have none
+    :param shared: which of them have the same launches
     """
     rows = tuple(
         compare_row(rules, case, size, offers, present or {})
@@ -152,6 +157,7 @@ def compare_offers(
         tuple(reorder_row(row, order) for row in rows),
         tuple(scores[n] for n in order),
         common,
+        tuple(shared),
     )
 
 

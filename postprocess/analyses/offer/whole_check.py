@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from postprocess.analyses.offer.check.data import COMMITMENTS
+from postprocess.analyses.offer.check.data import COMMITMENTS, SEALED, read_sealed
 from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
 from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import Code, Violation
@@ -17,8 +18,10 @@ from postprocess.analyses.offer.form.commitments import (
     check_commitments,
     read_commitments,
 )
+from postprocess.analyses.offer.form.written import check_form
 from postprocess.analyses.offer.sealed import SealedFolder, open_archive, verify_seal
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_utc, utc_now
 from postprocess.base.signature import OFFER
 
 
@@ -53,7 +56,25 @@ def check_folder(
         if kept.rules != offer.stored.header.rules:
             found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))
         found += check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept)
+        if final:
+            found += check_form(offer, kept)
+    if final:
+        found += check_sealed(offer)
     return CheckedOffer(offer, None, kept, tuple(found))
+
+
+def check_sealed(offer: OpenedOffer) -> Iterator[Violation]:
+    """Check that an offer was sealed after it was measured, as far as it tells when."""
+    try:
+        told = read_sealed(offer.stored.folder)
+    except UsageError as error:
+        yield Violation(Code.SEAL_BROKEN, SEALED, str(error)).inside(offer.stored.folder)
+        return
+    last = max((each.ended_utc for each in offer.stored.passes), default="")
+    if told and told < last:
+        yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, and measured until {last}")
+    if told and parse_utc(told) > parse_utc(utc_now()) + timedelta(days=1):
+        yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, which is to come")
 
 
 def check_archive(

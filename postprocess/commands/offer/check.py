@@ -19,7 +19,7 @@ from postprocess.analyses.offer.check.violations import (
 from postprocess.analyses.offer.protocol import describe_outcome, find_status
 from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
-from postprocess.analyses.offer.sealed import SealedFolder, open_archive
+from postprocess.analyses.offer.sealed import UNKNOWN, SealedFolder, open_archive
 from postprocess.analyses.offer.whole_check import archive_named, check_folder, check_opened
 from postprocess.base.archive import is_archive
 from postprocess.base.files import write_summary
@@ -117,14 +117,14 @@ def print_check(
             folder = Path(scratch)
             open_archive(path, folder)
         with archive_named(path, folder):
+            is_sealed = folder is not path or signers is not None
             if is_acceptance(folder):
-                sealed = folder is not path
-                accepted = check_acceptance(folder, official, issued, signers, sealed)
+                accepted = check_acceptance(folder, official, issued, signers, is_sealed)
                 return print_acceptance(path, accepted, report)
             found = (
-                check_folder(path, official, issued)
-                if folder is path
-                else check_opened(folder, official, issued, signers)
+                check_opened(folder, official, issued, signers)
+                if is_sealed
+                else check_folder(path, official, issued)
             )
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
@@ -162,11 +162,9 @@ def print_violations(
 
 def describe_signer(seal: SealedFolder) -> str:
     """Describe who signed, as far as it was asked."""
-    if seal.signer:
-        return f"signed by {seal.signer}"
-    if any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
-        return "signed by an unknown key"
-    return "sealed; --signers FILE checks by whom"
+    if seal.signer or any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
+        return f"signed by {seal.by}"
+    return f"signed by {seal.by}: {UNKNOWN}"
 
 
 def describe_rules(rules: Rules) -> str:

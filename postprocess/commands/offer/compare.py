@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from postprocess.analyses.offer.check.offer import open_offer
+from postprocess.analyses.offer.check.delivery import (
+    HandedIn,
+    find_shared_launches,
+)
+from postprocess.analyses.offer.check.offer import OpenedOffer, open_offer
 from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import format_violations
 from postprocess.analyses.offer.comparison_page import (
@@ -16,7 +22,6 @@ from postprocess.analyses.offer.comparison_page import (
     write_comparison,
 )
 from postprocess.analyses.offer.rank import (
-    PresentSystem,
     RankedOffer,
     compare_offers,
     rank_offer,
@@ -24,6 +29,7 @@ from postprocess.analyses.offer.rank import (
 )
 from postprocess.analyses.offer.rules.lint import read_rules
 from postprocess.analyses.offer.rules.rules_data import Rules, hash_rules
+from postprocess.analyses.offer.sealed import UNKNOWN
 from postprocess.analyses.offer.whole_check import opened_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line, show_line
@@ -84,6 +90,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     official = OfficialSource(work.source)
     issued = hash_issued(arguments.rules)
     ranked: list[RankedOffer] = []
+    handed: list[HandedIn] = []
     rules: dict[str, Rules] = {}
     for path in arguments.offers:
         with opened_archive(path, official, issued, arguments.signers) as checked:
@@ -91,9 +98,14 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             for line in format_violations(grave):
                 show_line(f"plumbline: {path}: {line}", error=True)
             rules[checked.offer.stored.header.rules] = checked.offer.rules
+            seal = checked.seal
+            if seal and not seal.signer:
+                show_line(f"plumbline: {path}: signed by {seal.by}: {UNKNOWN}", error=True)
             name = sanitize_line(checked.offer.told.offeror) or path.stem
             names = {other.name for other in ranked}
             unique = name if name not in names else f"{name} ({path.stem})"
+            launches = tuple(each.marks for each in checked.offer.evidence)
+            handed.append(HandedIn(unique, seal.key if seal else "", launches))
             if checked.commitments:
                 ranked.append(rank_offer(unique, checked.offer, checked.commitments, len(grave)))
             else:
@@ -101,8 +113,19 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if len(rules) > 1:
         codes = ", ".join(code[:16] for code in rules)
         raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
-    present = read_present(arguments.present, next(iter(rules))) if arguments.present else None
-    found = compare_offers(next(iter(rules.values())), ranked, present)
+    present = None
+    if arguments.present:
+        measured = read_present(arguments.present, next(iter(rules)))
+        present = take_measured(measured)
+        launches = tuple(each.marks for each in measured.evidence)
+        handed.append(HandedIn(f"--present {arguments.present}", "", launches))
+    shared = find_shared_launches(handed)
+    for each in shared:
+        show_line(f"plumbline: {each.format()}", error=True)
+    guilty = Counter(name for each in shared if each.grave for name in each.names)
+    ranked = [replace(each, violations=each.violations + guilty[each.name]) for each in ranked]
+    told = [each.text for each in shared]
+    found = compare_offers(next(iter(rules.values())), ranked, present, told)
     page = write_comparison(arguments.output, found)
     for table in (tabulate_scores(found), *tabulate_rows(found)):
         print(render_text(table))
@@ -110,7 +133,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0 if found.scores[0].is_responsive else 1
 
 
-def read_present(folder: Path, code: str) -> PresentSystem:
+def read_present(folder: Path, code: str) -> OpenedOffer:
     """Read what was measured of the buyer's present system.
 
     :param code: hash of the rules of the offers
@@ -121,4 +144,4 @@ def read_present(folder: Path, code: str) -> PresentSystem:
         raise UsageError(
             f"--present {folder}: was measured by other rules than the offers; measure it again"
         )
-    return take_measured(measured)
+    return measured

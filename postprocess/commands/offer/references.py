@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.analyses.offer.check.data import PASSES
 from postprocess.analyses.offer.check.offer import check_offer, open_offer
 from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import format_violations, is_rejected
@@ -13,14 +12,19 @@ from postprocess.base.formats import plural
 from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.session.offer.acceptance_check import MEASURED, TOLD_BY_ROWS
+from postprocess.session.offer.acceptance_check import (
+    MEASURED,
+    TOLD_BY_ROWS,
+    check_acceptance,
+    is_acceptance,
+)
 from postprocess.session.offer.references import enter_launches
 
 HELP = (
     "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."
 )
 EXAMPLE = "./plumbline offer references accept"
-FAILS = "the launches broke a run rule"
+FAILS = "the launches broke a run rule, or are none of the delivered machine"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -32,15 +36,14 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Enter launches in the ledger. Returns the exit status."""
-    folder = arguments.folder / MEASURED
-    if not (folder / PASSES).exists():
-        folder = arguments.folder
-    offer = open_offer(folder)
-    found = [
-        each
-        for each in check_offer(offer, OfficialSource(work.source))
-        if each.code not in TOLD_BY_ROWS
-    ]
+    folder, official = arguments.folder, OfficialSource(work.source)
+    if is_acceptance(folder):
+        accepted = check_acceptance(folder, official, sealed=False)
+        found = [*accepted.violations, *accepted.broken]
+        offer = open_offer(folder / MEASURED)
+    else:
+        offer = open_offer(folder)
+        found = [each for each in check_offer(offer, official) if each.code not in TOLD_BY_ROWS]
     if is_rejected(found):
         for line in format_violations(each for each in found if each.code.grave):
             show_line(f"plumbline: {folder}: {line}", error=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from postprocess.analyses.offer.check.data import SEALED, write_sealed
 from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     describe_violations,
@@ -51,12 +52,14 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if path.absolute().is_relative_to(folder.absolute()):
         raise UsageError(f"--output {path}: is in the folder that is sealed; choose another place")
     check_output_file(work, "--output", path, arguments.force)
+    (folder / SEALED).unlink(missing_ok=True)
     found = list(check_folder(folder, OfficialSource(work.source), final=True).violations)
     for line in format_violations(found):
         show_line(f"plumbline: {line}", error=True)
     if is_rejected(found) and not arguments.incomplete:
         print(f"{folder}: {describe_violations(found)}: not sealed (--incomplete seals it)")
         return 1
+    write_sealed(folder)
     root = seal_archive(folder, arguments.key, OFFER, path)
     print(f"{path}: sealed, {describe_violations(found)}; root {root}")
     return 0

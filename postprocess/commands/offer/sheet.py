@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
 from postprocess.analyses.offer.check.data import COMMITMENTS, RULES
@@ -19,11 +18,13 @@ from postprocess.analyses.offer.form.commitments import (
     take_form,
     write_commitments,
 )
-from postprocess.analyses.offer.form.page import FORM_HTML, write_form_page
-from postprocess.analyses.offer.form.rows import Cell, FormRow, build_form, show
-from postprocess.analyses.offer.form.spreadsheet import CSV, XLSX, format_csv, read_form, write_xlsx
+from postprocess.analyses.offer.form.page import FORM_HTML
+from postprocess.analyses.offer.form.rows import FormRow, build_form
+from postprocess.analyses.offer.form.spreadsheet import CSV, XLSX, read_form
+from postprocess.analyses.offer.form.written import render_form
 from postprocess.analyses.offer.rules.rules_data import hash_rules
-from postprocess.base.files import write_output
+from postprocess.base import files
+from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
@@ -75,26 +76,9 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
 
 def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
     """Write the form in all three forms, with what was typed before."""
-    typed = list_typed(folder, rows)
-    code = hash_rules(folder / RULES)
-    title = f"{offer.rules.title}: offer of {offer.told.offeror or 'somebody'}"
-    write_output(folder / CSV, format_csv(rows, typed))
-    write_xlsx(folder / XLSX, title, code, rows, typed)
-    facts = [f"rules {code}", f"{offer.told.system}, {offer.told.interconnect}".strip(", ")]
-    write_form_page(folder / FORM_HTML, title, [each for each in facts if each], rows, typed)
-
-
-def list_typed(folder: Path, rows: list[FormRow]) -> Mapping[str, Mapping[str, Cell]]:
-    """List what was typed before, in the unit that people read."""
-    if not (folder / COMMITMENTS).exists():
-        return {}
-    units = {row.key.key: row.unit for row in rows}
-    return {
-        each.key: {
-            "committed": show(each.committed, units[each.key]),
-            "projected": show(each.projected, units[each.key]),
-            "model": each.model or None,
-        }
-        for each in read_commitments(folder).rows
-        if each.key in units
-    }
+    kept = read_commitments(folder) if (folder / COMMITMENTS).exists() else None
+    try:
+        pages = render_form(offer, rows, kept)
+        files.replace_files({folder / name: data for name, data in pages.items()})
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}; choose another folder") from None

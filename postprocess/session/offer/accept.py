@@ -22,33 +22,40 @@ from postprocess.analyses.offer.check.official import OfficialSource
 from postprocess.analyses.offer.check.violations import (
     Code,
     Violation,
-    describe_broken,
     format_violations,
-    is_rejected,
 )
-from postprocess.analyses.offer.form.rows import describe_when
 from postprocess.analyses.offer.protocol import (
+    ACCEPT,
+    Parties,
     describe_outcome,
     find_status,
+    render_protocol,
     tabulate_acceptance,
     tabulate_links,
-    write_protocol,
 )
 from postprocess.analyses.offer.rules.rules_data import Rules
-from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
+from postprocess.analyses.offer.sealed import UNKNOWN, open_archive, seal_archive, verify_seal
 from postprocess.analyses.offer.whole_check import CheckedOffer, archive_named, check_folder
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.signature import ACCEPTANCE, OFFER, compute_root
+from postprocess.base.signature import (
+    ACCEPTANCE,
+    OFFER,
+    compute_root,
+    find_fingerprint,
+    read_signing_key,
+)
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.session import Request
+from postprocess.report import templating
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.offer.acceptance_check import (
     LINKS,
     MEASURED,
     OFFERED,
     judge_measured,
+    refuse_foreign_launches,
 )
 from postprocess.session.offer.links import measure_links
 from postprocess.session.offer.plan import plan_on_site
@@ -83,6 +90,7 @@ def run_acceptance(
     """
     official = OfficialSource(work.source)
     checked = open_committed(demand, official, progress)
+    refuse_foreign_launches(checked, demand.folder)
     with work.held():
         context = open_session_context(work, request, progress)
         for category in open_categories(checked.offer, kept_of(checked)):
@@ -123,10 +131,11 @@ def open_committed(
     refuse_other_rules(demand, found)
     for line in format_violations(found.violations):
         progress.note(f"the offer: {line}")
-    who = (
-        f"signed by {sealed.signer}" if sealed.signer else "sealed (--signers FILE checks by whom)"
+    progress.say(
+        f"offer of {found.offer.told.offeror}, signed by {sealed.by}, root {sealed.root[:16]}"
     )
-    progress.say(f"offer of {found.offer.told.offeror}, {who}, root {sealed.root[:16]}")
+    if not demand.signers:
+        progress.note(f"{demand.archive}: {UNKNOWN}")
     return found
 
 
@@ -226,20 +235,19 @@ def conclude(
     progress: Progress,
 ) -> int:
     """Write the protocol and show it. Returns the exit status: that of ``offer check`` of the acceptance."""
-    offer = checked.offer
-    header = offer.stored.header
-    facts = [
-        f"offer of {offer.told.offeror}, root {compute_root(demand.folder / OFFERED)}; rules {header.rules}",
-        f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
-        f"launches {describe_when(open_offer(demand.folder / MEASURED))}",
-    ]
-    page = write_protocol(demand.folder, offer.rules.title, offer.rules, found, facts, violations)
+    offered = demand.folder / OFFERED
+    key = find_fingerprint(demand.key) if demand.key else ""
+    told = checked.offer.told.offeror, compute_root(offered), read_signing_key(offered), key
+    parties = Parties(*told)
+    measured = open_offer(demand.folder / MEASURED)
+    pages = render_protocol(checked.offer, measured, parties, found, violations)
+    templating.write_pages({demand.folder / name: text for name, text in pages.items()})
+    page = demand.folder / ACCEPT[0]
     for table in (tabulate_acceptance(found), *tabulate_links(found)):
         print(render_text(table), end="", flush=True)
     for line in format_violations(violations):
         progress.note(line)
-    outcome = describe_outcome(found, violations)
-    if is_rejected(checked.violations):
-        outcome += f"; the offer does not hold ({describe_broken(checked.violations)})"
-    progress.say(f"{outcome}; {page}")
-    return find_status(found, [*violations, *checked.violations])
+    if parties.are_same:
+        progress.note(parties.lines[-1])
+    progress.say(f"{describe_outcome(found, violations)}; {page}")
+    return find_status(found, violations)

@@ -5,42 +5,33 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from postprocess.analyses.offer.accept import Acceptance, judge_delivery
-from postprocess.analyses.offer.check.data import PASSES, RULES
+from postprocess.analyses.offer.check.data import PASSES, PATCHES, RULES, SESSIONS, TELL
+from postprocess.analyses.offer.check.delivery import check_delivery
 from postprocess.analyses.offer.check.offer import OpenedOffer, check_offer, open_offer
 from postprocess.analyses.offer.check.official import OfficialSource
-from postprocess.analyses.offer.check.violations import Code, Violation
-from postprocess.analyses.offer.form.commitments import parse_number
-from postprocess.analyses.offer.protocol import (
-    ACCEPT,
-    build_acceptance_json,
-    format_acceptance_csv,
-)
-from postprocess.analyses.offer.rules.rules_data import hash_rules
+from postprocess.analyses.offer.check.violations import Code, Violation, format_violations
+from postprocess.analyses.offer.protocol import ACCEPT, Parties, render_protocol
 from postprocess.analyses.offer.sealed import SealedFolder, verify_seal
 from postprocess.analyses.offer.whole_check import CheckedOffer, check_folder
 from postprocess.base import files
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
-from postprocess.base.signature import ACCEPTANCE, OFFER
+from postprocess.base.same_values import is_same, is_same_page
+from postprocess.base.signature import ACCEPTANCE, MANIFEST, OFFER, SIGNATURE, digest
 from postprocess.session.offer.links_verdict import judge_links
 
 OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
 #: What rows say themselves.
 TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
 OF_ROWS = (Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)  #: of which a sweep of links has none
-ROUNDING = 1e-9  #: relative, between processors
-#: Of the protocol, what is compared with what its files say; the operating characteristic is simulated.
-COMPARED = (
-    *("title", "status", "counts", "broken", "risk", "looks", "spread", "rows", "links"),
-    "violations",
-)
+#: Of the folder of an acceptance, what is computed or checked; and of a folder of launches.
+OWN_FILES = (OFFERED, MEASURED, LINKS, *ACCEPT, MANIFEST, SIGNATURE)
+OF_LAUNCHES = (RULES, TELL, PASSES, SESSIONS, PATCHES)
 
 
 @dataclass(frozen=True)
@@ -68,11 +59,12 @@ def judge_measured(
     """
     assert offered.commitments
     rules = offered.offer.rules
-    delivered = open_offer(folder / MEASURED)
-    violations = check_measured(delivered, official)
+    delivered, swept = open_offer(folder / MEASURED), open_links(folder)
+    violations = list_offer_violations(offered)
+    violations += check_measured(delivered, official)
+    violations += check_delivery(offered.offer, [delivered, *([swept] if swept else [])])
     links = None
     if rules.links and delivered.stored.passes:
-        swept = open_links(folder)
         violations += check_measured(swept, official) if swept else []
         evidence = swept.evidence if swept else ()
         machine = delivered.stored.passes[-1].machine
@@ -80,6 +72,23 @@ def judge_measured(
     return judge_delivery(
         rules, offered.offer.rows, offered.commitments, delivered.rows, links
     ), violations
+
+
+def list_offer_violations(offered: CheckedOffer) -> list[Violation]:
+    """List what is wrong with the offer of an acceptance, which is not accepted with it."""
+    own = [each for each in offered.violations if each.code is not Code.RULES_OLDER]
+    return [replace(each, place=f"{OFFERED}/{each.place}") for each in own]
+
+
+def refuse_foreign_launches(offered: CheckedOffer, folder: Path) -> None:
+    """Refuse to go on with launches that are no delivery: those of the offer, or from before its seal.
+
+    :raises UsageError: if there are some in the folder of the acceptance
+    """
+    there = [name for name in (MEASURED, LINKS) if (folder / name / PASSES).exists()]
+    found = check_delivery(offered.offer, [open_offer(folder / name) for name in there])
+    for line in format_violations(found):
+        raise UsageError(f"{folder}: {line}: choose another --output")
 
 
 def open_links(folder: Path) -> OpenedOffer | None:
@@ -118,51 +127,88 @@ def check_acceptance(
     violations = list(seal.violations) if seal else []
     within = verify_seal(folder / OFFERED, signers, OFFER)
     offered = check_folder(folder / OFFERED, official, issued, final=True)
-    for each in (*within.violations, *offered.violations):
+    older = [each for each in offered.violations if each.code is Code.RULES_OLDER]
+    for each in (*within.violations, *older):
         violations.append(replace(each, place=f"{OFFERED}/{each.place}"))
     if offered.commitments is None:
         raise UsageError(f"{folder / OFFERED}: commits to nothing: there is nothing to accept")
-    for name in (MEASURED, LINKS):
-        path = folder / name / RULES
-        if path.exists() and hash_rules(path) != hash_rules(folder / OFFERED / RULES):
-            what = "are not those of the offer"
-            violations.append(Violation(Code.RULES_OTHER, f"{name}/{RULES}", what))
+    violations += check_copies(folder)
+    if seal and seal.key and (seal.key == within.key or seal.signer == within.signer != ""):
+        what = f"{seal.by} has offered and accepted"
+        violations.append(Violation(Code.SIGNER_SAME, SIGNATURE, what))
     found, broken = judge_measured(offered, folder, official)
-    violations += compare_protocol(folder, offered, found, broken)
+    told = offered.offer.told.offeror, within.root, within.key, seal.key if seal else ""
+    violations += compare_protocol(folder, offered, Parties(*told), found, broken)
     return CheckedAcceptance(offered, found, tuple(broken), seal, tuple(violations))
 
 
+def check_copies(folder: Path) -> Iterator[Violation]:
+    """Check that what was copied from the offer is that of the offer, and name files that nothing checks."""
+    for name, copied in ((part, each) for part in (MEASURED, LINKS) for each in (RULES, TELL)):
+        path, own = folder / name / copied, folder / OFFERED / copied
+        if path.exists() and own.exists() and digest(path) != digest(own):
+            code = Code.RULES_OTHER if copied == RULES else Code.TOLD_DAMAGED
+            yield Violation(code, f"{name}/{copied}", "is not that of the offer")
+    for part, known in (("", OWN_FILES), (MEASURED, OF_LAUNCHES), (LINKS, OF_LAUNCHES)):
+        there = (folder / part).iterdir() if (folder / part).is_dir() else ()
+        for path in sorted(each for each in there if each.name not in known):
+            place = path.relative_to(folder).as_posix()
+            yield Violation(Code.FILE_UNCHECKED, place, "is no file of an acceptance")
+
+
 def compare_protocol(
-    folder: Path, offered: CheckedOffer, found: Acceptance, broken: list[Violation]
+    folder: Path,
+    offered: CheckedOffer,
+    parties: Parties,
+    found: Acceptance,
+    broken: list[Violation],
 ) -> Iterator[Violation]:
-    """Compare the protocol with what its files say."""
-    _, table, data, _ = ACCEPT
-    rules = offered.offer.rules
-    ours = json.loads(json.dumps(build_acceptance_json(rules, found, broken)))
+    """Compare every file of the protocol with what the files of the acceptance say."""
+    html, table, data, markdown = ACCEPT
     try:
         theirs = parse_json(files.read_text(folder / data))
-        lines = list(csv.reader(io.StringIO(files.read_text(folder / table))))
-    except (OSError, ValueError, csv.Error) as error:
-        yield Violation(Code.PROTOCOL_OTHER, data, f"cannot be read: {error}")
+    except (OSError, ValueError) as error:
+        yield Violation(
+            Code.PROTOCOL_OTHER,
+            data,
+            describe_unread(error),
+        ).inside(folder)
         return
     known = theirs if isinstance(theirs, Mapping) else {}
-    for key in COMPARED:
-        if not is_same(ours[key], known.get(key)):
+    if not parties.accepted_by:  # not signed until now: it may say by whom it will be
+        said = known.get("parties")
+        by = said.get("accepted_by") if isinstance(said, Mapping) else ""
+        parties = replace(parties, accepted_by=by if isinstance(by, str) else "")
+    delivered = open_offer(folder / MEASURED)
+    pages = render_protocol(offered.offer, delivered, parties, found, broken)
+    ours = json.loads(pages[data])
+    for key in sorted({*ours, *known}):
+        if key not in known or key not in ours or not is_same(ours[key], known[key]):
             yield Violation(Code.PROTOCOL_OTHER, data, f"{key}: is not what the launches say")
-    own = list(csv.reader(io.StringIO(format_acceptance_csv(found, broken))))
-    if not is_same(own, lines):
-        yield Violation(Code.PROTOCOL_OTHER, table, "is not what the launches say")
+    for name in (html, table, markdown):
+        try:
+            text = files.read_text(folder / name)
+        except (OSError, ValueError) as error:
+            yield Violation(
+                Code.PROTOCOL_OTHER,
+                name,
+                describe_unread(error),
+            ).inside(folder)
+            continue
+        same = is_same_table if name == table else is_same_page
+        if not same(pages[name], text):
+            yield Violation(Code.PROTOCOL_OTHER, name, "is not what the launches say")
 
 
-def is_same(ours: Any, theirs: Any) -> bool:
-    """Return whether two values are the same but for the rounding of numbers."""
-    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-        return ours.keys() == theirs.keys() and all(is_same(ours[k], theirs[k]) for k in ours)
-    if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
-    if isinstance(ours, float) and isinstance(theirs, float | int):
-        return math.isclose(ours, theirs, rel_tol=ROUNDING)
-    if isinstance(ours, str) and isinstance(theirs, str) and ours != theirs:
-        numbers = [parse_number(each) for each in (ours, theirs)]  # of a table in texts
-        return None not in numbers and is_same(*numbers)
-    return type(ours) is type(theirs) and ours == theirs
+def describe_unread(error: OSError | ValueError) -> str:
+    """Describe why a file cannot be read, without its path."""
+    return f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+
+
+def is_same_table(ours: str, theirs: str) -> bool:
+    """Return whether two tables are the same but for the rounding of numbers."""
+    try:
+        one, two = (list(csv.reader(io.StringIO(each))) for each in (ours, theirs))
+    except csv.Error:
+        return False
+    return is_same(one, two)

@@ -81,13 +81,17 @@ OPTIONS = ("--routine=bcast:8:1000000", "--trials=51")
 Edit = Callable[[list[dict[str, Any]]], None]
 
 
-def moment(number: int, second: int = 0) -> str:
+DAY = 21  #: of November 2026, on which offers are measured
+DELIVERED = 23  #: and on which machines are delivered
+
+
+def moment(number: int, second: int = 0, day: int = DAY) -> str:
     """A time in pass ``number``."""
-    return f"2026-11-21T09:{number:02d}:{second:02d}Z"
+    return f"2026-11-{day}T09:{number:02d}:{second:02d}Z"
 
 
-def seconds(number: int, second: int = 0) -> int:
-    return calendar.timegm((2026, 11, 21, 9, number, second, 0, 0, 0))
+def seconds(number: int, second: int = 0, day: int = DAY) -> int:
+    return calendar.timegm((2026, 11, day, 9, number, second, 0, 0, 0))
 
 
 def make_offer(
@@ -97,87 +101,101 @@ def make_offer(
     told: str = TOLD_TEXT,
     category: str = "baseline",
     seed: int = 3,
+    day: int = DAY,
 ) -> Path:
-    """An offer of a pass for each factor, by which its launches are slower than the sample."""
+    """An offer of a pass for each factor, by which its launches are slower than the sample.
+
+    :param day: on which it is measured; its launches are others than those of another day
+    """
     if factors is None:
         factors = np.exp(np.random.default_rng(seed).normal(0.0, 0.01, 5)).tolist()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RULES).write_text(rules)
     (folder / TELL).write_text(told)
-    header = OfferHeader(SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0), "0.1.0")
+    header = OfferHeader(
+        SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0, day=day), "0.1.0"
+    )
     write_header(folder, header)
     for number, factor in enumerate(factors, 1):
-        add_pass(folder, number, factor, category)
+        add_pass(folder, number, factor, category, day)
     return folder
 
 
-def add_pass(folder: Path, number: int, factor: float, category: str = "baseline") -> None:
+def add_pass(
+    folder: Path, number: int, factor: float, category: str = "baseline", day: int = DAY
+) -> None:
     """Add a pass with a launch of each program."""
-    name = f"20261121T09{number:02d}00Z-1"
+    name = f"202611{day}T09{number:02d}00Z-1"
     session = locate_session(folder, name)
-    leave_own(session, number, factor)
-    leave_osu(session, number, factor)
+    leave_own(session, number, factor, day)
+    leave_osu(session, number, factor, day)
     done = OfferPass(
-        number, hash_last_line(folder), name, category, MACHINE, moment(number),
-        moment(number, 30), ("./plumbline", "offer", "run"),
+        number, hash_last_line(folder), name, category, MACHINE, moment(number, day=day),
+        moment(number, 30, day), ("./plumbline", "offer", "run"),
     )  # fmt: skip
     append_pass(folder, done)
 
 
-def own_launch(number: int) -> PlannedLaunch:
-    return planned(cases=BROADCASTS, options=OPTIONS, token=f"{number:032d}")
+def token_of(number: int, day: int = DAY) -> str:
+    return f"{number + 1000 * (day - DAY):032d}"
 
 
-def leave_own(session: Path, number: int, factor: float) -> None:
+def own_launch(number: int, day: int = DAY) -> PlannedLaunch:
+    return planned(cases=BROADCASTS, options=OPTIONS, token=token_of(number, day))
+
+
+def leave_own(session: Path, number: int, factor: float, day: int = DAY) -> None:
     """What a launch of mpicost leaves."""
-    launch = own_launch(number)
+    launch = own_launch(number, day)
     records = [
         record.case_record("bcast", 8, scale=1e-6 * factor),
         record.case_record("bcast", 1_000_000, scale=1e-4 * factor),
     ]
-    told = {"token": launch.token, "date_utc": moment(number, 1), "source_hash": OFFICIAL.hash}
+    told = {"token": launch.token, "date_utc": moment(number, 1, day), "source_hash": OFFICIAL.hash}
     told["compiler_flags"] = "-O3 -DNDEBUG -std=c11"
     run = record.run_record(2, **told, command=["mpicost", *OPTIONS, f"--token={launch.token}"])
-    end = record.end_record(2) | {"token": launch.token, "ended_utc": moment(number, 9)}
+    end = record.end_record(2) | {"token": launch.token, "ended_utc": moment(number, 9, day)}
     leave(session, launch, [run, *records, end])
-    launch.span(session).write_text(f"{seconds(number)}\n{seconds(number, 10)}\n")
+    launch.span(session).write_text(f"{seconds(number, day=day)}\n{seconds(number, 10, day)}\n")
     write_program(session, BuiltBinary(ENVIRONMENT, "mpicost", "/opt/bin/mpicost", "cmake"))
 
 
-def leave_osu(session: Path, number: int, factor: float) -> None:
+def leave_osu(session: Path, number: int, factor: float, day: int = DAY) -> None:
     """What a start of OSU leaves."""
-    launch = replace(benchmark.start(sizes=(8,)), token=f"{number + 100:032d}")
+    launch = replace(benchmark.start(sizes=(8,)), token=token_of(number + 100, day))
     text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
-    leave_start(session, number, launch, text)
+    leave_start(session, number, launch, text, day)
 
 
-def leave_imb(session: Path, number: int, factor: float) -> None:
+def leave_imb(session: Path, number: int, factor: float, day: int = DAY) -> None:
     """What two starts of IMB leave: a ping-pong of no bytes, judged by its time, and a bandwidth."""
     starts = (
         (benchmark.PINGPONG, 0, (f"{2000 * factor:.2f}", "0.00")),
         (benchmark.UNIBAND, 65536, (f"{1000 / factor:.2f}", "15258")),
     )
     for place, (line, size, cells) in enumerate(starts, 2):
-        launch = benchmark.start("imb", (line,), (size,), token=f"{number + 100 * place:032d}")
+        launch = benchmark.start("imb", (line,), (size,), token=token_of(number + 100 * place, day))
         text = benchmark.imb_text({line.name: {size: cells}})
-        leave_start(session, number, launch, text)
+        leave_start(session, number, launch, text, day)
 
 
-def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str) -> None:
+def leave_start(
+    session: Path, number: int, launch: PlannedLaunch, text: str, day: int = DAY
+) -> None:
     """What a start of OSU or IMB leaves in a pass: what it prints, its witness and its build."""
     run, end = benchmark.witnessed(
         token=launch.token,
-        date_utc=moment(number, 11),
+        date_utc=moment(number, 11, day),
         program=launch.executable,
         command=[launch.executable, *launch.options],
     )
-    end |= {"token": launch.token, "ended_utc": moment(number, 19)}
+    end |= {"token": launch.token, "ended_utc": moment(number, 19, day)}
     benchmark.leave(session, launch, text, [run, end])
     place = (ENVIRONMENT, launch.program, "/opt/bin", "benchmarks/lwan")
     write_program(session, BuiltBinary(*place, version="7.4", **benchmark.BUILD))
     lock = locate_program_file(session, ENVIRONMENT, launch.program).with_suffix(".lock")
     lock.write_text(json.dumps({"concrete_specs": SOLVED}))
-    launch.span(session).write_text(f"{seconds(number, 10)}\n{seconds(number, 20)}\n")
+    launch.span(session).write_text(f"{seconds(number, 10, day)}\n{seconds(number, 20, day)}\n")
 
 
 def session_of(folder: Path, number: int = 1) -> Path:

@@ -7,6 +7,7 @@ is taken out shows. Every figure of an offer is computed from the files below ``
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,14 +16,21 @@ from postprocess.analyses.offer.rules.layouts import MachineFacts
 from postprocess.analyses.offer.rules.rules_data import TOLD
 from postprocess.base import files
 from postprocess.base.documents.json_log import append_entry, truncate_unfinished_line
-from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record
+from postprocess.base.documents.records import (
+    Amount,
+    Count,
+    FileName,
+    Text,
+    parse_record,
+    read_record,
+)
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import parse_utc
+from postprocess.base.formats import parse_utc, utc_now
 
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
-COMMITMENTS, PATCHES = "commitments.json", "patches"
+COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"
 SCHEMA = 1
 #: What each key of ``offer.toml`` means.
 MEANINGS = {
@@ -179,6 +187,36 @@ def read_told(folder: Path) -> ToldFacts:
         raise UsageError(f"{path}: {error.strerror}; ./plumbline offer run writes one") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}; mend it") from None
+
+
+@dataclass(frozen=True)
+class SealedMoment:
+    """``sealed.json``: when an offer was sealed."""
+
+    schema: Count
+    sealed_utc: Text
+
+
+def write_sealed(folder: Path) -> None:
+    """Write down that an offer is sealed now. OSError as met."""
+    text = json.dumps(asdict(SealedMoment(SCHEMA, utc_now())))
+    files.replace_files({folder / SEALED: f"{text}\n".encode()})
+
+
+def read_sealed(folder: Path) -> str:
+    """Read when an offer was sealed; empty if it does not tell.
+
+    :raises UsageError: if the file is damaged
+    """
+    path = folder / SEALED
+    if not path.exists():
+        return ""
+    try:
+        found = read_record(path, SealedMoment).sealed_utc
+        parse_utc(found)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}; ./plumbline offer seal writes it") from None
+    return found
 
 
 def copy_told(source: Path, target: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ from site_configs.mpi.family import identify_library
 from spack_envs.programs import BuiltBinary
 
 SIMULATED = "simgrid"
+TIMES = "times"  #: with which the mark of trials begins
+FEWEST_VALUES = 16  #: different times of a case; with fewer another may have the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,19 @@ class LaunchEvidence:
         if self.launch.exact:
             return SIMULATED
         return identify_library(self.run.get("mpi_library", self.launch.library))[0]
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What it is known by: its token and, where time was measured, the trials of each case."""
+        token = [f"token {self.launch.token}"] if self.launch.token else []
+        if self.launch.exact or self.outcome.records is None:
+            return tuple(token)  # simulated launches take the same times
+        measured = self.outcome.records.measurements
+        trials = [each.record for _, each in sorted(measured.items()) if each.record is not None]
+        times = [array for each in trials for array in (each.t_max, each.t_min)]
+        known = [each for each in times if len(set(each.tolist())) >= FEWEST_VALUES]
+        digests = [hashlib.sha256(each.tobytes()).hexdigest() for each in known]
+        return (*token, *(f"{TIMES} {each}" for each in dict.fromkeys(digests)))
 
     def finish(self, built: BuiltBinary | None = None) -> FinishedLaunch:
         """Return the launch as its session had it."""

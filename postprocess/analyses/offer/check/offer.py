@@ -27,6 +27,7 @@ from postprocess.analyses.offer.check.data import (
     read_told,
 )
 from postprocess.analyses.offer.check.evidence import (
+    TIMES,
     LaunchEvidence,
     MeasuredRow,
     collect_rows,
@@ -41,6 +42,7 @@ from postprocess.analyses.offer.rules.rules_data import TOLD, Rules, hash_rules
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_percent, plural, size
 from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.judging.identity import CLOCKS_DIFFER, read_moment, read_span
 from postprocess.model.plan import read_plan
 
 
@@ -107,6 +109,7 @@ def check_offer(offer: OpenedOffer, official: OfficialSource, issued: str = "") 
     for each in offer.evidence:
         found += check_launch(each, offer.rules, offer.told, sources)
     found += check_twice(offer.evidence)
+    found += check_times(offer.evidence)
     found += check_machines(offer.evidence)
     found += check_layouts(offer)
     found += check_rows(offer)
@@ -174,6 +177,22 @@ def check_twice(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
             yield Violation(Code.LAUNCH_TWICE, each.place, "its token is in another launch too")
         if not each.launch.token:
             yield Violation(Code.RECORDS_FOREIGN, each.place, "its plan has no token")
+    before: dict[str, str] = {}
+    for each in evidence:
+        marks = [mark for mark in each.marks if mark.startswith(TIMES)]
+        if twice := next((before[mark] for mark in marks if mark in before), ""):
+            yield Violation(Code.LAUNCH_TWICE, each.place, f"its trials are those of {twice}")
+        before |= dict.fromkeys(marks, each.place)
+
+
+def check_times(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
+    """Check that each launch was made in the time of its pass."""
+    for each in evidence:
+        span = read_span(each.launch, each.session)
+        began, ended = (read_moment(text) for text in (each.done.began_utc, each.done.ended_utc))
+        if span and not began - CLOCKS_DIFFER <= span[0] <= span[1] <= ended + CLOCKS_DIFFER:
+            what = f"was not launched from {each.done.began_utc} to {each.done.ended_utc}"
+            yield Violation(Code.RECORDS_FOREIGN, each.place, f"{what}, as its pass tells")
 
 
 def check_machines(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:

@@ -24,6 +24,9 @@ class Code(Enum):
     SESSION_UNLISTED = ("session-unlisted", True, "take out what offer run did not write")
     PLAN_DAMAGED = ("plan-damaged", True, "measure this pass again")
     LAUNCH_TWICE = ("launch-twice", True, "hand in each launch once")
+    LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered")
+    LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered")
+    LAUNCH_SHARED = ("launch-shared", True, "ask each bidder for launches of its own")
     LAUNCH_CRASHED = ("launch-crashed", False, "offer run measures its rows again")
     LAUNCH_TIMEOUT = ("launch-timeout", False, "offer run measures its rows again")
     LAUNCH_INCOMPLETE = ("launch-incomplete", False, "offer run measures its rows again")
@@ -90,6 +93,7 @@ class Code(Enum):
     )
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
+    FORM_OTHER = ("form-other", True, "./plumbline offer sheet FOLDER writes it anew")
     PROTOCOL_OTHER = (
         "protocol-other",
         True,
@@ -98,6 +102,8 @@ class Code(Enum):
     SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
     SEAL_BROKEN = ("seal-broken", True, "ask the bidder for the archive as it was signed")
     SIGNER_UNKNOWN = ("signer-unknown", True, "let somebody sign who is named in the signers' file")
+    SIGNER_SAME = ("signer-same", False, "let the buyer sign what it accepts")
+    FILE_UNCHECKED = ("file-unchecked", False, "nothing computes it: believe it as a letter")
     FILE_CHANGED = ("file-changed", True, "ask the bidder for the archive as it was signed")
     FILE_MISSING = ("file-missing", True, "ask the bidder for the archive as it was signed")
     FILE_ADDED = ("file-added", True, "ask the bidder for the archive as it was signed")
@@ -156,6 +162,8 @@ REPEATED = (
         Code.FEW_ITERATIONS,
         Code.FACTS_MISSING,
         Code.CLOCK_COARSE,
+        Code.LAUNCH_BEFORE,
+        Code.LAUNCH_OFFERED,
     ),
 )
 

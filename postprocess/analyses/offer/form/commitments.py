@@ -27,6 +27,7 @@ from postprocess.base import files
 from postprocess.base.documents.records import Measured, is_measurable, read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import quantity, size
+from postprocess.base.numbers import parse_decimal
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
@@ -114,9 +115,11 @@ def is_same_cell(ours: Cell, theirs: Cell) -> bool:
 
 
 def parse_number(cell: Cell) -> float | None:
-    """Parse a cell as a finite number; None if it is none."""
+    """Parse a cell as a finite number, a text as people write one; None if it is none."""
+    if cell is None:
+        return None
     try:
-        value = float(cell) if isinstance(cell, int | float | str) else math.nan
+        value = parse_decimal(cell) if isinstance(cell, str) else float(cell)
     except (ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from postprocess.analyses.offer.form.rows import FILLED, TYPED, Cell, FormRow
 from postprocess.base.formats import DASH
@@ -19,17 +18,13 @@ NOTES = (
 )
 
 
-def write_form_page(
-    path: Path,
+def render_form_page(
     title: str,
     facts: Sequence[str],
     rows: Sequence[FormRow],
     typed: Mapping[str, Mapping[str, Cell]],
-) -> None:
-    """Write the form as a page.
-
-    :raises UsageError: if it cannot be written
-    """
+) -> str:
+    """Render the form as a page."""
     shown = [name for name in FILLED if name not in ("row", "risk")]
     places = [FILLED.index(name) for name in shown]
     lines = tuple(
@@ -50,8 +45,7 @@ def write_form_page(
         "notes": [*NOTES, *(f"proposed: {each}" for each in risks)],
         "pictures": (),
     }
-    page = templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
-    templating.write_pages({path: page})
+    return templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
 
 
 def show_cell(cell: Cell) -> str:

@@ -55,17 +55,15 @@ def guard_cell(cell: Cell) -> Cell:
     return cell
 
 
-def write_xlsx(
-    path: Path,
+def build_xlsx(
     title: str,
     code: str,
     rows: Sequence[FormRow],
     typed: Mapping[str, Mapping[str, Cell]],
-) -> None:
-    """Write the form as a spreadsheet whose open cells are those to be typed.
+) -> bytes:
+    """Build the form as a spreadsheet whose open cells are those to be typed.
 
     :param code: hash of the rules
-    :raises UsageError: if it cannot be written
     """
     from openpyxl import Workbook
     from openpyxl.styles import Alignment, Font, PatternFill, Protection
@@ -101,10 +99,29 @@ def write_xlsx(
     sheet.protection.sheet = True
     stream = io.BytesIO()
     book.save(stream)
+    return stream.getvalue()
+
+
+def is_same_book(ours: bytes, theirs: bytes) -> bool:
+    """Return whether two spreadsheets have the same parts, and the same in every cell."""
     try:
-        files.replace_files({path: stream.getvalue()})
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another folder") from None
+        return list_book(ours) == list_book(theirs)
+    except Exception:  # whatever a damaged archive, XML or style brings
+        return False
+
+
+def list_book(data: bytes) -> list[Any]:
+    """List the parts of a spreadsheet, and the cells of its sheets. Raises whatever its damage brings."""
+    from openpyxl import load_workbook
+
+    data = pack_anew(data)
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        found: list[Any] = [sorted(packed.namelist())]
+    for sheet in load_workbook(io.BytesIO(data), read_only=True).worksheets:
+        sheet.reset_dimensions()
+        rows = itertools.islice(sheet.iter_rows(values_only=True), MOST_ROWS + 1)
+        found += [sheet.title, *rows]
+    return found
 
 
 def read_form(path: Path) -> list[TypedRow]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from postprocess.analyses.offer.rules.rules_data import RuleCase
 from site_configs.topology.layouts import Layout
 
-SHARE = re.compile(r"(\d{1,3})%")
+SHARE = re.compile(r"([0-9]{1,3})%")
 NEAREST, FARTHEST = "nearest pair", "farthest pair"
 NODES = ("one", "two", "all", NEAREST, FARTHEST)
 PER_NODE = ("one", "two", "nic", "core")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from postprocess.analyses.compare.data import (
     LaunchValues,
 )
 from postprocess.analyses.compare.decision import (
+    FILE,
+    AskedWaiver,
     CaseWaiver,
     SignedDecision,
     decide,
@@ -32,7 +35,7 @@ from postprocess.analyses.compare.decision import (
 from postprocess.analyses.compare.judge import Decision, judge_comparison
 from postprocess.analyses.compare.order import draw_block
 from postprocess.base.errors import UsageError
-from postprocess.base.signature import MANIFEST, SIGNATURE, format_manifest
+from postprocess.base.signature import DOSSIER, MANIFEST, SIGNATURE, format_manifest, seal
 from postprocess.main import main
 from tests.support.faults import Declared, plants
 
@@ -42,7 +45,8 @@ HEADER = ComparisonHeader(
     *(None, False, 7, (), "2026-11-23T00:00:00Z", ()),
 )
 LATER = (date.today() + timedelta(days=9)).isoformat()
-WAIVED = ("--waive", "cpu/mpicost/bcast/*", "--reason", "none broadcasts", "--until", LATER)
+WAIVED = ("--waive", "cpu/mpicost/bcast/*", "--reason", "none broadcasts", "--until", LATER,
+          "--factor", "1.5")  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
 
@@ -111,11 +115,11 @@ def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, cap
 def test_pages_show_what_was_decided_and_waived(run, dossier, keys, capsys) -> None:
     assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann"), command="compare") == 0
     assert run("verify", "--signers", str(keys / "signers"), command="compare") == 0
-    waived = f"waived until {LATER}: cpu/mpicost/bcast/* (1 case): none broadcasts"
+    waived = "cpu/mpicost/bcast/* (1 case; slower, undecided, 1.5 times at most): none broadcasts"
     assert waived in capsys.readouterr().out
     for page in ("comparison.html", "comparison.md"):
         text = (dossier / page).read_text()
-        assert f"waived until {LATER}" in text and "(1 case): none broadcasts" in text
+        assert f"waived until {LATER}" in text and "times at most): none broadcasts" in text
         assert f"accepted at {read_decision(dossier).decided_utc}" in text
 
 
@@ -158,19 +162,72 @@ def test_a_key_that_cannot_sign_leaves_no_seal(run, dossier, tmp_path, capsys) -
     assert not (dossier / MANIFEST).exists()
 
 
+#: What a waiver is refused for, and what of it is otherwise: a pattern, reason, day, verdicts or factor.
+REFUSED = [
+    ({"reason": ""}, "needs --reason"),
+    ({"reason": "why"}, "needs --reason, of 10 letters or more"),
+    ({"until": ""}, "a waiver needs a last day"),
+    ({"until": "2020-01-01"}, "--until 2020-01-01: is over"),
+    ({"until": "9999-12-31"}, "is more than 400 days ahead"),
+    ({"until": "٢٠٢٧-01-01"}, "is not a day such as"),
+    ({"pattern": "cpu/mpicost/barrier/*"}, "matches no case that needs a waiver"),
+    *(({"pattern": each}, "fits every routine; name one") for each in
+      ("*", "cpu/*", "cpu/mpicost/*", "*/*/?*/*/*/*", "cpu/mpicost/*-*/warm-barrier/*")),
+    *(({"pattern": each}, "is no pattern of") for each in ("*bcast*", "*/bcast", "*[a-z]*/b/*", "")),
+    ({"verdicts": ("faster",)}, "'faster' is none of"),
+    ({"verdicts": ("broken",)}, "matches no case that needs a waiver, of these verdicts"),
+    *(({"factor": each}, "needs --factor") for each in (None, 1.0, -1.0, 1e6)),
+    ({"factor": 1.1}, "matches no case that needs a waiver, of these verdicts and within"),
+]  # fmt: skip
+
+
+@plants("use", "one for everything, for ever, without a reason, or beyond what it names, in 20 ways",
+        "a waiver of `dossier sign`", "", 2,
+        "--waive … | --until | --verdicts: ")  # fmt: skip
+@pytest.mark.parametrize(("change", "said"), REFUSED)
+def test_a_waiver_keeps_the_rules_of_expected_failures(dossier, change, said, declared) -> None:
+    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
+    told = {"pattern": "cpu/mpicost/bcast/*", "until": LATER, "factor": 1.5}
+    told |= {"reason": "none broadcasts"} | change
+    reason = told.pop("reason")
+    with declared.raises(UsageError, match=re.escape(said)):
+        decide(judged, True, [AskedWaiver(**told)], reason)
+
+
+@plants("use", "wrong data on the new side", "what a waiver of `dossier sign` covers", "", 2,
+        "received wrong data, which is never waived")  # fmt: skip
+def test_wrong_data_are_never_waived(dossier: Path, declared: Declared) -> None:
+    path = dossier / data.FILE
+    text = path.read_text().splitlines()
+    place = next(n for n, line in enumerate(text) if '"side": "new"' in line)
+    told = json.loads(text[place])
+    wrong = {"value": None, "verdict": "incorrect", "reason": "rank 1 received 0"}
+    told["launches"][0]["cases"][BCAST] |= wrong
+    path.write_text(
+        "".join(f"{line}\n" for line in [*text[:place], json.dumps(told), *text[place + 1 :]])
+    )
+    judged = judge_comparison(data.read_comparison(path))
+    asked = AskedWaiver("cpu/mpicost/bcast/*", LATER, ("broken",))
+    with declared.raises(UsageError):
+        decide(judged, True, [asked], "none broadcasts")
+
+
+@plants("use", "a planted delay, also one that the header does not tell", "`dossier sign`", "", 2,
+        "has a planted delay (…): it shows what is noticed, and validates nothing")  # fmt: skip
+@pytest.mark.parametrize("accept", [True, False])
 @pytest.mark.parametrize(
-    ("patterns", "reason", "until", "said"),
+    "change",
     [
-        (["*"], "", date.max, "needs --reason and --until"),
-        (["*"], "why", None, "needs --reason and --until"),
-        (["*"], "why", date(2020, 1, 1), "--until 2020-01-01: is over"),
-        (["*/barrier/*"], "why", date.max, "matches no case that needs a waiver"),
+        {"new": replace(HEADER.new, plant="slower-10:bcast")},
+        {"differences": (("planted delay", "none", "slower-10:bcast"),)},
+        {"command": ("./plumbline", "compare", "a", "b", "--plant", "slower-10:bcast")},
     ],
 )
-def test_a_waiver_has_a_reason_an_end_and_cases(dossier, patterns, reason, until, said) -> None:
+def test_a_comparison_with_a_plant_is_never_signed(dossier, accept, change, declared) -> None:
     judged = judge_comparison(data.read_comparison(dossier / data.FILE))
-    with pytest.raises(UsageError, match=said):
-        decide(judged, True, patterns, reason, until)
+    planted = replace(judged, header=replace(HEADER, **change))
+    with declared.raises(UsageError):
+        decide(planted, accept, [], "it is slower")
 
 
 @plants("use", "a comparison that is void", "`dossier sign --accept`", "", 2,
@@ -178,11 +235,12 @@ def test_a_waiver_has_a_reason_an_end_and_cases(dossier, patterns, reason, until
 def test_a_void_comparison_cannot_be_accepted(dossier: Path, declared: Declared) -> None:
     judged = judge_comparison(data.read_comparison(dossier / data.FILE))
     with declared.raises(UsageError):
-        decide(replace(judged, decision=Decision.VOID), True, ["*"], "why", date.max)
+        decide(replace(judged, decision=Decision.VOID), True, [], "")
 
 
 def test_a_waiver_ends() -> None:
-    waivers = tuple(CaseWaiver("*", "why", until, ()) for until in ("2020-01-01", "9999-12-31"))
+    days = ("2020-01-01", "9999-12-31")
+    waivers = tuple(CaseWaiver("*", "why", day, (), (), None, "") for day in days)
     decision = SignedDecision("accepted", "", "why", waivers, "2019-01-01T00:00:00Z")
     assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
 
@@ -192,6 +250,58 @@ def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(run, dossier, k
     (dossier / "a\x1b[2Jb").write_text("")
     assert run("verify", "--signers", str(keys / "signers")) == 1
     assert r"a\x1b[2Jb: is not in the manifest" in capsys.readouterr().err
+
+
+def edit_decision(folder: Path, **changes) -> None:
+    path = folder / FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def edit_waiver(folder: Path, **changes) -> None:
+    (waiver,) = json.loads((folder / FILE).read_text())["waivers"]
+    edit_decision(folder, waivers=[waiver | changes])
+
+
+def edit_page(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+
+    return edit
+
+
+SIGNED_BY_HAND = {
+    "a page": edit_page("comparison.html", "slower", "faster"),
+    "the Markdown": edit_page("comparison.md", "1.33", "0.33"),
+    "the JSON": edit_page("comparison.json", '"not safe"', '"safe"'),
+    "no page": lambda folder: (folder / "comparison.md").unlink(),
+    "a time": edit_page("passes.jsonl", "1.33", "1.03"),
+    "another decision": lambda folder: edit_decision(folder, decision="perhaps"),
+    "no waiver": lambda folder: edit_decision(folder, waivers=[]),
+    "a waiver for ever": lambda folder: edit_waiver(folder, until="9999-12-31"),
+    "a waiver for everything": lambda folder: edit_waiver(folder, pattern="*"),
+    "more cases": lambda folder: edit_waiver(folder, cases=[BCAST, BARRIER]),
+    "a larger factor": lambda folder: edit_waiver(folder, factor=1.2),
+    "no reason": lambda folder: edit_decision(folder, reason=""),
+    "another sentence": lambda folder: edit_decision(folder, sentence="a to b: safe; 2 same"),
+    "a day to come": lambda folder: edit_decision(folder, decided_utc="2099-01-01T00:00:00Z"),
+}
+
+
+@plants("offers", "a page, a figure, a waiver or the decision, signed by hand, in 14 ways",
+        "a dossier", "", 1,
+        "is not what … say; sign it anew | decision.json: … | cannot be read: ")  # fmt: skip
+@pytest.mark.parametrize("what", SIGNED_BY_HAND)
+def test_what_sign_would_not_sign_does_not_verify(
+    run, dossier, keys, what, capsys, declared: Declared
+) -> None:
+    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
+    SIGNED_BY_HAND[what](dossier)
+    seal(dossier, keys / "ann", DOSSIER)
+    capsys.readouterr()
+    status = run("verify", "--signers", str(keys / "signers"))
+    declared.check((), status, [capsys.readouterr().err])
 
 
 @plants("files", "a name with a line break, or that is not UTF-8", "a folder to be sealed", "", 2,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -12,19 +14,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import openpyxl
 import pytest
 
-from postprocess.analyses.offer.check.data import RULES
+from postprocess.analyses.offer.check.data import RULES, read_sealed
+from postprocess.analyses.offer.check.delivery import find_sealed
 from postprocess.analyses.offer.check.offer import open_offer
 from postprocess.analyses.offer.check.official import OfficialSource
-from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
+from postprocess.analyses.offer.form.commitments import (
+    Commitment,
+    read_commitments,
+    write_commitments,
+)
+from postprocess.analyses.offer.form.rows import COLUMNS
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
-from postprocess.analyses.offer.whole_check import check_archive
-from postprocess.base.archive import pack_folder, unpack_archive
+from postprocess.analyses.offer.whole_check import check_archive, check_folder
+from postprocess.base import archive
+from postprocess.base.archive import build_header, pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
-from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, format_manifest
+from postprocess.base.signature import (
+    DOSSIER,
+    MANIFEST,
+    OFFER,
+    SIGNATURE,
+    find_fingerprint,
+    format_manifest,
+)
 from postprocess.main import main
 from postprocess.session.offer.accept import AcceptanceDemand, open_committed
 from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
@@ -93,11 +111,26 @@ def swap(folder: Path) -> None:
     two.write_bytes(first)
 
 
+def append(path: Path, size: int = 10) -> None:
+    """Appends letters; with size 0 the first line again."""
+    data = path.read_bytes()
+    path.write_bytes(data + (b"x" * size or data.splitlines(keepends=True)[0]))
+
+
 def reseal(folder: Path) -> None:
     """Make the sums right again, which a forger can."""
     path = next(folder.glob("sessions/*/raw/*.exit"))
     path.write_text("7\n")
     (folder / MANIFEST).write_text(format_manifest(folder))
+
+
+def edit(name: str, old: bytes, new: bytes) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        assert old in data
+        (folder / name).write_bytes(data.replace(old, new, 1))
+
+    return change
 
 
 CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
@@ -106,6 +139,16 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("file-added", "a file more", lambda f: (f / "more").write_text("x")),
     ("file-swapped", "results swapped", swap),
     ("signer-unknown", "sums made right", reseal),
+    ("seal-broken", "bytes behind the signature", lambda f: append(f / SIGNATURE)),
+    ("seal-broken", "bytes before it", edit(SIGNATURE, b"-----BEGIN", b"I agree\n-----BEGIN")),
+    ("seal-broken", "a signature of megabytes", lambda f: append(f / SIGNATURE, 1 << 21)),
+    ("seal-broken", "a word in the manifest", edit(MANIFEST, b"\n", b"\nI agree\n")),
+    (
+        "seal-broken",
+        "a name that nobody sees",
+        edit(MANIFEST, b"  offer.toml", "  offer\u200b.toml".encode()),
+    ),
+    ("seal-broken", "a file twice in the manifest", lambda f: append(f / MANIFEST, 0)),
     ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
     ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
     ("form-missing", "nothing committed", lambda f: (f / "commitments.json").unlink()),
@@ -175,6 +218,143 @@ def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> Non
     (tmp_path / "y.tar").write_text("nothing")
     with pytest.raises(UsageError, match="no archive of"):
         unpack_archive(tmp_path / "y.tar", tmp_path / "out")
+
+
+def header(name: str, size: int = 0) -> bytes:
+    return build_header(name, size)
+
+
+#: Archives, by what they are; of an honest one and its length.
+ODD_ARCHIVES = {
+    "is cut off within": lambda data: data[:1000],
+    "is cut off behind": lambda data: data.rstrip(b"\0") + bytes(-len(data.rstrip(b"\0")) % 512),
+    "has 1000 bytes behind its end": lambda data: data + b"x" * 1000,
+    "has bytes hidden behind 'a'": lambda data: header("a", 1) + b"x" + b"y" * 511 + data,
+    "was packed by another program": lambda data: dated_header() + data,
+    "is compressed by gzip": gzip.compress,
+    "is empty": lambda data: b"",
+    "is there twice": lambda data: header("a") + header("a") + data,
+    "is a file and a folder": lambda data: header("a") + header("a/b") + data,
+    "has headers for other programs": lambda data: pax_header() + data,
+    "has more than 1000 files": lambda data: b"".join(header(f"{n}") for n in range(1001)),
+}
+
+
+def dated_header() -> bytes:
+    entry = tarfile.TarInfo("a")
+    entry.mtime = 5
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+def pax_header() -> bytes:
+    entry = tarfile.TarInfo("a")
+    entry.pax_headers = {"comment": "I agree"}
+    return entry.tobuf(tarfile.PAX_FORMAT)
+
+
+@plants("files", "cut, longer, packed by another program, compressed, empty or with hidden bytes, in 11 ways",
+        "a sealed offer", "", 2, "x.tar: …; ")  # fmt: skip
+@pytest.mark.parametrize("said", ODD_ARCHIVES)
+def test_an_archive_is_called_what_it_is(
+    honest, tmp_path, said, monkeypatch, declared: Declared
+) -> None:
+    monkeypatch.setattr(archive, "MOST_FILES", 1000)
+    (tmp_path / "x.tar").write_bytes(ODD_ARCHIVES[said](honest.read_bytes()))
+    with declared.raises(UsageError, match=said):
+        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@plants("files", "a pipe or a device", "what `offer check` is to check", "", 2,
+        "a pipe is no regular file; | a device is no regular file; ")  # fmt: skip
+@pytest.mark.parametrize("name", ["pipe", "pipe.tar", "/dev/zero"])
+def test_a_pipe_and_a_device_are_called_so(tmp_path, name, capsys, declared: Declared) -> None:
+    if not name.startswith("/"):
+        os.mkfifo(tmp_path / name)
+    status = plumbline(tmp_path, "check", str(tmp_path / name))
+    declared.check((), status, [capsys.readouterr().err])
+
+
+@plants("use", "no file, a folder, a public key or an empty file", "`--signers`", "", 2,
+        "No such file or directory; name | has no line NAME KEY; | is no regular file; ")  # fmt: skip
+@pytest.mark.parametrize("name", ["none", ".", "ann.pub", "empty"])
+def test_signers_are_looked_at_before_anything(
+    honest, tmp_path, keys, name, capsys, declared: Declared
+) -> None:
+    (keys / "empty").write_text("# nobody\n")
+    for path in (honest, honest.with_name("offer")):
+        status = plumbline(tmp_path, "check", str(path), "--signers", str(keys / name))
+        declared.check((), status, [capsys.readouterr().err])
+
+
+def test_the_seal_of_a_folder_is_verified_where_signers_are_named(
+    honest, tmp_path, keys, capsys
+) -> None:
+    signers = ("--signers", str(keys / "signers"))
+    assert plumbline(tmp_path, "check", str(honest.with_name("offer")), *signers) == 0
+    assert "signed by ann (SHA256:" in capsys.readouterr().out
+    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    (folder / SIGNATURE).unlink()
+    assert plumbline(tmp_path, "check", str(folder), *signers) == 1
+    assert "seal-missing" in capsys.readouterr().err
+
+
+def test_whose_key_nobody_looked_up_is_told(honest, tmp_path, keys, capsys) -> None:
+    key = find_fingerprint(keys / "ann")
+    words = ("compare", str(honest), "--output", str(tmp_path / "pages"))
+    for each in (("check", str(honest)), words):
+        plumbline(tmp_path, *each)
+        told = "".join(capsys.readouterr())
+        assert f"signed by the key {key}: nobody has looked whose key that is" in told
+    open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
+    assert f"signed by the key {key}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("key", "grave"), [("ann", False), ("eve", True)])
+def test_offers_with_the_same_launches_are_told(honest, tmp_path, keys, capsys, key, grave) -> None:
+    """They are a reason to reject, unless one and the same has signed both."""
+    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    (folder / "offer.toml").write_text(TOLD_TEXT.replace('"A"', '"B"'))
+    seal_archive(folder, keys / key, OFFER, tmp_path / "B.tar")
+    words = ("compare", str(honest), str(tmp_path / "B.tar"), "--output", str(tmp_path / "pages"))
+    assert plumbline(tmp_path, *words) == int(grave)
+    title = "launch-shared" if grave else "launch-shared (noted)"
+    assert f"{title}: B: 10 of 10 launches are those of A; " in capsys.readouterr().err
+    told = json.loads((tmp_path / "pages" / "offers.json").read_text())
+    assert told["shared_launches"] == ["B: 10 of 10 launches are those of A"]
+    assert [each["violations"] for each in told["offers"]] == [int(grave)] * 2
+    assert told["shared_launches"][0] in (tmp_path / "pages" / "offers.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["offer.csv", "offer.html", "offer.xlsx"])
+def test_a_form_says_what_is_committed(tmp_path, keys, name) -> None:
+    """People read the form; a machine reads commitments.json."""
+    folder = commit(make_offer(tmp_path / "offer"))
+    assert plumbline(tmp_path, "sheet", str(folder)) == 0
+    assert not check_folder(folder, OFFICIAL, final=True).violations
+    if name == "offer.xlsx":
+        book = openpyxl.load_workbook(folder / name)
+        book["offer"].cell(4, len(COLUMNS) - 2).value = 1.0
+        book.save(folder / name)
+    else:
+        value = f"{read_commitments(folder).rows[0].committed * 1e6:.6g}"
+        edit(name, value.encode(), b"1.0")(folder)
+    found = check_folder(folder, OFFICIAL, final=True).violations
+    assert [(each.code.word, each.place) for each in found] == [("form-other", name)]
+
+
+def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
+    folder = commit(make_offer(tmp_path / "offer"))
+    assert plumbline(tmp_path, "seal", str(folder), "--key", str(keys / "ann")) == 0
+    sealed = read_sealed(folder)
+    assert find_sealed(open_offer(folder)) == parse_utc(sealed).timestamp()
+    for old, new in ((sealed, "2099-01-01T00:00:00Z"), ("2099-01-01", "2026-11-20")):
+        edit("sealed.json", old.encode(), new.encode())(folder)
+        found = check_folder(folder, OFFICIAL, final=True).violations
+        assert [(each.code.word, each.place) for each in found] == [
+            ("clock-backwards", "sealed.json")
+        ]
+    assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
 
 
 def hole(archive: tarfile.TarFile) -> None:
@@ -268,7 +448,7 @@ def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, cap
     assert "root " in capsys.readouterr().out
     assert plumbline(tmp_path, "check", str(tmp_path / "offer.tar")) == 1
     said = capsys.readouterr()
-    assert "told-missing" in said.err and "--signers FILE checks by whom" in said.out
+    assert "told-missing" in said.err and "--signers FILE does" in said.out
     assert plumbline(tmp_path, "references", str(folder)) == 1  # they broke a run rule
     assert "told-missing" in capsys.readouterr().err
 
@@ -352,7 +532,8 @@ def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkey
     offers = {"slow": (2.0, ""), "fast": (1.0, ""), "gaps": (0.5, "broadcast")}
     for name, (factor, drop) in offers.items():
         told = TOLD_TEXT.replace('"A"', f'"{name}"')
-        folder = commit(make_offer(tmp_path / name, [factor] * 5, told=told), drop=drop)
+        factors = [factor * (1 + each / 1e6) for each in range(5)]
+        folder = commit(make_offer(tmp_path / name, factors, told=told), drop=drop)
         seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
     archives = [str(tmp_path / f"{name}.tar") for name in offers]
     words = ("compare", *archives, "--signers", str(keys / "signers"))
