@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from postprocess.base import files
 from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
 from site_configs.mpi import imb_wheel, wheels
@@ -159,15 +160,12 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
 
 def save_inventory(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
-    files |= {
+    state = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
+    state |= {
         f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis
     }
-    data = {"schema": SCHEMA, "files": files, **asdict(inventory)}
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps(data, indent=1) + "\n")
-    unfinished.replace(path)
+    data = {"schema": SCHEMA, "files": state, **asdict(inventory)}
+    files.replace_files({path: (json.dumps(data, indent=1) + "\n").encode()})
 
 
 def load_inventory(work: Path) -> Inventory:
