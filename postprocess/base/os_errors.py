@@ -85,7 +85,7 @@ def is_without_execution(place: str) -> bool:
 
 
 def find_file(error: OSError) -> str | None:
-    """Find the file of an error. Python gives none for a file that is open: then the frames of the error have it."""
+    """Find the file of an error. For an open file Python gives none; then the frames of the error have it."""
     if error.filename is not None:
         return os.fsdecode(error.filename) if not isinstance(error.filename, int) else None
     frames: list[TracebackType] = []
@@ -174,7 +174,7 @@ def check_memory_limit() -> None:
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Return whether an error comes of a limit of memory: also of a library that cannot be mapped, or a thread."""
+    """Return whether an error comes of a lack of memory: also of a library that cannot be mapped."""
     if isinstance(error, MemoryError):
         return True
     library = isinstance(error, ImportError) and ".so" in f"{error.path or ''} {error}"

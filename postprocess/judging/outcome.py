@@ -206,6 +206,8 @@ def determine_outcome(
     if assessed.verdict == Verdict.CRASHED:
         job_end = Ending.TAKEN_AWAY if entry.taken_away else None
         return fail_launch(Verdict.CRASHED, assessed.reason + entry.cause, job_end)
+    if assessed.verdict == Verdict.TIMEOUT and entry.lack_of_memory:
+        return fail_launch(Verdict.TIMEOUT, assessed.reason + entry.lack_of_memory)
     if assessed.records is None:
         return assessed
     if not entry.sane:
