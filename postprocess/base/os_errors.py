@@ -20,10 +20,7 @@ from postprocess.base.errors import UsageError
 
 NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel, which no library has a text for
 NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, NOT_SUPPORTED)
-FULL = {
-    errno.ENOSPC: "No space left on device",
-    errno.EDQUOT: "Disk quota exceeded",
-}
+FULL = (errno.ENOSPC, errno.EDQUOT)  #: a disk, or what one user may have of it
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)  #: a place in which nothing can be written
 SMALLEST_MEMORY = (
     800_000 * 1024
@@ -35,9 +32,8 @@ def describe_os_error(error: OSError, work: Path) -> str:
 
     :param work: the work directory, which PLUMBLINE_HOME chooses
     """
-    path = find_file(error)
-    place = str(path or work)
-    reason = FULL.get(error.errno or 0) or error.strerror or str(error)
+    place = find_file(error) or (str(work) if error.errno in FULL else "input or output")
+    reason = error.strerror or str(error)
     fix = choose_fix(error, place, work)
     return f"{place}: {reason}{f'; {fix}' if fix else ''}"
 

@@ -398,8 +398,15 @@ def failing(error: BaseException) -> Callable[[argparse.Namespace], int]:
     [
         (UsageError("a.tsv: row 3: wrong"), "a.tsv: row 3: wrong"),
         (UsageError("two\nlines"), "two\\nlines"),
-        (OSError(28, "No space left", "/x/y"), "/x/y: No space left"),
-        (OSError(28, "No space left"), "input or output: No space left"),
+        (
+            OSError(28, "No space left", "/x/y"),
+            "/x/y: No space left; make room there, or name another place",
+        ),
+        (
+            OSError(28, "No space left"),
+            "/nonexistent: No space left; make room there, or choose another work directory with "
+            "PLUMBLINE_HOME",
+        ),
         (OSError("odd"), "input or output: odd"),
         (FileNotFoundError(2, "No such file", "a\nb"), "a\\nb: No such file"),
     ],
