@@ -21,7 +21,7 @@ from postprocess.base.os_errors import (
     is_lack_of_memory,
 )
 from postprocess.base.place_names import check_folders, check_texts
-from postprocess.base.sanitize import sanitize_line
+from postprocess.base.sanitize import sanitize_line, shorten_words
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
@@ -113,7 +113,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         check_outputs(place, arguments)
         return arguments.run(place, arguments)
     except UsageError as error:
-        print(f"plumbline: {sanitize_line(error)}", file=sys.stderr)
+        print(f"plumbline: {sanitize_line(shorten_words(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
