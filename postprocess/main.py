@@ -123,7 +123,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except OSError as error:
         what = describe_os_error(error, Path(work))
-        print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
+        print(f"plumbline: {sanitize_line(shorten_words(what))}", file=sys.stderr)
         return 2
     except Exception as error:
         if is_lack_of_memory(error):

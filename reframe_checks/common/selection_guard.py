@@ -51,7 +51,7 @@ def find_options(words: Sequence[str]) -> Iterator[str]:
 def are_all_ours(paths: Sequence[str]) -> bool:
     """Return whether all of these are our checks, and there are any."""
     real = [Path(path).resolve() for path in paths]
-    return bool(real) and all(CHECKS == path or CHECKS in path.parents for path in real)
+    return bool(real) and all(path == CHECKS or CHECKS in path.parents for path in real)
 
 
 def fail_if_empty() -> None:
@@ -59,7 +59,9 @@ def fail_if_empty() -> None:
     if set_up:
         return
     sys.stdout.flush()
-    fix = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
+    fix = (
+        "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
+    )
     sys.stderr.write(f"plumbline: no case was run: the selection matches none; {fix}\n")
     sys.stderr.flush()
     os._exit(EMPTY)

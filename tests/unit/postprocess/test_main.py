@@ -484,3 +484,8 @@ def test_other_marks_in_a_folder_do_no_harm():
     with called() as calls:
         assert run("list", work="/tmp/a=b#c&d(e*\u00e9") == (0, "")
     assert calls
+
+
+def test_an_argument_of_thousands_of_letters_is_not_repeated_whole():
+    status, said = run("x" * 5000)
+    assert status == 2 and "x" * 61 not in said and "characters)" in said
