@@ -14,8 +14,14 @@ from types import ModuleType
 
 from postprocess.base.errors import UsageError
 from postprocess.base.faults import FOLDER, describe_fault, keep_trace
+from postprocess.base.os_errors import (
+    check_memory_limit,
+    describe_memory_limit,
+    describe_os_error,
+    is_lack_of_memory,
+)
 from postprocess.base.place_names import check_folders, check_texts
-from postprocess.base.sanitize import sanitize_line
+from postprocess.base.sanitize import sanitize_line, shorten_words
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
@@ -100,6 +106,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, exit_on_signal)
     words = sys.argv[1:] if words is None else words
     try:
+        check_memory_limit()
         check_texts([*words, work, source])
         check_folders([work, source])
         arguments = parse_words([*ALIASES.get(tuple(words[:2]), words[:2]), *words[2:]])
@@ -107,7 +114,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         check_outputs(place, arguments)
         return arguments.run(place, arguments)
     except UsageError as error:
-        print(f"plumbline: {sanitize_line(error)}", file=sys.stderr)
+        print(f"plumbline: {sanitize_line(shorten_words(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
@@ -116,10 +123,13 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         )
         return INTERRUPTED
     except OSError as error:
-        what = f"{error.filename or 'input or output'}: {error.strerror or error}"
-        print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
+        what = describe_os_error(error, Path(work))
+        print(f"plumbline: {sanitize_line(shorten_words(what))}", file=sys.stderr)
         return 2
     except Exception as error:
+        if is_lack_of_memory(error):
+            print(f"plumbline: memory: {describe_memory_limit()}", file=sys.stderr)
+            return 2
         return tell_fault(Path(work) / FOLDER, error)
 
 

@@ -26,7 +26,7 @@ from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
-from site_configs.schema.variables import HOME, SESSION
+from site_configs.schema.variables import SESSION, work_directory
 from site_configs.topology.layouts import Layout, Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
 
@@ -44,12 +44,6 @@ class EnvironmentLauncher(JobLauncher):
     def command(self, job: Any) -> list[str]:
         """Return the launch line up to the program."""
         return [*map(quote_word, self.words), "-n", str(job.num_tasks)]
-
-
-def work_directory() -> Path:
-    """Return the work directory, which holds everything that is not source."""
-    root = Path(__file__).resolve().parent.parent
-    return Path(os.environ.get(HOME) or root / ".plumbline").absolute()
 
 
 def environment(

@@ -20,6 +20,8 @@ from pathlib import Path
 import yaml
 
 from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.os_errors import find_file, lock_file
 from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
@@ -164,10 +166,12 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
     """Hold the lock that lets one process build at a time; the others find what it built."""
     try:
         with (directory / ".plumbline.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock, directory / ".plumbline.lock", fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+        raise SpackEnvironmentError(f"{find_file(error) or directory}: {error.strerror}") from None
+    except UsageError as error:
+        raise SpackEnvironmentError(str(error)) from None
 
 
 def write_single_program(directory: Path, place: Path, product: Product) -> None:

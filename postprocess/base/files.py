@@ -26,6 +26,7 @@ NO_FILES = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+PART = 1 << 16  #: bytes that are read at once of a file of unknown size
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -51,9 +52,20 @@ def read_regular(path: Path) -> bytes:
     Raises OSError, also for what is no regular file or larger than ``LARGEST``.
     """
     with open_regular(path) as stream:
-        if os.fstat(stream.fileno()).st_size > LARGEST:
+        size = os.fstat(stream.fileno()).st_size
+        if size > LARGEST:
             raise OSError(errno.EFBIG, f"is larger than {LARGEST} bytes", str(path))
-        return stream.read(LARGEST)
+        if size:
+            return stream.read(size)
+        return read_growing(stream)
+
+
+def read_growing(stream: BinaryIO) -> bytes:
+    """Read a file whose size the system does not tell, as below ``/proc``, a part at a time."""
+    parts: list[bytes] = []
+    while (part := stream.read(PART)) and len(parts) < LARGEST // PART:
+        parts.append(part)
+    return b"".join(parts)
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
@@ -69,7 +81,7 @@ def create_file(path: Path, data: bytes) -> None:
     """Write a file that is not there yet. Raises FileExistsError, and changes nothing, if it is."""
     temporary = _beside(path)
     try:
-        _write(temporary, data)
+        _write(temporary, data, path)
         _publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -83,7 +95,7 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
     temporaries = {path: _beside(path) for path in files}
     try:
         for path, data in files.items():
-            _write(temporaries[path], data)
+            _write(temporaries[path], data, path)
         for path, temporary in temporaries.items():
             os.replace(temporary, path)
     finally:
@@ -100,11 +112,16 @@ def _beside(path: Path) -> Path:
     return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+def _write(path: Path, data: bytes, target: Path) -> None:
+    """Write a temporary file. An OSError names its target, which people know."""
+    try:
+        with path.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        error.filename = str(target)
+        raise
 
 
 def _publish(temporary: Path, path: Path) -> None:
@@ -160,7 +177,7 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
         return False
     temporary = _beside(path)
     try:
-        temporary.write_text(text, encoding="utf-8")
+        _write(temporary, text.encode(), path)
         temporary.chmod(mode)
         os.replace(temporary, path)
     finally:

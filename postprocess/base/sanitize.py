@@ -10,11 +10,13 @@ import re
 import sys
 
 LIMIT = 4000  #: characters of one text that are shown
+SHOWN = 60  #: characters of a word that is longer than any path
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ACTIVE = re.compile(r"[\\`*\[\]{}#|!~$]")
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _BLOCK_START = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
+_LONG_WORD = re.compile(r"\S{1000,}")
 _BACKTICKS = re.compile(r"`+")
 
 
@@ -30,6 +32,11 @@ def sanitize_line(text: object) -> str:
     if plain.isprintable():
         return plain
     return "".join(char if char.isprintable() else _spelled_out(char) for char in plain)
+
+
+def shorten_words(text: str) -> str:
+    """Shorten words that no person has written: what is said of one must not drown in it."""
+    return _LONG_WORD.sub(lambda m: f"{m[0][:SHOWN]}... ({len(m[0])} characters)", text)
 
 
 def show_line(text: object, error: bool = False) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from postprocess.base import faults
 from postprocess.base.errors import UsageError
+from postprocess.base.os_errors import lock_file
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class WorkDirectory:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("a+") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock, self.root / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lock.seek(0)
                 holder = lock.read().strip() or "another process"

@@ -96,6 +96,8 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
+    if root := next((each for each in known if each in path.parents), None):
+        return [text for text in lint_directory(work, root) if text.startswith(f"{path}/")]
     history = path / printed.DIRECTORY.name
     printed_faults = printed.lint_history(history) if history.is_dir() else []
     return reference_lint.lint_references(path) + printed_faults

@@ -28,6 +28,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
+from site_configs.mpi.family import is_library
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
@@ -153,11 +154,8 @@ def check_mpi_world(
 
 
 def is_asked_library(said: str, wanted: str) -> bool:
-    """Return whether the text of an MPI library is of the one that was asked for: 5.0.1 is not 5.0.11."""
-    said, wanted = (" ".join(text.split()) for text in (said, wanted))
-    if wanted == ANY_LIBRARY:
-        return True
-    return bool(wanted and re.search(re.escape(wanted) + r"(?!\d)", said))
+    """Return whether the text of an MPI library is of the one that was asked for."""
+    return wanted == ANY_LIBRARY or is_library(said, wanted)
 
 
 def format_process_counts(numbers: Sequence[int]) -> str:
@@ -213,6 +211,8 @@ def determine_outcome(
     if assessed.verdict == Verdict.CRASHED:
         job_end = Ending.TAKEN_AWAY if entry.taken_away else None
         return fail_launch(Verdict.CRASHED, assessed.reason + entry.cause, job_end)
+    if assessed.verdict == Verdict.TIMEOUT and entry.lack_of_memory:
+        return fail_launch(Verdict.TIMEOUT, assessed.reason + entry.lack_of_memory)
     if assessed.records is None:
         return assessed
     if not entry.sane:

@@ -10,6 +10,7 @@ from postprocess.base import files
 from postprocess.base.documents import strict_json
 from postprocess.base.documents.records import parse_record
 from postprocess.base.sanitize import sanitize_line
+from postprocess.parsers.last_words import find_last_words, find_memory_words
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
@@ -81,14 +82,26 @@ class ReportedTest:
 
     @property
     def last_words(self) -> str:
-        """The last line that the job wrote to standard error, as an appendix to a reason."""
-        words = self.error_lines
-        return f": {sanitize_line(words[-1].strip())[:200]}" if words else ""
+        """What the job wrote last to standard error of why it ended, as an appendix to a reason."""
+        words = find_last_words(self.error_lines)
+        return f": {words}" if words else ""
+
+    @property
+    def lack_of_memory(self) -> str:
+        """What the job wrote to standard error of a lack of memory, as an appendix; empty if nothing."""
+        words = find_memory_words(self.error_lines)
+        return f": {words}{self.where_the_rest_is}" if words else ""
+
+    @property
+    def where_the_rest_is(self) -> str:
+        """The file with all that the job wrote to standard error, as an appendix; empty if it wrote nothing."""
+        return f" (all of it: {Path(self.directory, self.errors)})" if self.error_lines else ""
 
     @property
     def cause(self) -> str:
-        """Why the job ended, as an appendix to a reason: ReFrame's word, else the job's last."""
-        return f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
+        """Why the job ended, as an appendix to a reason: ReFrame's word or the job's, and the rest."""
+        told = f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
+        return told + self.where_the_rest_is
 
     @property
     def ran(self) -> bool:

@@ -119,7 +119,7 @@ class NumberedLine:
     def plain(self) -> str:
         """The text without blanks around it. Raises OutputError if it is not printable ASCII."""
         if not (self.text.isascii() and self.text.isprintable()):
-            raise self.refused("odd characters in a table")
+            raise self.refused(f"odd characters in a table ({find_odd_character(self.text)})")
         return self.text.strip()
 
     def value(self, word: str) -> float:
@@ -149,6 +149,13 @@ def split_whole_lines(text: str) -> list[NumberedLine]:
     if not lines:
         raise OutputError(Verdict.INCOMPLETE, "line 1: the output is empty")
     return [NumberedLine(number, line) for number, line in enumerate(lines, 1)]
+
+
+def find_odd_character(text: str) -> str:
+    """Name the first character that is not printable ASCII, its place, and what brings it."""
+    place = next(n for n, char in enumerate(text) if not (char.isascii() and char.isprintable()))
+    cause = ", as line ends of Windows and terminals have it" if text[place] == "\r" else ""
+    return f"{text[place]!a} at place {place + 1}{cause}"
 
 
 def check_order(

@@ -11,6 +11,7 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING
@@ -23,6 +24,7 @@ from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.schedulers.base import QueueError, Scheduler
 from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
+from site_configs.validation.isolated_reader import read_site
 from spack_envs.programs import BuiltBinary, read_program
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
@@ -60,7 +62,8 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
     output = list(reframe.lines(process))
     launches = read_plan(reframe.session)
     if process.returncode != 0:
-        raise RefusedError(extract_complaint(output), reframe.log)
+        fault = find_site_fault(reframe, selection)
+        raise RefusedError(fault or extract_complaint(output), reframe.log)
     if stray := next(
         find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None
     ):
@@ -70,6 +73,21 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
         raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
     refuse_cold_simulations(launches)
     return launches
+
+
+def find_site_fault(reframe: ReframeDriver, selection: Selection) -> str:
+    """Find the first fault of a site file of which no configuration can be made, with its line; empty if none.
+
+    ReFrame names no line of a file that is no Python, or that ends Python.
+    """
+    try:
+        reading = read_site(WorkDirectory(reframe.work, reframe.source), selection.site)
+    except UsageError:
+        return ""
+    first = next(iter(reading.faults), None)
+    if reading.configuration is not None or first is None:
+        return ""
+    return f"{selection.site}:{first.line}: {first.text}"
 
 
 def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.discover import find_companion_launcher, read_module_path
+from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import PACKAGES, identify_library
+from site_configs.mpi.modules import read_module_path
 from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.rules import list_entries, select_sound

@@ -53,6 +53,7 @@ from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands
 from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts
 from reframe_checks.common.mpi_support import list_mpi_environments
+from reframe_checks.common.selection_guard import guard_selection, note_case
 from reframe_checks.common.user_options import (
     is_in_session,
     list_reference_roots,
@@ -67,6 +68,8 @@ from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
 
+if not is_in_session():
+    guard_selection()
 SECONDS_TO_START = 60  #: allowed, not expected
 
 
@@ -192,6 +195,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def check_cores(self):
         """Refuse a partition of which neither the site nor ReFrame knows the cores."""
+        note_case(self.unique_name)
         if not self.facts.cores_per_node:
             fix = "write num_cpus and num_cpus_per_core of its processor, or set remote_detect"
             raise ValueError(f"partition {self.current_partition.name}: cores: unknown; {fix}")

@@ -40,7 +40,7 @@ class EnvironmentView:
 def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
     """Build the entry of one MPI in a site file."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
-    modules = list(facts.cray_modules) if mpi.origin == CRAY else list(filter(None, [mpi.module]))
+    modules = list(facts.cray_modules) if mpi.origin == CRAY else list(mpi.modules)
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
     launcher = f"[{', '.join(format_relative_path(word, work) for word in words)}]"
     # Slurm's srun and Cray's launcher bind by options of their own, and do not look at these.
@@ -72,9 +72,7 @@ def list_remarks(facts: MachineSurvey) -> list[str]:
         found += facts.scheduler.notes
         _, left_out = select_needed_kinds(facts.scheduler.queues)
         found += [f"partition {name} is not in this file: {why}" for name, why in left_out.items()]
-    if facts.mpis.other_modules:
-        others = ", ".join(facts.mpis.other_modules)
-        found.append(f"further modules of MPIs, not looked into: {others}")
+    found += facts.mpis.notes
     found += [f"{each.mpicc} is not usable: {each.problem}" for each in facts.mpis.unusable]
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import sanitize_line
@@ -121,8 +122,7 @@ def write_new(path: Path, text: str) -> None:
     :raises UsageError: if it is, or cannot be written.
     """
     try:
-        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+        files.create_file(path, text.encode(errors="backslashreplace"))
     except FileExistsError:
         check_not_existing(path)
         raise

@@ -1,20 +1,12 @@
-"""Where MPIs may be found on a machine: compiler wrappers on PATH, and environment modules."""
+"""Where MPIs may be found on a machine: compiler wrappers on PATH."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from postprocess.base.shell_words import quote_word
-from site_configs.mpi.probe import Candidate, ProbeError, run_step
-
-MODULE = re.compile(
-    r"(^|[/_-])(open-?mpi\d*|mpich\d*|mvapich\d*|intel-?mpi|impi|cray-mpich)([/_-]|$)", re.I
-)
-MODULE_SECONDS = 30
+from site_configs.mpi.probe import Candidate
 
 
 def list_wrappers(directory: Path) -> Iterator[Path]:
@@ -67,51 +59,3 @@ def find_on_path(path: str) -> list[Candidate]:
         )
         for mpicc in drop_wrapper_links(found)
     ]
-
-
-def run_module_shell(command: str) -> str:
-    """Run a command in a login shell, which has ``module``; return its output, empty if it fails."""
-    try:
-        return run_step(["bash", "-lc", command], os.environ, "modules", MODULE_SECONDS)
-    except ProbeError:
-        return ""
-
-
-def read_module_path(modules: Sequence[str]) -> str:
-    """Read the search path once these modules are loaded; empty if they cannot be."""
-    names = " ".join(map(quote_word, modules))
-    output = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
-    return (output.splitlines() or [""])[-1]
-
-
-def list_mpi_modules() -> list[str]:
-    """List the environment modules whose name is that of an MPI, as ``module avail`` lists them."""
-    if not (os.environ.get("MODULESHOME") or os.environ.get("LMOD_CMD")) or not shutil.which(
-        "bash"
-    ):
-        return []
-    lines = run_module_shell("module -t avail 2>&1").splitlines()
-    names = [line.strip().removesuffix("(default)") for line in lines]
-    return [name for name in names if MODULE.search(name) and not name.endswith((":", "/"))]
-
-
-def find_in_modules() -> list[Candidate]:
-    """Find one candidate for each environment module whose name is that of an MPI."""
-    return [candidate for module in list_mpi_modules() if (candidate := find_in_module(module))]
-
-
-def find_in_module(module: str) -> Candidate | None:
-    """Find the wrapper that a module puts on PATH, with the search paths that the module sets; None if none."""
-    names = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT")
-    shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
-    output = run_module_shell(
-        "before=$(command -v mpicc); "
-        f"module load {quote_word(module)} >&2 && after=$(command -v mpicc) && "
-        f'test "$after" != "$before" && echo "$after" && {{ {shown}; }}'
-    )
-    lines = output.splitlines()[-1 - len(names) :]  # before them, what the user's profile prints
-    if len(lines) <= len(names) or not Path(lines[0]).is_absolute():
-        return None
-    mpicc = Path(lines[0])
-    env = tuple((name, value) for name, value in zip(names, lines[1:], strict=True) if value)
-    return Candidate(mpicc, find_companion_launcher(mpicc), "module", module=module, env=env)

@@ -23,17 +23,18 @@ PACKAGES = {
 }
 
 
-#: Family, and the pattern of its MPI_Get_library_version string with the version as its group, or in two.
-#: Derived libraries come before MPICH, whose string some of them carry too.
+#: Family, and how its MPI_Get_library_version string begins: the version is the group, or the two groups.
+#: A library that names another one later wraps it, or is derived from it, and is not that one.
 FAMILIES = (
     ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*)(?: Update (\d+))?")),
     ("mvapich", re.compile(r"MVAPICH\S* Version\s*:\s*(\d[\w.]*)")),
     ("cray-mpich", re.compile(r"CRAY MPICH version (\d[\w.]*)")),
-    ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)")),
+    ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)(?!.*\bSpectrum MPI\b)", re.S)),
     ("mpich", re.compile(r"MPICH Version:\s*(\d[\w.]*)")),
 )
 
 
+HEAD = re.compile(r"\s*(?:MPI VERSION\s*:\s*)?")  #: what Cray's library says before its name
 BETWEEN_NODES = "OMPI_MCA_btl"  #: says which transports Open MPI opens
 #: How the string of SimGrid's MPI begins; its times are simulated.
 SIMULATED_LIBRARY = "SMPI Version"
@@ -53,13 +54,13 @@ class Mpi:
     prefix: str
     mpicc: str
     mpiexec: str
-    module: str = ""
+    module: str = ""  #: with those that must be loaded before it, separated by blanks
     env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
 
     @property
     def modules(self) -> tuple[str, ...]:
         """What is loaded before anything of it is used."""
-        return (self.module,) if self.module else ()
+        return tuple(self.module.split())
 
     @property
     def launcher(self) -> list[str]:
@@ -78,10 +79,33 @@ class Unusable:
 
 def identify_library(library: str) -> tuple[str, str]:
     """Identify family and version in an MPI_Get_library_version string; ``("unknown", "0")`` if unknown."""
-    for family, pattern in FAMILIES:
-        if match := pattern.search(library):
-            return family, ".".join(filter(None, match.groups()))
+    if found := match_library(library):
+        family, match = found
+        return family, ".".join(filter(None, match.groups()))
     return "unknown", "0"
+
+
+def match_library(library: str) -> tuple[str, re.Match[str]] | None:
+    """Match the beginning of an MPI_Get_library_version string with the families; None if of none."""
+    said = cut_head(library)
+    matches = ((family, pattern.match(said)) for family, pattern in FAMILIES)
+    return next(((family, match) for family, match in matches if match), None)
+
+
+def cut_head(library: str) -> str:
+    """Cut what stands before the name of a library."""
+    return HEAD.sub("", library, count=1)
+
+
+def is_library(said: str, wanted: str) -> bool:
+    """Return whether a library is the wanted one: 5.0.1 is not 5.0.11, and a wrapper is not what it wraps.
+
+    A text that is no name of a family may stand anywhere in what the library says.
+    """
+    said, wanted = (cut_head(join_lines(text)) for text in (said, wanted))
+    pattern = re.compile(re.escape(wanted) + r"(?!\d)")
+    found = pattern.match(said) if match_library(wanted) else pattern.search(said)
+    return bool(wanted and found)
 
 
 def environment_name(family: str, version: str) -> str:

@@ -6,12 +6,23 @@ MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): 
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from site_configs.mpi.allocation import strip_allocation
-from site_configs.mpi.family import FAMILIES, Mpi, Unusable, build_family_environment, join_lines
-from site_configs.mpi.probe import Candidate, ProbeError, describe_candidate, run_step
+from site_configs.mpi.family import (
+    Mpi,
+    Unusable,
+    build_family_environment,
+    join_lines,
+    match_library,
+)
+from site_configs.mpi.probe import (
+    Candidate,
+    ProbeError,
+    describe_candidate,
+    run_step,
+    runnable_scratch,
+)
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -35,7 +46,7 @@ def read_linked_version(candidate: Candidate) -> str:
     env = strip_allocation(os.environ) | dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
         env |= build_family_environment(family, candidate.root)
-    with tempfile.TemporaryDirectory(prefix="plumbline-identify-") as scratch:
+    with runnable_scratch("plumbline-identify-") as scratch:
         source, program = Path(scratch, "identify.c"), Path(scratch, "identify")
         source.write_text(PROGRAM)
         run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
@@ -47,7 +58,7 @@ def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
     try:
         library = read_linked_version(candidate)
     except ProbeError as error:
-        return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+        return Unusable(candidate.title, candidate.origin, str(error))
     return describe_candidate(candidate, library, env={})  # a site file loads the module
 
 
@@ -56,5 +67,5 @@ def extract_identity(library: str) -> str:
 
     The rest (date, compiler, options of configure) changes with every build of the same version.
     """
-    matches = (pattern.search(library) for _, pattern in FAMILIES)
-    return next((match[0] for match in matches if match), library)
+    found = match_library(library)
+    return found[1][0] if found else library

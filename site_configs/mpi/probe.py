@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from site_configs.mpi.family import (
     identify_library,
     join_lines,
 )
+from site_configs.schema.variables import work_directory
 
 TIME_LIMIT = 60  #: seconds for a compilation or a start; a healthy one takes about one
 PROGRAM = r"""
@@ -54,6 +56,11 @@ class Candidate:
         """Installation prefix."""
         return self.prefix or self.mpicc.parent.parent
 
+    @property
+    def title(self) -> str:
+        """What people are told of it."""
+        return f"{self.mpicc} of module {self.module}" if self.module else str(self.mpicc)
+
 
 class ProbeError(Exception):
     """One line: which step failed and the end of what it printed."""
@@ -80,12 +87,35 @@ def run_step(
     return done.stdout
 
 
+@contextmanager
+def runnable_scratch(prefix: str) -> Iterator[Path]:
+    """Make a folder below TMPDIR, or below the work directory where TMPDIR lets no program be started.
+
+    :raises ProbeError: if both do not.
+    """
+    usual = Path(tempfile.gettempdir())
+    places = [usual, work_directory()]
+    parent = next((place for place in places if place.is_dir() and is_runnable(place)), None)
+    if parent is None:
+        raise ProbeError(
+            f"{usual}: no program can be started there (it is mounted noexec); "
+            "set TMPDIR to a folder of another file system"
+        )
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as scratch:
+        yield Path(scratch)
+
+
+def is_runnable(folder: Path) -> bool:
+    """Return whether the file system of a folder lets programs be started."""
+    return not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
 def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
     """Run two processes with the candidate's launcher, and return their MPI_Get_library_version.
 
     :raises ProbeError: if no such world comes up.
     """
-    with tempfile.TemporaryDirectory(prefix="plumbline-probe-") as scratch:
+    with runnable_scratch("plumbline-probe-") as scratch:
         source, program = Path(scratch, "probe.c"), Path(scratch, "probe")
         source.write_text(PROGRAM)
         run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
@@ -107,7 +137,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     try:
         library = run_for_library(candidate, strip_allocation(os.environ) | needed)
     except ProbeError as error:
-        return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+        return Unusable(candidate.title, candidate.origin, str(error))
     return describe_candidate(candidate, library, candidate.env)
 
 
@@ -121,7 +151,7 @@ def describe_candidate(
     family, version = identify_library(library)
     if family == "unknown":
         problem = f"unknown MPI library: {library[:80]}"
-        return Unusable(str(candidate.mpicc), candidate.origin, problem)
+        return Unusable(candidate.title, candidate.origin, problem)
     return Mpi(
         name=environment_name(family, version),
         family=family,

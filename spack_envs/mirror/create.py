@@ -13,6 +13,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.os_errors import lock_errors
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from spack_envs.machine import SAFE_PATH
@@ -107,7 +108,8 @@ def hold_mirror(folder: Path) -> Iterator[None]:
     """Hold a mirror alone; the lock goes with the process, however it ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with lock_errors(folder, "name a directory"):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
         raise UsageError(f"{folder}: another mirror create works on it; wait for it") from None

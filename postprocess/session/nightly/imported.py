@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import read_json
+from postprocess.base.documents.json_log import append_entries
+from postprocess.base.documents.records import parse_record
+from postprocess.base.documents.strict_json import parse_json, read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
@@ -36,6 +40,9 @@ from postprocess.session.lifecycle.interrupted import IMPORTED
 from postprocess.setup.prepare import PreparedMachine
 from spack_envs.programs import locate_program_file
 
+OLDEST_REFRAME = (4, 10, 3)  #: that the checks run under
+PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"PK\x03\x04")  #: how packed files begin
+LOG = "imported.jsonl"  #: of the work directory: the launches that are stored, for when sessions are gone
 MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
 #: Phases of ReFrame in which a test that fails has planned nothing.
 BEFORE_PLAN = ("startup", "setup")
@@ -49,6 +56,7 @@ class ImportedTest:
     entry: ReportedTest
     folder: Path | None  #: None if it was left out, before it planned anything
     others: list[ReportedTest]  #: of its run: the builds that it needs
+    run: str = ""  #: what ReFrame calls the run; empty if it does not tell
 
     def __str__(self) -> str:
         return f"{self.entry.test} on {self.entry.partition} with {self.entry.environment}"
@@ -69,6 +77,15 @@ class ImportedLaunch:
     launch: PlannedLaunch
 
 
+@dataclass(frozen=True)
+class Imported:
+    """A launch that was imported before: a line of the log."""
+
+    token: str
+    session: str
+    run: str = ""  #: what ReFrame calls the run
+
+
 def read_imported_tests(path: Path) -> list[ImportedTest]:
     """Read our tests of a report of ReFrame's.
 
@@ -81,14 +98,44 @@ def read_imported_tests(path: Path) -> list[ImportedTest]:
             entries = [parse_test_entry(case) for case in run["testcases"]]
             for case, entry in zip(run["testcases"], entries, strict=True):
                 if MAINTAINER in case["maintainers"] and not entry.fixture:
-                    tests.append(ImportedTest(path, entry, find_files(path, case, entry), entries))
+                    folder = find_files(path, case, entry)
+                    tests.append(ImportedTest(path, entry, folder, entries, name_run(document)))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name a report of ReFrame's") from None
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise UsageError(f"{path}: is no report of ReFrame's; name a --report-file") from None
+        raise UsageError(f"{path}: {explain_no_report(path)}") from None
     if not tests:
         raise UsageError(f"{path}: has no test of Plumbline's; name another report")
     return tests
+
+
+def name_run(document: dict[str, Any]) -> str:
+    """Return what ReFrame calls the run of a report; empty if it does not tell."""
+    return str(document.get("session_info", {}).get("uuid", ""))
+
+
+def explain_no_report(path: Path) -> str:
+    """Explain why a file cannot be read as a report: it is damaged, of another version, or something else."""
+    data = files.read_regular(path)
+    text = data.decode(errors="replace").strip()
+    if not text:
+        return "is empty; ReFrame wrote no report, or the disk was full: name another"
+    if data.startswith(PACKED):
+        return "is packed; unpack it first"
+    try:
+        document = parse_json(text)
+    except ValueError:
+        if text[0] == "{" and not text.endswith("}"):
+            return "is cut off; ReFrame was ended while it wrote it, or the disk was full: name another"
+        return "is no report of ReFrame's, and no JSON; name a --report-file"
+    about = document.get("session_info") if isinstance(document, dict) else None
+    version = about.get("version") if isinstance(about, dict) else None
+    if not isinstance(version, str):
+        return "is no report of ReFrame's; name a --report-file"
+    if list(map(int, re.findall(r"\d+", version)[:3])) < list(OLDEST_REFRAME):
+        oldest = ".".join(map(str, OLDEST_REFRAME))
+        return f"is a report of ReFrame {sanitize_line(version)}; run the checks with {oldest} or newer"
+    return f"is a report of ReFrame {sanitize_line(version)}, and damaged; name another"
 
 
 def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | None:
@@ -123,7 +170,7 @@ def import_reports(
         raise UsageError(f"{left_out[0].report}: no test was run; {told}")
     with work.held():
         discard_unfinished_imports(work)
-        launches = number_launches(ran, find_imported_tokens(work))
+        launches = number_launches(ran, find_imported(work))
         context = SessionContext(work, request, PreparedMachine(None, None), progress)
         session, reframe = context.open_session(request.mode)
         finished = [import_launch(session, reframe, each) for each in launches]
@@ -133,6 +180,8 @@ def import_reports(
             f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'ReFrame report')}: slow "
             "cases count as regressed (no confirmation), missing cases are not checked"
         )
+        entries = [asdict(Imported(e.launch.token, session.name, e.test.run)) for e in launches]
+        append_entries(work.root / LOG, entries, "make room")
         for test in left_out:
             progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")
         return finish_session(context, session, finished, results, whole=not left_out)
@@ -146,18 +195,30 @@ def discard_unfinished_imports(work: WorkDirectory) -> None:
             shutil.rmtree(session)
 
 
-def find_imported_tokens(work: WorkDirectory) -> dict[str, str]:
-    """Find the token of each launch that was imported before, with the session that has it."""
+def find_imported(work: WorkDirectory) -> dict[str, Imported]:
+    """Find each launch that was imported before, by its token: in the log and the sessions."""
+    found = {}
     plans = sorted(work.sessions.glob(f"*/plan/{IMPORTED}.*.json"))
-    return {read_launch_file(path).token: path.parent.parent.name for path in plans}
+    for path in plans:
+        token = read_launch_file(path).token
+        found[token] = Imported(token, path.parent.parent.name)
+    log = work.root / LOG
+    for line in files.read_text(log, "replace").splitlines() if log.exists() else ():
+        try:
+            entry = parse_record(parse_json(line), Imported)
+        except ValueError:  # cut off, by a kill or a full disk: then the session has it
+            continue
+        if entry.token in found or (work.store / f"{entry.session}{store.SUFFIX}").exists():
+            found[entry.token] = entry
+    return found
 
 
 def number_launches(
-    tests: Sequence[ImportedTest], known: Mapping[str, str]
+    tests: Sequence[ImportedTest], known: Mapping[str, Imported]
 ) -> list[ImportedLaunch]:
     """Give the launches of these tests numbers: in the session, those of one place are of one test.
 
-    :param known: tokens of launches that are stored, with the session that has each
+    :param known: launches that are stored, by their tokens
     :raises UsageError: if a launch is stored, or if two tests left one: the second wrote over the first.
     """
     numbers: Counter[str] = Counter()
@@ -165,8 +226,13 @@ def number_launches(
     found = []
     for test in tests:
         for planned in read_plan(test.folder) if test.folder else ():
-            if session := known.get(planned.token):
-                told = f"{test} was imported before, in session {session}"
+            if earlier := known.get(planned.token):
+                told = f"{test} was imported before, in session {earlier.session}"
+                if earlier.run and test.run and earlier.run != test.run:
+                    told = (
+                        f"{test}: another run wrote over its files, which were imported in session "
+                        f"{earlier.session}; import each report before the next run"
+                    )
                 raise UsageError(f"{test.report}: {told}; leave this report out")
             if planned.token in tokens:
                 fix = "import each report before the next run, once"

@@ -398,8 +398,15 @@ def failing(error: BaseException) -> Callable[[argparse.Namespace], int]:
     [
         (UsageError("a.tsv: row 3: wrong"), "a.tsv: row 3: wrong"),
         (UsageError("two\nlines"), "two\\nlines"),
-        (OSError(28, "No space left", "/x/y"), "/x/y: No space left"),
-        (OSError(28, "No space left"), "input or output: No space left"),
+        (
+            OSError(28, "No space left", "/x/y"),
+            "/x/y: No space left; make room there, or name another place",
+        ),
+        (
+            OSError(28, "No space left"),
+            "/nonexistent: No space left; make room there, or choose another work directory with "
+            "PLUMBLINE_HOME",
+        ),
         (OSError("odd"), "input or output: odd"),
         (FileNotFoundError(2, "No such file", "a\nb"), "a\\nb: No such file"),
     ],
@@ -477,3 +484,8 @@ def test_other_marks_in_a_folder_do_no_harm():
     with called() as calls:
         assert run("list", work="/tmp/a=b#c&d(e*\u00e9") == (0, "")
     assert calls
+
+
+def test_an_argument_of_thousands_of_letters_is_not_repeated_whole():
+    status, said = run("x" * 5000)
+    assert status == 2 and "x" * 61 not in said and "characters)" in said

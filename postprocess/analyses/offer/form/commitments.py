@@ -21,7 +21,7 @@ from postprocess.analyses.offer.form.rows import (
     limit_of,
     take,
 )
-from postprocess.analyses.offer.form.spreadsheet import TypedRow
+from postprocess.analyses.offer.form.spreadsheet import TypedRow, read_decimal_comma
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base import files
 from postprocess.base.documents.records import Measured, is_measurable, read_record
@@ -135,9 +135,10 @@ def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, lis
         number = parse_number(cell)
         if number is None or isinstance(cell, bool) or not is_measurable(take(number, row.unit)):
             told = "a formula that was not computed" if cell is None else repr(cell)
-            wrong.append(
-                Violation(Code.COMMITMENT_IMPOSSIBLE, place, f"{name}: {told} is no value")
-            )
+            point = read_decimal_comma(cell) if isinstance(cell, str) else cell
+            fix = f"; write {point}" if point != cell else ""
+            what = f"{name}: {told} is no value{fix}"
+            wrong.append(Violation(Code.COMMITMENT_IMPOSSIBLE, place, what))
         else:
             numbers[name] = take(number, row.unit)
     model = sanitize_line(str(typed.typed["model"] or "").strip()) or typed.formula

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 
 from postprocess.analyses.offer.form.rows import COLUMNS, FILLED, TYPED, Cell, FormRow
 from postprocess.base import files
+from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 
@@ -20,6 +23,14 @@ XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
 WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
+SEPARATORS = (",", ";", "\t", "|")  #: of CSV, by the country of the spreadsheet program; ours first
+MOST_ABOVE = 10  #: lines that may stand above the heads, as ``sep=;`` and empty ones
+DECIMAL_COMMA = re.compile(
+    r"[-+]?\d+,\d+([eE][-+]?\d+)?"
+)  #: a number, where commas separate no columns
+FIX_HEADS = "give it its name again, or copy what was typed into a form that is written anew"
+TEXTS = (".csv", ".txt", ".tsv")  #: what spreadsheet programs call their files of text
+FIRST_HEAD = re.compile(rf"\W*{COLUMNS[0]}\W")
 FORMULA, TEXT = "f", "s"  #: what a cell of a spreadsheet holds, as openpyxl tells it
 
 
@@ -133,7 +144,9 @@ def read_form(path: Path) -> list[TypedRow]:
         data = files.read_regular(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; ./plumbline offer sheet writes it") from None
-    return read_csv(path, data) if path.suffix == ".csv" else read_xlsx(path, data)
+    if path.suffix.lower() in TEXTS:
+        return read_csv(path, data)
+    return read_xlsx(path, data)
 
 
 def read_csv(path: Path, data: bytes) -> list[TypedRow]:
@@ -141,19 +154,57 @@ def read_csv(path: Path, data: bytes) -> list[TypedRow]:
 
     :raises UsageError: if it is no CSV, or has other heads.
     """
+    text = decode_csv(path, data)
+    separator = find_separator(text)
     try:
-        lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
-    except (UnicodeDecodeError, csv.Error) as error:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    except csv.Error as error:
         raise UsageError(f"{path}: {error}; save it as CSV in UTF-8 with commas") from None
-    above = next((n for n, cells in enumerate(lines[:HEAD]) if cells[:1] == [COLUMNS[0]]), 0)
-    check_heads(path, lines[above] if lines else [])
+    above = next((n for n, cells in enumerate(lines[:MOST_ABOVE]) if is_head(cells)), 0)
+    heads = [cell.strip() for cell in lines[above]] if lines else []
+    check_heads(path, heads)
     found = []
     for number, cells in enumerate(lines[above + 1 :], above + 2):
         if any(cells):
-            whole = [cell or None for cell in cells][: len(COLUMNS)]
+            read = cells if separator == "," else map(read_decimal_comma, cells)
+            whole = [cell or None for cell in read][: len(COLUMNS)]
             whole += [None] * (len(COLUMNS) - len(whole))
             found.append(split_row(number, whole))
     return found
+
+
+def decode_csv(path: Path, data: bytes) -> str:
+    """Decode a CSV file as spreadsheet programs save it: UTF-8 or UTF-16 by its mark, else UTF-8.
+
+    :raises UsageError: if it is in the code page of a country, which nobody can tell
+    """
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if marked else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        what = (
+            f"line {line} is not in UTF-8 (byte {data[error.start]:#04x})"
+            if not marked
+            else str(error)
+        )
+        raise UsageError(f"{path}: {what}; save it as 'CSV UTF-8', or as .xlsx") from None
+
+
+def find_separator(text: str) -> str:
+    """Find what separates the columns: that with which most columns follow the first head."""
+    heads = next((line for line in text.splitlines()[:MOST_ABOVE] if FIRST_HEAD.match(line)), "")
+    return max(SEPARATORS, key=heads.count)
+
+
+def read_decimal_comma(cell: str) -> str:
+    """Return a number with a point where a cell has it with a comma; other cells as they are."""
+    return cell.strip().replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+
+
+def is_head(cells: Sequence[str]) -> bool:
+    """Return whether a line begins as the heads of the columns do."""
+    return [cell.strip() for cell in cells[:1]] == [COLUMNS[0]]
 
 
 def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
@@ -171,7 +222,9 @@ def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
         ]
         values, formulas = (list_rows(book["offer"]) for book in books)
     except Exception as error:  # whatever a damaged archive, XML or style brings
-        raise UsageError(f"{path}: {type(error).__name__}: is no form; write it anew") from None
+        raise UsageError(
+            f"{path}: {type(error).__name__}: is no form; save it as .xlsx or CSV, or write it anew"
+        ) from None
     check_heads(path, [cell.value for cell in values[0]] if values else [])
     place = COLUMNS.index("projected")
     found = []
@@ -223,7 +276,7 @@ def check_heads(path: Path, heads: Sequence[Any]) -> None:
         here = heads[number] if number < len(heads) else None
         if here != name:
             raise UsageError(
-                f"{path}: column {number + 1} is {here!r}, not {name!r}; write it anew"
+                f"{path}: column {number + 1} is {format_external(here)}, not {name!r}; {FIX_HEADS}"
             )
 
 

@@ -88,7 +88,7 @@ def test_no_sizes_in_a_barrier_and_in_init() -> None:
         ("  50", "5.0", 5, "whole number"),
         ("0.97 ", "0.97  1.00 ", 5, "7 columns where the header has 6"),
         ("0.97 ", "     ", 5, "5 columns where the header has 6"),
-        ("0.97 ", "0.97\x1f", 5, "odd characters"),
+        ("0.97 ", "0.97\x1f", 5, "odd characters in a table .'.x1f' at place "),
         ("\n8  ", "\n4  ", 6, "sizes do not ascend"),
         ("\n8  ", "\n2  ", 6, "sizes do not ascend"),
         ("\n8  ", "\n-8 ", 6, "whole number"),

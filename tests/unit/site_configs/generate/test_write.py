@@ -151,7 +151,7 @@ def test_what_is_written_hangs_on_what_a_scheduler_can_and_not_on_its_name(said)
 
 def test_without_an_mpi_there_is_one_to_be_filled_in():
     unusable = Unusable("/usr/bin/mpicc", "path", "no licence")
-    text = text_of(replace(PLAIN, mpis=LoginMpis((), (unusable,), ("mpich/4.2",))))
+    text = text_of(replace(PLAIN, mpis=LoginMpis((), (unusable,), ("not looked into: mpich/4.2",))))
     ast.parse(text)
     assert values(text, "library") == ['""']  # which site check refuses
     assert "# - /usr/bin/mpicc is not usable: no licence" in text

@@ -18,10 +18,12 @@ from site_configs.mpi.family import (
     build_family_environment,
     environment_name,
     identify_library,
+    is_library,
     join_lines,
     name_distinctly,
     spare_network,
 )
+from tests.support.faults import Declared, plants
 
 LIBRARIES = [
     ("Open MPI v5.0.11, package: Open MPI user@localhost, ident: 5.0.11", "openmpi", "5.0.11"),
@@ -53,10 +55,27 @@ def test_a_library_tells_its_family_and_version(library: str, family: str, versi
     assert identify_library(join_lines(library)) == (family, version)
 
 
-def test_a_library_derived_from_mpich_that_says_so_is_not_mpich():
+WRAPPERS = [
+    "mpi_abi_wrapper 1.2.0 (MPI 5.0 standard ABI)\nwrapping:\nOpen MPI v5.0.10, package: x",
+    "MPItrampoline 5.3.1, using MPIwrapper 2.11.0, wrapping:\nMPICH Version: 4.2",
+    "IBM Spectrum MPI v10.4.0, Open MPI v4.0.1",
+    "Open MPI v10.4.0.6, package: IBM Spectrum MPI, ident: 10.4.0.6",
+    "FUJITSU MPI Library 4.0.1 (Open MPI v3)",
+]
+
+
+@plants("environment", "a library that wraps another one, in 5 ways", "MPI_Get_library_version",
+        "", 0, "unknown")  # fmt: skip
+def test_a_library_that_names_another_one_later_is_not_that_one(declared: Declared):
+    for library in WRAPPERS:
+        declared.check((), 0, [identify_library(library)[0]])
+        for wanted in ("Open MPI v5.0.10", "MPICH Version: 4.2", "Open MPI v4.0.1"):
+            assert not is_library(library, wanted)
+    assert is_library(WRAPPERS[0], "mpi_abi_wrapper 1.2.0")
+    assert is_library(WRAPPERS[0], "wrapping: Open MPI v5.0.10")
+    assert is_library("MPI VERSION : CRAY MPICH version 8.1.28 (x)", "CRAY MPICH version 8.1.28")
     both = "MPICH Version: 3.4a2"
     assert identify_library(f"MVAPICH2 Version : 2.3.7 {both}")[0] == "mvapich"
-    assert identify_library(f"{both} Intel(R) MPI Library 2021.5 for Linux* OS")[0] == "intel-mpi"
     assert identify_library(f"CRAY MPICH version 8.1.28 {both}")[0] == "cray-mpich"
 
 

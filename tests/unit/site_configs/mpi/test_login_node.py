@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.mpi import login_node, wheels
-from site_configs.mpi.family import Unusable
+from site_configs.mpi import login_node, probe, wheels
+from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.identify import extract_identity, identify_wrapper
 from site_configs.mpi.login_node import (
     find_cray_mpi,
     find_login_mpis,
     list_cray_modules,
-    select_newest_modules,
 )
+from site_configs.mpi.modules import ModuleListing
 from site_configs.mpi.probe import Candidate
 from site_configs.mpi.wheels import WheelError
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
+from tests.support.faults import Declared, plants
 
 NOT_STARTED = "echo an MPI program was started; exit 1"
 
@@ -74,21 +75,28 @@ def test_why_a_wrapper_is_of_no_use(tmp_path: Path, body: str, said: str):
     assert isinstance(answer, Unusable) and said in answer.problem
 
 
-def test_of_many_modules_the_newest_of_each_mpi_is_taken():
-    modules = ["openmpi/4.9", "openmpi/4.10", "mpich/4.2", "intel/impi/2021.9", "openmpi/4.1-gcc12"]
-    assert select_newest_modules(modules) == ["openmpi/4.10", "mpich/4.2", "intel/impi/2021.9"]
-    assert select_newest_modules([]) == []
-
-
-def test_modules_that_are_not_looked_into_are_told(path, tmp_path, monkeypatch):
-    candidates = {
-        "mpich/4.2": Candidate(mpi(tmp_path / "m", MPICH), Path("x"), "module", module="mpich/4.2")
-    }
-    monkeypatch.setattr(login_node, "list_mpi_modules", lambda: ["mpich/4.1", "mpich/4.2"])
-    monkeypatch.setattr(login_node, "find_in_module", candidates.get)
+@plants("environment", "the newest module of an MPI that does not load", "`site new`", "", 0,
+        "further modules of MPIs, not looked into: mpich/4.0; simpich/1")  # fmt: skip
+def test_the_next_newest_module_is_tried_and_what_has_no_entry_is_told(
+    path, tmp_path, monkeypatch, declared: Declared
+):
+    names = ("mpich/4.0", "mpich/4.1", "mpich/4.2")
+    candidate = Candidate(
+        mpi(tmp_path / "m", MPICH), Path("x"), "module", module="gcc/13 mpich/4.1"
+    )
+    broken = Unusable("module mpich/4.2", "module", "it cannot be loaded")
+    behind = Unusable("module openmpi/5", "module", "it cannot be loaded")
+    answers = {"mpich/4.1": candidate, "mpich/4.2": broken, "openmpi/5": behind}
+    listing = ModuleListing(names, ("openmpi/5",), ("simpich/1",), "module -t spider: no answer")
+    monkeypatch.setattr(login_node, "list_modules", lambda: listing)
+    monkeypatch.setattr(login_node, "find_in_module", answers.__getitem__)
     found = find_login_mpis(tmp_path / "wheels", (), lambda _: None)
-    assert [each.module for each in found.mpis] == ["mpich/4.2"]
-    assert found.other_modules == ("mpich/4.1",)
+    assert [each.modules for each in found.mpis] == [("gcc/13", "mpich/4.1")]
+    assert found.unusable == (broken, behind)
+    listing_failed, needing, others, resembling = found.notes
+    assert "module -t spider: no answer" in listing_failed
+    assert "need other modules first: openmpi/5; load" in needing
+    declared.check((), 0, [f"{others}; {resembling.rpartition(' ')[2]}"])
 
 
 def test_wheels_that_are_there_are_mpis_of_the_machine(path, tmp_path, monkeypatch):
@@ -120,6 +128,21 @@ def test_what_the_machine_has_is_not_installed_again(path, tmp_path, monkeypatch
     assert len(find_login_mpis(tmp_path / "wheels", ("mpich",), lambda _: None).mpis) == 1
 
 
+def test_where_tmpdir_lets_no_program_be_started_the_work_directory_does(
+    path, tmp_path, monkeypatch
+):
+    wrapper = mpi(path, MPICH)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setenv("PLUMBLINE_HOME", str(work))
+    monkeypatch.setattr(probe, "is_runnable", lambda folder: folder == work)
+    assert isinstance(identify_wrapper(Candidate(wrapper, wrapper, "path")), Mpi)
+    monkeypatch.setattr(probe, "is_runnable", lambda folder: False)
+    answer = identify_wrapper(Candidate(wrapper, wrapper, "path"))
+    assert isinstance(answer, Unusable)
+    assert "mounted noexec); set TMPDIR to a folder of another file system" in answer.problem
+
+
 def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
     script(tmp_path / "cc", "true")
     environment = {
@@ -143,6 +166,10 @@ def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
             "CRAY MPICH version 8.1.28.15",
         ),
         ("Strange MPI 1.0", "Strange MPI 1.0"),
+        (
+            "mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1",
+            "mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1",
+        ),
     ],
 )
 def test_what_tells_an_mpi_is_its_name_and_version(library: str, text: str):

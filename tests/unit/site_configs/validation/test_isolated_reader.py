@@ -66,7 +66,8 @@ def test_a_site_that_makes_no_configuration_is_refused_with_its_first_fault(work
     assert told.configuration is None
     with pytest.raises(UsageError) as refused:
         read_usable_site(work, path)
-    fault = f"{path}: {told.faults[0].text} (all that is wrong: ./plumbline site check {path})"
+    first = told.faults[0]
+    fault = f"{path}:{first.line}: {first.text} (all that is wrong: ./plumbline site check {path})"
     assert str(refused.value) == fault
 
 

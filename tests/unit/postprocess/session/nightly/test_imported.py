@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from postprocess.main import main
 from postprocess.session.lifecycle import finish
 from tests.support.factories import record
 from tests.support.factories.launch import PLACE, VALUES, leave, planned
-from tests.support.faults import plants
+from tests.support.faults import each_of, plants
 from tests.support.paths import ROOT
 
 SITE = str(ROOT / "site_configs" / "local.py")
@@ -53,9 +54,10 @@ def not_built(folder: Path) -> list[dict[str, Any]]:
     return [told_of("build_mpicost", **failed, **where), skipped]
 
 
-def write(path: Path, *cases: dict[str, Any]) -> Path:
+def write(path: Path, *cases: dict[str, Any], run: str = "") -> Path:
     """A report of one run."""
-    path.write_text(json.dumps({"runs": [{"testcases": cases}]}))
+    about = {"session_info": {"uuid": run, "version": "4.10.4"}} if run else {}
+    path.write_text(json.dumps(about | {"runs": [{"testcases": cases}]}))
     return path
 
 
@@ -93,6 +95,47 @@ def test_a_report_is_stored_once(tmp_path: Path, home: Path, capfd) -> None:
     assert plumbline_import(home, second, second) == 2
     assert "is of two runs, or was named twice" in capfd.readouterr().err
     assert kept(home) == before
+
+
+@plants("stale", "files of a later run, and sessions that are gone", "a report of ReFrame that is imported",
+        "", 2, "another run wrote over its files, which were | was imported before, in session")  # fmt: skip
+def test_a_report_whose_files_are_of_another_run_is_not_called_imported(
+    tmp_path, home: Path, capfd, declared
+):
+    case = ran(tmp_path / "1", "b")
+    later = write(tmp_path / "later.json", case, run="2")
+    assert plumbline_import(home, later) == 1, capfd.readouterr()
+    earlier = write(tmp_path / "earlier.json", case, run="1")
+    capfd.readouterr()
+    status = plumbline_import(home, earlier)
+    told = capfd.readouterr().err
+    assert "another run wrote over its files" in told
+    shutil.rmtree(home / "sessions")
+    assert plumbline_import(home, later) == 2
+    again = capfd.readouterr().err
+    assert "was imported before" in again and len(kept(home)[1]) == 1
+    declared.check((), status, [told, again])
+
+
+OLDER = '{"session_info": {"version": "4.3.3"}, "runs": [{"testcases": [{"name": "x"}]}]}'
+NO_REPORTS = {
+    b"": plants("files", "nothing", "a report of ReFrame", "", 2, "is empty; ReFrame wrote no report"),
+    b'{"runs": [{"testca': plants("files", "the end lost", "a report of ReFrame", "", 2,
+        "is cut off; ReFrame was ended while it wrote it"),
+    b"\x1f\x8b\x08packed": plants("files", "packed", "a report of ReFrame", "", 2,
+        "is packed; unpack it first"),
+    OLDER.encode(): plants("files", "of an older ReFrame", "a report of ReFrame", "", 2,
+        "is a report of ReFrame 4.3.3; run the checks with 4.10.3 or newer"),
+    b"[1]": plants("files", "another kind of file", "a report of ReFrame", "", 2,
+        "is no report of ReFrame's; name a --report-file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", each_of(NO_REPORTS))
+def test_why_a_file_is_no_report_is_told(tmp_path, home: Path, capfd, data: bytes, declared):
+    (tmp_path / "report.json").write_bytes(data)
+    status = plumbline_import(home, tmp_path / "report.json")
+    declared.check((), status, [capfd.readouterr().err])
 
 
 def test_what_a_report_left_out_fails_the_session(tmp_path, home: Path, monkeypatch):

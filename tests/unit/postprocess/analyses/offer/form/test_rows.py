@@ -138,6 +138,44 @@ def test_csv_is_read_back_too(offer: Path, above: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("separator", "encoding", "name", "above"),
+    [
+        (";", "utf-8-sig", "offer.csv", ""),
+        (";", "utf-8", "offer.CSV", "sep=;\r\n"),
+        ("\t", "utf-16", "offer.txt", ""),
+        ("\t", "utf-8", "offer.tsv", "\r\n"),
+    ],
+)
+def test_csv_of_other_countries_is_read_back(offer, separator, encoding, name, above) -> None:
+    """Decimal commas, other separators, Windows line ends and marks of the encoding."""
+    lines = list(csv.reader((offer / CSV).open()))
+    for line, value in zip(lines[1:], ("1,3", "130", "45,5"), strict=True):
+        line[COLUMNS.index("committed")] = value
+    with (offer / name).open("w", encoding=encoding, newline="") as file:
+        file.write(above)
+        csv.writer(file, delimiter=separator, lineterminator="\r\n").writerows(lines)
+    assert sheet(offer, "--read", str(offer / name)) == 0
+    assert read_commitments(offer).rows[2].committed == pytest.approx(4.55e-5)
+
+
+@plants("offers", "a decimal comma where commas separate columns, and the code page of a country",
+        "the form of an offer", "", 2,
+        "committed: '1,25' is no value; write 1.25 | line 2 is not in UTF-8 (byte 0xb5); save it")  # fmt: skip
+def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -> None:
+    lines = list(csv.reader((offer / CSV).open()))
+    lines[1][COLUMNS.index("committed")] = "1,25"
+    with (offer / CSV).open("w") as file:
+        csv.writer(file).writerows(lines)
+    sheet(offer, "--read", str(offer / CSV))
+    comma = "".join(capsys.readouterr())
+    lines[1][COLUMNS.index("model")] = "\xb5"
+    with (offer / CSV).open("w", encoding="cp1252") as file:
+        csv.writer(file).writerows(lines)
+    status = sheet(offer, "--read", str(offer / CSV))
+    declared.check((), status, [comma, capsys.readouterr().err])
+
+
+@pytest.mark.parametrize(
     ("cells", "code", "said"),
     [
         ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB: nothing is committed"),
@@ -182,7 +220,7 @@ def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: 
 def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "x.xlsx").write_text("no archive")
     assert sheet(offer, "--read", str(tmp_path / "x.xlsx")) == 2
-    assert "is no form; write it anew" in capsys.readouterr().err
+    assert "is no form; save it as .xlsx or CSV, or write it anew" in capsys.readouterr().err
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     assert sheet(offer, "--read", str(tmp_path / "x.csv")) == 2
     assert "column 1 is 'a', not 'row'" in capsys.readouterr().err
@@ -228,7 +266,7 @@ def put_cells(*places: str) -> Callable[[Path], None]:
 
 
 @plants("files", "a spreadsheet of a hundred megabytes, unpacked, or of a million rows",
-        "the form of an offer", "", 2, "is no form; write it anew")  # fmt: skip
+        "the form of an offer", "", 2, "is no form; save it as .xlsx or CSV, or write it anew")  # fmt: skip
 @pytest.mark.parametrize("damage", [bomb, bomb_at_once, put_cells(f"A{HEAD + MOST_ROWS}")])
 def test_a_spreadsheet_larger_than_any_form_is_not_read(
     offer: Path, tmp_path: Path, damage, declared: Declared

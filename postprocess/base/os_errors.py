@@ -1,0 +1,177 @@
+"""What the operating system refuses, in one line: the file, what the error means, and what helps.
+
+Standard library only: the start script uses it before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from postprocess.base.errors import UsageError
+
+NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel, which no library has a text for
+NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, NOT_SUPPORTED)
+FULL = (errno.ENOSPC, errno.EDQUOT)  #: a disk, or what one user may have of it
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)  #: a place in which nothing can be written
+SMALLEST_MEMORY = (
+    800_000 * 1024
+)  #: bytes of addresses below which the libraries for numbers do not start
+
+
+def describe_os_error(error: OSError, work: Path) -> str:
+    """Describe an error in one line: file, meaning, fix.
+
+    :param work: the work directory, which PLUMBLINE_HOME chooses
+    """
+    place = find_file(error) or (str(work) if error.errno in FULL else "input or output")
+    reason = error.strerror or str(error)
+    fix = choose_fix(error, place, work)
+    return f"{place}: {reason}{f'; {fix}' if fix else ''}"
+
+
+def choose_fix(error: OSError, place: str, work: Path) -> str:
+    """Choose what helps against an error; empty where only its text does."""
+    number = error.errno
+    if number == errno.ENOMEM:
+        return describe_memory_limit()
+    if number == errno.EFBIG and (limit := read_limit(resource.RLIMIT_FSIZE)):
+        return f"this shell allows a file {format_kib(limit)} (ulimit -f)"
+    if number == errno.EMFILE:
+        limit = read_limit(resource.RLIMIT_NOFILE)
+        return f"this shell allows a process {limit} open files: raise it with ulimit -n"
+    if number == errno.EAGAIN and (limit := read_limit(resource.RLIMIT_NPROC)):
+        return f"this shell allows {limit} processes: end some, or raise it with ulimit -u"
+    if number == errno.EACCES and is_without_execution(place):
+        return "its file system lets no program be started (noexec); " + choose_place(place, work)
+    if number in FULL:
+        return f"make room there, or {choose_place(place, work)}"
+    return choose_place(place, work) if number in CLOSED and is_below(place, work) else ""
+
+
+def choose_place(place: str, work: Path) -> str:
+    """Say how another place is chosen, by what the place is for."""
+    if is_below(place, work):
+        return "choose another work directory with PLUMBLINE_HOME"
+    if is_below(place, Path(tempfile.gettempdir())):
+        return "set TMPDIR to a folder of another file system"
+    return "name another place"
+
+
+def is_below(place: str, folder: Path) -> bool:
+    """Return whether a path is in a folder."""
+    return Path(folder).absolute() in (path := Path(place).absolute()).parents or path == folder
+
+
+def is_without_execution(place: str) -> bool:
+    """Return whether a file is one that its file system lets nobody start."""
+    try:
+        refused = os.statvfs(place).f_flag & os.ST_NOEXEC
+        return bool(refused and os.path.isfile(place) and os.stat(place).st_mode & 0o111)
+    except OSError:
+        return False
+
+
+def find_file(error: OSError) -> str | None:
+    """Find the file of an error. For an open file Python gives none; then the frames of the error have it."""
+    if error.filename is not None:
+        return os.fsdecode(error.filename) if not isinstance(error.filename, int) else None
+    frames: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace:
+        frames.append(trace)
+        trace = trace.tb_next
+    for each in reversed(frames):
+        values = list(each.tb_frame.f_locals.values())
+        if name := next(filter(None, map(read_name, values)), None):
+            return name
+        if path := next((value for value in values if isinstance(value, Path)), None):
+            return str(path)
+    return None
+
+
+def read_name(value: Any) -> str:
+    """Read the name of an open file; empty for anything else."""
+    name = getattr(value, "name", None) if hasattr(value, "fileno") else None
+    return name if isinstance(name, str) else ""
+
+
+@contextmanager
+def lock_errors(
+    place: str | Path, fix: str = "choose another work directory with PLUMBLINE_HOME"
+) -> Iterator[None]:
+    """Explain why a file cannot be locked inside. A lock that another process has is no such error.
+
+    :raises UsageError: if the file system has no locks, or they fail
+    """
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        known = error.errno in NO_LOCKS
+        reason = "this file system has no file locks (flock)" if known else error.strerror
+        raise UsageError(f"{place}: {reason}; {fix}, on another file system") from None
+
+
+def lock_file(stream: Any, place: str | Path, operation: int) -> None:
+    """Lock an open file or folder, as ``fcntl.flock`` does.
+
+    :raises UsageError: if its file system has no locks
+    :raises BlockingIOError: if another process has it, and it is not to be waited for
+    """
+    with lock_errors(place):
+        fcntl.flock(stream, operation)
+
+
+def read_limit(which: int) -> int:
+    """Read a limit of this process; 0 where there is none."""
+    limit = resource.getrlimit(which)[0]
+    return 0 if limit == resource.RLIM_INFINITY else limit
+
+
+def format_kib(number: int) -> str:
+    """Format bytes as the shell's ``ulimit`` does."""
+    return f"{number // 1024} kB"
+
+
+def describe_memory_limit() -> str:
+    """Describe which limit a process without memory has met."""
+    limit = read_limit(resource.RLIMIT_AS) or read_limit(resource.RLIMIT_DATA)
+    if limit:
+        fix = "raise it, or use another node"
+        return f"this shell allows a process {format_kib(limit)} of memory (ulimit -v); {fix}"
+    return "this machine has no memory left; end other programs, or use another node"
+
+
+def check_memory_limit() -> None:
+    """Check that the shell's limit of memory is one with which the libraries for numbers start.
+
+    With less they end without a word, or never. With a limit they get one thread, which needs the least.
+
+    :raises UsageError: if it is smaller
+    """
+    if not (limit := read_limit(resource.RLIMIT_AS)):
+        return
+    if limit < SMALLEST_MEMORY:
+        needed = f"at least {format_kib(SMALLEST_MEMORY)} are needed"
+        raise UsageError(f"memory: {describe_memory_limit()}; {needed}")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Return whether an error comes of a lack of memory: also of a library that cannot be mapped."""
+    if isinstance(error, MemoryError):
+        return True
+    library = isinstance(error, ImportError) and ".so" in f"{error.path or ''} {error}"
+    return bool(library and read_limit(resource.RLIMIT_AS))

@@ -1,0 +1,117 @@
+"""The last words of a job: of what it wrote to standard error, the line that says why it ended.
+
+Open MPI frames its messages with dashes, Hydra with equals signs; launchers and batch systems write afterwards
+what they do with the other processes. The texts are theirs, of versions in use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from postprocess.base.sanitize import sanitize_line
+
+MOST = 200  #: characters that are quoted
+RULE = re.compile(r"[\s=*_#~+.-]{4,}")  #: a line of nothing but dashes and their like
+#: That memory was short, as kernels, batch systems, MPIs and languages say it. The first such line counts.
+MEMORY = re.compile(
+    r"oom[_-]?kill|\boom\b|out[ -]of[ -]memory|cannot allocate memory|unable to allocate .*memory"
+    r"|not enough (free )?memory|insufficient memory|(job|step|task|cgroup|virtual) memory limit"
+    r"|mem(ory)? .*exceed|exceeded .*memory|std::bad_alloc|TERM_MEMLIMIT|MemoryError",
+    re.I,
+)
+#: Advice, and the words with which a message points to others like it.
+ADVICE = re.compile(
+    r"\bFAQ\b|Set MCA parameter|more process(es)? (has|have) sent help message|https?://"
+    r"|This typically refers to a problem with your application|for debugging suggestions"
+    r"|^\W*(Either request fewer|Alternatively,|Please (see|check|consult|refer|contact|report)"
+    r"|For more (details|information)|You (can|may|should) |Try |Hint:|NOTE: |IMPORTANT: |See |Use )"
+    r"|YOU CAN IGNORE THE BELOW"
+    r"|\*\*\* End of error message|=+ backtrace =+|^\W*(\[[^]]*\]\s*)*\[ ?\d+\] ",
+    re.I,
+)
+#: How a message of Open MPI's error handler begins; lines of it that follow are more of it.
+HANDLER = re.compile(r"^\[[^]]+\] \*\*\*")
+#: What a launcher or a batch system says once a process has ended, of the others or of itself.
+AFTERWARDS = re.compile(
+    r"^srun: (error: [^:]+: tasks? |Terminating|launch/|Job step aborted|Force Terminated|forcing job)"
+    r"|^slurmstepd: error: (?!.*DUE TO)\*\*\*|^\[(mpiexec|proxy)\b|^Primary job +terminated normally"
+    r"|detected that one or more processes exited|has exited due to process rank"
+    r"|^=+ +(BAD TERMINATION|PID |RANK |KILLED BY|EXIT CODE|EXIT STATUS|CLEANING UP)"
+    r"|^(mpirun|mpiexec|prterun): (clean termination|killing|forwarding|abort is already)",
+    re.I,
+)
+
+
+def find_last_words(lines: Sequence[str]) -> str:
+    """Find the line that says why a job ended, fit to be shown; empty if it wrote none.
+
+    Lack of memory goes before all. Then it is the beginning of the last message that is neither a rule nor
+    advice nor what is said afterwards; then the first of what is said afterwards.
+    """
+    if words := find_memory_words(lines):
+        return words
+    paragraphs = split_messages(lines)
+    telling = [each for each in paragraphs if not AFTERWARDS.search(each)]
+    return shorten(telling[-1] if telling else next(iter(paragraphs), ""))
+
+
+def find_memory_words(lines: Sequence[str]) -> str:
+    """Find the first line that says that memory was short; empty if none does."""
+    return shorten(next(filter(MEMORY.search, lines), ""))
+
+
+def split_messages(lines: Sequence[str]) -> list[str]:
+    """Split lines into messages, of each what it begins with.
+
+    Between two rules stands one message, of which the first paragraph counts; each line outside is its own.
+    """
+    found: list[str] = []
+    rules = [number for number, line in enumerate(lines) if RULE.fullmatch(line)]
+    frames = dict(pair_rules(lines, rules))
+    number = 0
+    while number < len(lines):
+        end = frames.get(number)
+        inside = lines[number + 1 : end] if end else [lines[number]]
+        kept = [] if end is None and is_continued(lines, number) else take_paragraph(inside)
+        found += [" ".join(kept)] if kept else []
+        number = end + 1 if end else number + 1
+    return found
+
+
+def is_continued(lines: Sequence[str], number: int) -> bool:
+    """Return whether a line goes on with the error handler's message of the line before."""
+    before = HANDLER.match(lines[number - 1]) if number else None
+    return before is not None and lines[number].startswith(before[0])
+
+
+def pair_rules(lines: Sequence[str], rules: Sequence[int]) -> list[tuple[int, int]]:
+    """Pair the rules that frame a message: those that are alike, with something between them."""
+    pairs = []
+    start = None
+    for rule in rules:
+        if start is not None and lines[rule].strip() == lines[start].strip() and rule > start + 1:
+            pairs.append((start, rule))
+            start = None
+        else:
+            start = rule
+    return pairs
+
+
+def take_paragraph(lines: Sequence[str]) -> list[str]:
+    """Take the lines of a message to the end of its first sentence, without rules and advice."""
+    taken: list[str] = []
+    for line in lines:
+        if RULE.fullmatch(line) or not line.strip() or ADVICE.search(line):
+            if taken:
+                break
+            continue
+        taken.append(line.strip())
+        if line.rstrip().endswith((".", ":", "!")) or AFTERWARDS.search(line):
+            break
+    return taken
+
+
+def shorten(words: str) -> str:
+    """Shorten what is quoted, and make its characters visible."""
+    return sanitize_line(words.strip())[:MOST]

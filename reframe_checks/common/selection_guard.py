@@ -1,0 +1,67 @@
+"""A selection that matches nothing fails, where ReFrame passes a run of no case with exit code 0.
+
+ReFrame has no hook for the end of a session, so that this looks when Python ends, and ends it otherwise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+CHECKS = Path(__file__).resolve().parents[1]
+RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
+PATHS = ("-c", "--checkpath")  #: and those that name checks
+SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
+EMPTY = 1  #: exit code of a run of nothing
+
+set_up: set[str] = set()  #: cases of ours that ReFrame has begun with
+
+
+def note_case(name: str) -> None:
+    """Note that ReFrame has begun with a case."""
+    set_up.add(name)
+
+
+def guard_selection() -> None:
+    """End Python with an error if it was to run checks of ours alone, and none was begun with."""
+    if any(word in RUNS for word in sys.argv[1:]) and are_all_ours(list_check_paths(sys.argv[1:])):
+        atexit.register(fail_if_empty)
+
+
+def list_check_paths(words: Sequence[str]) -> list[str]:
+    """List the files and folders of checks that ReFrame was told to load."""
+    return [*find_options(words), *filter(None, os.environ.get(SEARCHED, "").split(":"))]
+
+
+def find_options(words: Sequence[str]) -> Iterator[str]:
+    """Find the values of the options that name checks."""
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if word in PATHS:
+            yield from words[number + 1 : number + 2]
+        elif name in PATHS and equals:
+            yield value
+        elif word.startswith("-c") and not word.startswith("--"):
+            yield word[2:]
+
+
+def are_all_ours(paths: Sequence[str]) -> bool:
+    """Return whether all of these are our checks, and there are any."""
+    real = [Path(path).resolve() for path in paths]
+    return bool(real) and all(path == CHECKS or CHECKS in path.parents for path in real)
+
+
+def fail_if_empty() -> None:
+    """End the process with an error if no case was begun with."""
+    if set_up:
+        return
+    sys.stdout.flush()
+    fix = (
+        "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
+    )
+    sys.stderr.write(f"plumbline: no case was run: the selection matches none; {fix}\n")
+    sys.stderr.flush()
+    os._exit(EMPTY)

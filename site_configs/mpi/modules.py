@@ -1,0 +1,287 @@
+"""Environment modules that bring an MPI: the names that sites, vendors and Spack use, and what they set."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.processes import run_captured
+from postprocess.base.shell_words import quote_word
+from site_configs.mpi.discover import find_companion_launcher
+from site_configs.mpi.family import Unusable, join_lines
+from site_configs.mpi.probe import Candidate
+
+MODULE = "module"  #: origin of what a module brings
+MODULE_SECONDS = 30
+MOST_WAYS = 3  #: of loading a module behind others, beside the first
+MOST_SAID = 300  #: characters that are quoted of what a load said
+MARK = "plumbline: here it begins"  #: what the user's profile prints stands before it
+#: What is left behind of a coloured listing: colours and links of a terminal.
+COLOURS = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))")
+#: A line of ``module -t avail`` or ``spider``: a name, and what is added to it in brackets of any kind:
+#: symbolic versions ``(default:stable)``, tags ``<L>``, variants ``{+cuda}``, Lmod's ``[...]``.
+LISTED = re.compile(r"(?P<name>[^\s(<{\[]+)\s*(?P<added>([(<{\[][^)>}\]]*[)>}\]]\s*)*)")
+ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: of another module, which is listed too
+KEY = "Key:"  #: what follows explains a listing
+#: MPIs by the names that sites, vendors, Spack and EasyBuild give them.
+FAMILY_NAMES = (
+    r"open[-_]?mpi\d*|ompi\d*|mpich\d*|mvapich\d*|intel[-_]?mpi|impi|cray-mpich|hpc-?x"
+    r"|parastation-?mpi|psmpi"
+)
+#: Before a plain ``mpi``: vendors and compilers, and not the libraries that are built with an MPI.
+VENDOR_NAMES = (
+    r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
+)
+MPI_NAME = re.compile(
+    rf"(?:^|[/_.+-])(?:{FAMILY_NAMES})(?=[/_.+-]|$)"
+    rf"|(?:^|/)(?:(?:{VENDOR_NAMES})[-_/])*(?:mpi|mpt|bullxmpi)(?=[/_.+-]|$)",
+    re.I,
+)
+RESEMBLING = re.compile(r"mpi(?!l)|hpcx|mvapich", re.I)  #: what may be an MPI, and is no compiler
+VERSION = re.compile(r"(^|[/_.+-])v?\d")  #: how a version begins behind a name
+#: Versions as they sort; one before a release comes before it.
+VERSION_PARTS = re.compile(r"\d+|rc|alpha|beta|dev|pre", re.I)
+OWN_VARIABLES = re.compile(  # of the shell and of the module system itself
+    r"LOADEDMODULES|_LMFILES_|_ModuleTable|__|LMOD_|MODULE|BASH|SHLVL|PWD$|OLDPWD$|_$"
+)
+SPIDER_NEEDS = "You will need to load all module(s) on any one of the lines below"
+MISSING_PREREQUISITE = re.compile(r"must be loaded first: (.+)")  #: the hint of Environment Modules
+#: Shows a shell's variables without any program, which what a module sets might break.
+SHOW = r'for name in $(compgen -e); do printf "%s=%s\0" "$name" "${!name}"; done; printf "\0"'
+
+
+class ModuleError(Exception):
+    """One line: what a module command said, or why it did not end."""
+
+
+@dataclass(frozen=True)
+class ModuleListing:
+    """The modules of a machine whose names resemble those of MPIs."""
+
+    mpis: tuple[str, ...] = ()  #: that can be loaded at once
+    hidden: tuple[str, ...] = ()  #: that need other modules first
+    resembling: tuple[str, ...] = ()  #: whose names have ``mpi`` in them, and that are no known MPI
+    problem: str = ""  #: why there is no listing
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command of the module system did."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def end(self) -> str:
+        """The end of its errors, in one line."""
+        return join_lines(COLOURS.sub("", self.errors))[-MOST_SAID:]
+
+
+def run_module_shell(command: str) -> Said:
+    """Run a command in a login shell, which has ``module``.
+
+    :raises ModuleError: if it cannot be started or does not end in time.
+    """
+    script = f'unset BASH_XTRACEFD; echo "{MARK}"; echo "{MARK}" >&2; {command}'
+    try:
+        done = run_captured(["bash", "-lc", script], os.environ, MODULE_SECONDS)
+    except OSError as error:
+        raise ModuleError(f"bash: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise ModuleError(f"no answer within {MODULE_SECONDS} s") from None
+    output, errors = (text.partition(f"{MARK}\n")[2] for text in (done.stdout, done.stderr))
+    return Said(done.returncode, output, errors)
+
+
+def has_modules(environment: Mapping[str, str]) -> bool:
+    """Return whether a machine has a module system."""
+    traces = ("MODULESHOME", "LMOD_CMD", "MODULES_CMD")
+    return any(environment.get(name) for name in traces) and bool(shutil.which("bash"))
+
+
+def read_module_path(modules: Sequence[str]) -> str:
+    """Read the search path once these modules are loaded; empty if they cannot be."""
+    names = " ".join(map(quote_word, modules))
+    try:
+        said = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
+    except ModuleError:
+        return ""
+    return (said.output.splitlines() or [""])[-1]
+
+
+def parse_listing(text: str) -> list[str]:
+    """Parse what ``module -t avail`` or ``spider`` prints into names that can be loaded, aliases last.
+
+    Headings, folders, the key at the end and sentences are none.
+    """
+    plain: list[str] = []
+    aliases: list[str] = []
+    for line in COLOURS.sub("", text.partition(f"\n{KEY}")[0]).splitlines():
+        match = LISTED.fullmatch(line.strip())
+        if match and not match["name"].endswith((":", "/")):
+            (aliases if ALIAS.search(match["added"]) else plain).append(match["name"])
+    return list(dict.fromkeys(plain + aliases))
+
+
+def is_mpi_name(module: str) -> bool:
+    """Return whether a module's name, and not its version, is that of an MPI."""
+    return find_mpi_name(module) is not None
+
+
+def find_mpi_name(module: str) -> re.Match[str] | None:
+    """Find the MPI in the name of a module, before its version; a folder such as ``gcc/13`` may precede it."""
+    for match in MPI_NAME.finditer(module):
+        component = module[: match.end()].rpartition("/")[2]
+        if not re.match(r"v?\d", component):
+            return match
+    return None
+
+
+def list_modules() -> ModuleListing:
+    """List the environment modules that are MPIs by their names, or may be."""
+    if not has_modules(os.environ):
+        return ModuleListing()
+    names, problem = read_listing("avail")
+    others, other_problem = read_listing("spider") if os.environ.get("LMOD_CMD") else ([], "")
+    hidden = [name for name in others if name not in names]
+    return ModuleListing(
+        tuple(filter(is_mpi_name, names)),
+        tuple(filter(is_mpi_name, hidden)),
+        tuple(filter(is_resembling, names + hidden)),
+        "; ".join(filter(None, [problem, other_problem])),
+    )
+
+
+def read_listing(command: str) -> tuple[list[str], str]:
+    """Read the names that a command of the module system lists, and why there are none if it fails."""
+    try:
+        said = run_module_shell(f"module -t {command}")
+    except ModuleError as error:
+        return [], f"module -t {command}: {error}"
+    if said.code:
+        return [], f"module -t {command}: {said.end or f'exit code {said.code}'}"
+    return parse_listing(f"{said.output}\n{said.errors}"), ""
+
+
+def is_resembling(module: str) -> bool:
+    """Return whether a module may be an MPI that has no name by which one is known."""
+    return bool(RESEMBLING.search(module)) and not is_mpi_name(module)
+
+
+def name_without_version(module: str) -> str:
+    """Return a module's name without its version: ``openmpi+cuda`` of ``openmpi+cuda/5.0.7``."""
+    found = find_mpi_name(module)
+    start = found.end() if found else 0
+    version = VERSION.search(module, start)
+    return module[: version.start()] if version else module
+
+
+def version_sort_key(module: str) -> list[int]:
+    """Return the numbers of a module's name, for comparing versions: 4.10 is after 4.9, 5.0 after 5.0rc1."""
+    parts = VERSION_PARTS.findall(module)
+    return [int(part) if part.isdigit() else -1 for part in parts] + [0]
+
+
+def group_modules(modules: Iterable[str]) -> list[list[str]]:
+    """Group modules by MPI, the newest of each group first.
+
+    Names of an MPI alone and with a version come first: of two that bring one wrapper, the later is dropped.
+    """
+    groups: dict[str, list[str]] = {}
+    for module in modules:
+        groups.setdefault(name_without_version(module), []).append(module)
+    ordered = sorted(groups, key=lambda name: (find_mpi_start(name) > 0, groups[name] == [name]))
+    return [sorted(groups[name], key=version_sort_key, reverse=True) for name in ordered]
+
+
+def find_mpi_start(name: str) -> int:
+    """Find where the MPI begins in the last part of a name: 5 in ``hdf5-openmpi``."""
+    found = find_mpi_name(name)
+    return found.start() - name.rfind("/", 0, found.end()) - 1 if found else 0
+
+
+def find_in_modules() -> list[Candidate | Unusable]:
+    """Find what each module brings whose name is that of an MPI."""
+    return [find_in_module(module) for module in list_modules().mpis]
+
+
+def list_needed_modules(module: str, said: str = "") -> list[list[str]]:
+    """List what must be loaded before a module, by Lmod's ``spider`` or by what a failed load said.
+
+    Each entry would do; the newest comes first.
+    """
+    if match := MISSING_PREREQUISITE.search(said):
+        names = match[1].split()
+        return [[name] for name in names] if "at least one" in said else [names]
+    if not os.environ.get("LMOD_CMD"):
+        return []
+    said = run_module_shell(f"module spider {quote_word(module)} 2>&1")
+    lines = COLOURS.sub("", said.output.partition(SPIDER_NEEDS)[2]).splitlines()[1:]
+    found: list[list[str]] = []
+    for line in filter(str.strip, lines):
+        words = line.split()
+        if words[0].endswith(":") or not all(LISTED.fullmatch(word) for word in words):
+            break
+        found.append(words)
+    return sorted(found, key=lambda names: version_sort_key(" ".join(names)), reverse=True)
+
+
+def find_in_module(module: str) -> Candidate | Unusable:
+    """Find the wrapper that a module puts on PATH, with all variables that it sets; or why there is none.
+
+    What the module needs is loaded before it, and belongs to the candidate.
+    """
+    try:
+        ways = list_needed_modules(module) or [[]]
+        found = load_module([*ways[0], module])
+        if isinstance(found, str):
+            more = ways[1:] if ways[0] else list_needed_modules(module, found)
+            tried = (load_module([*way, module]) for way in more[:MOST_WAYS])
+            found = next((each for each in tried if isinstance(each, Candidate)), found)
+    except ModuleError as error:
+        found = str(error)
+    return Unusable(f"module {module}", MODULE, found) if isinstance(found, str) else found
+
+
+def load_module(modules: Sequence[str]) -> Candidate | str:
+    """Load modules in a login shell; return what they bring, or why that is no MPI.
+
+    The last one is left first where the user's profile loads it: what it brings would be no change.
+
+    :raises ModuleError: if the shell does not answer.
+    """
+    names = " ".join(map(quote_word, modules))
+    last = quote_word(modules[-1])
+    leave = (
+        f'case ":$LOADEDMODULES:" in *":"{last}":"*) module unload {last} >/dev/null 2>&1;; esac'
+    )
+    said = run_module_shell(f"{leave}; {SHOW}; module load {names} >&2 || exit; {SHOW}")
+    shown = said.output.split("\0\0")
+    if len(shown) < 3:
+        return f"it cannot be loaded: {said.end or 'the load said nothing'}"
+    old, new = (parse_variables(each) for each in shown[:2])
+    mpicc = shutil.which("mpicc", path=new.get("PATH", ""))
+    if not mpicc or mpicc == shutil.which("mpicc", path=old.get("PATH", "")):
+        return "it puts no mpicc on the search path" + (
+            f"; its load said: {said.end}" if said.end else ""
+        )
+    env = tuple(
+        (name, value)
+        for name, value in new.items()
+        if old.get(name) != value and "\n" not in value and not OWN_VARIABLES.match(name)
+    )
+    wrapper = Path(mpicc)
+    launcher = find_companion_launcher(wrapper)
+    return Candidate(wrapper, launcher, MODULE, module=" ".join(modules), env=env)
+
+
+def parse_variables(shown: str) -> dict[str, str]:
+    """Parse the variables that ``SHOW`` printed."""
+    pairs = (entry.partition("=") for entry in shown.split("\0") if "=" in entry)
+    return {name: value for name, _, value in pairs}

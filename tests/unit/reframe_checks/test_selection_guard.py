@@ -1,0 +1,52 @@
+"""Under a plain ReFrame: a selection that matches nothing fails, if there are no checks but ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reframe_checks.common.selection_guard import are_all_ours, list_check_paths
+from tests.support.faults import Declared, plants
+from tests.support.paths import ROOT
+
+CHECKS = str(ROOT / "reframe_checks")
+
+
+@plants("use", "a selection that matches nothing", "a plain ReFrame", "", 1,
+        "plumbline: no case was run: the selection matches none")  # fmt: skip
+def test_a_run_of_nothing_fails(declared: Declared):
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+        "from reframe_checks.common import selection_guard as guard; guard.guard_selection(); "
+        "sys.argv[-1] == 'begun' and guard.note_case('x')"
+    )
+    command = [sys.executable, "-I", "-c", code, "-c", CHECKS]
+    ended = {}
+    for words in (("-r",), ("-r", "begun"), ("-l",)):
+        ended[words] = subprocess.run(
+            [*command, *words], capture_output=True, text=True, check=False
+        )
+    empty = ended.pop(("-r",))
+    declared.check((), empty.returncode, [empty.stderr])
+    assert {each.returncode for each in ended.values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        (["-c", CHECKS], True),
+        ([f"--checkpath={CHECKS}/luecke.py", "-r"], True),
+        ([f"-c{CHECKS}/osu.py"], True),
+        (["-c", CHECKS, "-c", "/other"], False),
+        (["-r"], False),
+    ],
+)
+def test_only_a_run_of_our_checks_alone_is_looked_at(monkeypatch, words, ours):
+    monkeypatch.delenv("RFM_CHECK_SEARCH_PATH", raising=False)
+    assert are_all_ours(list_check_paths(words)) is ours
+    monkeypatch.setenv("RFM_CHECK_SEARCH_PATH", os.pathsep.join([str(Path("/other")), ""]))
+    assert not are_all_ours(list_check_paths(words))
