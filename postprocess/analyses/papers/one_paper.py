@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
-from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.data import PaperMeasurements, describe_split
 from postprocess.analyses.papers.common.few_processes import describe_few_processes
+from postprocess.analyses.papers.common.numbers import format_csv
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.figures import build_figures
@@ -94,7 +93,7 @@ def build_paper(
                 f"{title}: measured",
                 "",
                 tables=own,
-                remarks=[*filter(None, [*remarks, few]), *asked.notes],
+                remarks=[*filter(None, [*remarks, few, *describe_split(measured)]), *asked.notes],
                 figures=figures,
             ),
         )
@@ -113,11 +112,11 @@ def list_machines(history: History, paper: str) -> list[str]:
 
 
 def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = ()) -> str:
-    """Format the tables as one of ``FORMATS``. CSV has a line for each cell; HTML has the figures too."""
+    """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
         return paper_views_as_text(views)
     if form == "csv":
-        return _csv([(view.title, table) for view in views for table in view.tables])
+        return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":
         title = views[-1].title.rpartition(":")[0]
         return templating.render_html_template(
@@ -139,13 +138,13 @@ _Found = tuple[list[TextTable], list[str]]
 def _luecke2001(
     asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
 ) -> _Found:
-    """Build growth, predictions, cold caches, the filter, and ratios to a machine measured or in print."""
-    tables = [*scalability.build_growth_tables(measured)]
-    tables += predictions.build_prediction_tables(measured)
-    tables += filter(None, [build_cold_table(measured, history)])
+    """Build what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
     spread = build_spread_table(measured, asked.trials, history)
-    tables += filter(None, [spread])
-    remarks = ["" if spread else NO_SPREAD, *_remarks(measured, history)]
+    tables = [*filter(None, [build_cold_table(measured, history), spread])]
+    tables += predictions.build_prediction_tables(measured)
+    tables += scalability.build_growth_tables(measured)
+    remarks = ["" if spread else NO_SPREAD, predictions.describe_refused(measured)]
+    remarks += _remarks(measured, history)
     if in_print:
         found, missing = chained.build_chained_tables(measured, history, str(asked.against))
         return [*tables, *found], [missing, *remarks]
@@ -155,10 +154,10 @@ def _luecke2001(
 def _luecke2003(
     asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
 ) -> _Found:
-    """Build the spread, the clock, and library against library."""
+    """Build the clock, the spread, and library against library."""
     spread = build_spread_table(measured, asked.trials, history)
     timers = build_timer_table(measured, asked.timers, history)
-    tables = [each for each in (spread, timers) if each]
+    tables = [each for each in (timers, spread) if each]
     _, basis = ratios.find_against(measured, asked.against)
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
@@ -167,20 +166,18 @@ def _luecke2003(
 
 
 def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    """Build costs, the send model, and operations over the sends that they could be made of."""
-    tables = rus.build_cost_tables(measured)
-    sends = (
+    """Build the clock, the sends, operations over the sends that they could be made of, and the costs."""
+    tables = [
+        build_timer_table(measured, asked.timers, history),
         rus_sends.build_send_table(measured),
         rus_sends.build_mode_table(measured),
         rus_sweep.build_sweep_table(measured),
         rus_sends.build_tree_table(measured),
         rus_reduction.build_reduction_table(measured),
-    )
-    tables += filter(None, sends)
-    tables += filter(None, [build_timer_table(measured, asked.timers, history)])
-    if in_print:
-        tables.append(rus.build_against_table(measured, history))
-    return tables, [
+        *rus.build_cost_tables(measured),
+        rus.build_against_table(measured, history) if in_print else None,
+    ]
+    return [each for each in tables if each], [
         rus.describe_missing_sizes(measured),
         rus_reduction.describe_missing_arithmetic(measured),
     ]
@@ -221,16 +218,3 @@ _MEASURED = {
     "taboada": _taboada,
     "commtest": _commtest,
 }
-
-
-def _csv(tables: Sequence[tuple[str, TextTable]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("part", "table", "row", "column", "value"))
-    for part, table in tables:
-        for row in table.rows:
-            about, cells = row[: len(table.labels)], row[len(table.labels) :]
-            name = "; ".join(f"{k}={v}" for k, v in zip(table.labels, about, strict=True))
-            for column, value in zip(table.columns, cells, strict=True):
-                writer.writerow((part, table.title, name, column, value))
-    return out.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.common.paper_figure import (
@@ -16,7 +16,7 @@ from postprocess.analyses.papers.common.paper_figure import (
 from postprocess.analyses.papers.luecke import predictions, scalability
 from postprocess.base.formats import plural
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
-from postprocess.report.panels import Panel, thin_values
+from postprocess.report.panels import LINEAR, MILLISECONDS, Panel, thin_values
 
 MOST_PANELS = 4
 TESTED = frozenset(each.name for each in ROUTINES if each.test)  #: in the papers
@@ -74,7 +74,7 @@ def _over_processes(
             models = _models(measured, places, names, operation, predicted)
             every = {**curves, **models}
             size = operation.size or "no payload"
-            panels.append(build_panel(size, "processes", every, styles, modelled=models))
+            panels.append(_draw(size, every, styles, models))
             if about[0] in scalability.MODELS:
                 divided = {
                     name: {
@@ -83,13 +83,25 @@ def _over_processes(
                     for name, curve in every.items()
                 }
                 title = f"{size}: time / {scalability.format_divisor(about[0])}"
-                panels.append(build_panel(title, "processes", divided, styles, modelled=models))
+                panels.append(_draw(title, divided, styles, models))
         left_out = {"line": len(places) - len(names), "size": len(drawable) - len(chosen)}
         more = [plural(number, noun) for noun, number in left_out.items() if number]
         remark = f"{' and '.join(more)} not drawn" if more else ""
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over processes"
         figures.append(PaperFigure(title, tuple(filter(None, panels)), remark))
     return figures
+
+
+def _draw(
+    title: str, curves: Mapping[str, Curve], styles: Mapping[str, int], models: Collection[str]
+) -> Panel | None:
+    """Build a panel as the papers have it: milliseconds from 0, over processes."""
+    shown = {name: _in_milliseconds(curve) for name, curve in curves.items()}
+    return build_panel(title, "processes", shown, styles, MILLISECONDS, models, LINEAR)
+
+
+def _in_milliseconds(curve: Curve) -> dict[int, float]:
+    return {at: seconds * 1e3 for at, seconds in curve.items()}
 
 
 def _times(
@@ -134,9 +146,14 @@ def _over_peers(measured: PaperMeasurements, machines: Sequence[str]) -> list[Pa
             continue
         panels = []
         for operation in operations[-MOST_PANELS:]:
-            curves = {name: _peers(measured, *places[name], operation) for name in names}
+            curves = {
+                name: _in_milliseconds(_peers(measured, *places[name], operation)) for name in names
+            }
             if any(len(curve) > 1 for curve in curves.values()):
-                panels.append(build_panel(operation.size, "peer", curves, number_styles(names)))
+                title, styles = operation.size, number_styles(names)
+                panels.append(
+                    build_panel(title, "peer", curves, styles, MILLISECONDS, scale=LINEAR)
+                )
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over the partner"
         figures.append(PaperFigure(title, tuple(filter(None, panels))))
     return figures
