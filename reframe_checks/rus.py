@@ -52,9 +52,10 @@ class rus(MpicostCheck):
         ]
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen; the last rank if none was, which another node may have."""
-        chosen = super().chosen_peers()
-        return chosen if chosen or self.peers else [self.processes - 1]
+        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        chosen = read_choice("peers", [])
+        nearest = min(self.num_tasks_per_node, self.processes - 1)
+        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners of rank 0."""

@@ -12,7 +12,7 @@ from postprocess.analyses.papers.common.numbers import format_csv
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.figures import build_figures
-from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
+from postprocess.analyses.papers.forms import build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.luecke import (
     chained,
     libraries,
@@ -37,6 +37,8 @@ from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
+MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page
+LUECKE = ("luecke2001", "luecke2003")
 FORMATS = ("text", "markdown", "csv", "html")
 Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
 #: By session and by system, partition and environment: resolution and overhead of the clock in seconds
@@ -69,7 +71,7 @@ def build_paper(
     history = history or printed.load_history()
     machines = list_machines(history, asked.paper)
     in_print = asked.against in machines
-    if asked.against and asked.paper not in ("luecke2001", "luecke2003") and not in_print:
+    if asked.against and asked.paper not in LUECKE and not in_print:
         there = f"leave it out, or choose of {', '.join(machines)}" if machines else "leave it out"
         raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {there}")
     if asked.against and not in_print and measured is None:
@@ -77,23 +79,24 @@ def build_paper(
         raise UsageError(
             f"--against {asked.against}: there is no session, and in print are {there}"
         )
-    title = PAPERS[asked.paper].title
     divisor = asked.against if in_print and asked.paper == "luecke2001" else None
     tables = build_printed_tables(history, asked.paper, divisor)
-    views = [PaperView(f"{title}: in print", "", tables=tables)]
+    views = [PaperView(IN_PRINT, "", tables=tables)]
     if measured is None or not measured.results:
         return views
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
+    caveats = _describe_machines(measured, history) if asked.paper in LUECKE else []
     few = describe_few_processes(measured, asked.paper)
     figures = build_figures(asked.paper, measured) if asked.pictures else []
     if own or remarks or figures:
         views.insert(
             0,
             PaperView(
-                f"{title}: measured",
+                MEASURED,
                 "",
                 tables=own,
-                remarks=[*filter(None, [*remarks, few, *describe_split(measured)]), *asked.notes],
+                remarks=[*filter(None, [*remarks, few, *describe_split(measured)])],
+                notes=[*caveats, *asked.notes],
                 figures=figures,
             ),
         )
@@ -111,24 +114,26 @@ def list_machines(history: History, paper: str) -> list[str]:
     return []
 
 
-def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = ()) -> str:
+def format_paper(
+    views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = ""
+) -> str:
     """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
-        return paper_views_as_text(views)
+        return "\n".join(filter(None, [title, paper_views_as_text(views)]))
     if form == "csv":
         return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":
-        title = views[-1].title.rpartition(":")[0]
         return templating.render_html_template(
             "paper.html.j2",
             {"views": views, "title": title, "sessions": sessions},
             panel=plots.draw_lines,
             line_key=legend.draw_line_key,
         )
-    blocks = []
+    blocks = [f"# {title}\n"] if title else []
     for view in views:
         blocks += [f"## {view.title}\n", *(f"- {remark}\n" for remark in view.remarks)]
         blocks += [f"**{each.title}**\n\n{render_markdown_table(each)}" for each in view.tables]
+        blocks += [f"- {note}\n" for note in view.notes]
     return "\n".join(blocks)
 
 
@@ -144,7 +149,6 @@ def _luecke2001(
     tables += predictions.build_prediction_tables(measured)
     tables += scalability.build_growth_tables(measured)
     remarks = ["" if spread else NO_SPREAD, predictions.describe_refused(measured)]
-    remarks += _remarks(measured, history)
     if in_print:
         found, missing = chained.build_chained_tables(measured, history, str(asked.against))
         return [*tables, *found], [missing, *remarks]
@@ -162,7 +166,7 @@ def _luecke2003(
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
         tables += _ratios(asked, measured, history)
-    return tables, ["" if spread else NO_SPREAD, *_remarks(measured, history)]
+    return tables, ["" if spread else NO_SPREAD]
 
 
 def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
@@ -204,7 +208,7 @@ def _ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list
     return [ratio_tables.format_ratio_table(measured, each) for each in found]
 
 
-def _remarks(measured: PaperMeasurements, history: History) -> list[str]:
+def _describe_machines(measured: PaperMeasurements, history: History) -> list[str]:
     """Say what simulated machines are, where there are some."""
     if not ratios.find_stand_ins(measured, history):
         return []

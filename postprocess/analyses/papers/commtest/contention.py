@@ -206,8 +206,8 @@ def _changes(swaps: Sequence[Swaps]) -> TextTable:
     rows = []
     for each in swaps:
         changes = find_protocol_changes(each)
-        text = ", ".join(f"{format_size(low)} to {format_size(high)}" for low, high in changes)
-        told = NOT_PRINTED if changes is None else text or "none"
+        parts = [f"{format_size(low)} to {format_size(high)}" for low, high in changes or ()]
+        told = NOT_PRINTED if changes is None else ", ".join(parts) or "none"
         rows.append((each.machine, each.environment, each.conditions, told))
     return TextTable(
         "Where the protocol changes",
