@@ -19,6 +19,8 @@ from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
 from postprocess.report.panels import LINEAR, MILLISECONDS, Panel, thin_values
 
 MOST_PANELS = 4
+HIDES = 4  #: times as long: a line so far above the next hides all below
+TOLD = ", predicted"  #: behind the name of a line
 TESTED = frozenset(each.name for each in ROUTINES if each.test)  #: in the papers
 
 
@@ -62,7 +64,7 @@ def _over_processes(
         panels: list[Panel | None] = []
         names = list(places)[:MOST_LINES]
         styles = number_styles(names)
-        styles |= {f"{name}, predicted": style for name, style in styles.items()}
+        styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
         drawable = [
             operation
             for operation in operations
@@ -74,7 +76,7 @@ def _over_processes(
             models = _models(measured, places, names, operation, predicted)
             every = {**curves, **models}
             size = operation.size or "no payload"
-            panels.append(_draw(size, every, styles, models))
+            panels += _draw(size, "processes", every, styles, models)
             if about[0] in scalability.MODELS:
                 divided = {
                     name: {
@@ -83,7 +85,7 @@ def _over_processes(
                     for name, curve in every.items()
                 }
                 title = f"{size}: time / {scalability.format_divisor(about[0])}"
-                panels.append(_draw(title, divided, styles, models))
+                panels += _draw(title, "processes", divided, styles, models)
         left_out = {"line": len(places) - len(names), "size": len(drawable) - len(chosen)}
         more = [plural(number, noun) for noun, number in left_out.items() if number]
         remark = f"{' and '.join(more)} not drawn" if more else ""
@@ -93,11 +95,28 @@ def _over_processes(
 
 
 def _draw(
-    title: str, curves: Mapping[str, Curve], styles: Mapping[str, int], models: Collection[str]
-) -> Panel | None:
-    """Build a panel as the papers have it: milliseconds from 0, over processes."""
-    shown = {name: _in_milliseconds(curve) for name, curve in curves.items()}
-    return build_panel(title, "processes", shown, styles, MILLISECONDS, models, LINEAR)
+    title: str,
+    x: str,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, int],
+    models: Collection[str] = (),
+) -> list[Panel | None]:
+    """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
+
+    Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
+    """
+    shown = {name: _in_milliseconds(curve) for name, curve in curves.items() if curve}
+    panels = [build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
+    tops = sorted(
+        (max(curve.values()), name) for name, curve in shown.items() if name not in models
+    )
+    gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
+    if gaps:
+        low = {name for _, name in tops[: gaps[0]]}
+        kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
+        far = f"{title}, without the far slower"
+        panels.append(build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
+    return panels
 
 
 def _in_milliseconds(curve: Curve) -> dict[int, float]:
@@ -130,7 +149,7 @@ def _models(
     """Return the predicted curves that are good enough."""
     told = {name: predicted.get((*places[name], operation)) for name in names}
     return {
-        f"{name}, predicted": each.predicted
+        f"{name}{TOLD}": each.predicted
         for name, each in told.items()
         if each is not None and each.error <= predictions.GOOD and len(each.predicted) > 1
     }
@@ -144,16 +163,11 @@ def _over_peers(measured: PaperMeasurements, machines: Sequence[str]) -> list[Pa
     for about, operations in group_operations(measured).items():
         if about[0] != PINGPONG:
             continue
-        panels = []
+        panels: list[Panel | None] = []
         for operation in operations[-MOST_PANELS:]:
-            curves = {
-                name: _in_milliseconds(_peers(measured, *places[name], operation)) for name in names
-            }
+            curves = {name: _peers(measured, *places[name], operation) for name in names}
             if any(len(curve) > 1 for curve in curves.values()):
-                title, styles = operation.size, number_styles(names)
-                panels.append(
-                    build_panel(title, "peer", curves, styles, MILLISECONDS, scale=LINEAR)
-                )
+                panels += _draw(operation.size, "peer", curves, number_styles(names))
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over the partner"
         figures.append(PaperFigure(title, tuple(filter(None, panels))))
     return figures

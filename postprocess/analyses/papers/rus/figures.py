@@ -18,6 +18,18 @@ from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.routines.rus import COSTS
 from postprocess.report.panels import FROM_ZERO, LINEAR, MILLISECONDS, thin_values
 
+#: In the order of the report
+FIGURES = {
+    "pingpong": " (Fig. 1)",
+    "pingpong_standard": " (Fig. 1)",
+    BARRIER: " (Fig. 2)",
+    "bcast": " (Figs. 3 and 4)",
+    "alltoall": " (Figs. 5 and 6)",
+    "gather": " (Figs. 7 and 8)",
+    "scatter": " (Figs. 9 and 10)",
+    "reduce_sum": " (Figs. 11 and 12)",
+}
+X_NAMES = {"bytes": "bytes", "buffer": "the buffer"}
 FOUR = 4  #: process counts, or sizes, of a figure
 
 
@@ -25,10 +37,18 @@ def draw_costs(measured: PaperMeasurements) -> list[PaperFigure]:
     figures = []
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
-            for about, operations in group_operations(measured).items():
-                title = ", ".join((machine, environment, *about))
+            groups = group_operations(measured)
+            for about in sorted(groups, key=_order):
+                operations = groups[about]
+                shown = FIGURES.get(about[0], "")
+                title = ", ".join((machine, environment, *about)) + shown
                 figures.append(_rus_figure(measured, machine, environment, operations, title))
     return figures
+
+
+def _order(about: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    names = [*FIGURES]
+    return (names.index(about[0]) if about[0] in names else len(names)), about
 
 
 def _rus_figure(
@@ -79,10 +99,11 @@ def _rus_figure(
         str(write_bytes(size)) if size else "no payload": by_size[size]
         for size in (whole[n] for n in thin_values(range(len(whole)), FOUR))
     }
-    styles = number_styles([*by_count, *lines])
     x = "bytes" if routine in SENDS else "buffer"
+    lines = {} if routine in SENDS else lines
+    styles = number_styles([*by_count, *lines])
     panels = [
-        build_panel(f"{what} over the {x}", x, by_count, styles, unit, scale=FROM_ZERO),
+        build_panel(f"{what} over {X_NAMES[x]}", x, by_count, styles, unit, scale=FROM_ZERO),
         build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
     ]
     kept = [panel for panel in panels if panel and any(len(x.points) > 1 for x in panel.lines)]

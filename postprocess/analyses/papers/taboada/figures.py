@@ -48,12 +48,13 @@ def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
 
 
 def _choose(models: Sequence[MeasuredModel]) -> _Chosen:
-    """Choose of each MPI the most processes, as the paper does."""
+    """Choose the most processes at which all MPIs have a model, as the paper does; else of each its own."""
+    kept = [model for model in models if model.fits][:MOST_LINES]
+    shared = set.intersection(*(set(model.fits) for model in kept)) if kept else set()
     found = {}
-    for model in models[:MOST_LINES]:
-        if model.fits:
-            count = max(model.fits)
-            found[model.place.environment] = (count, model.fits[count], model.times[count])
+    for model in kept:
+        count = max(shared or model.fits)
+        found[model.place.environment] = (count, model.fits[count], model.times[count])
     return found
 
 

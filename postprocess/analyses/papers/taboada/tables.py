@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.few_processes import PAIR
 from postprocess.analyses.papers.common.linear_model import (
     COMPOSITIONS,
     FACTORS,
@@ -79,7 +80,7 @@ def describe_missing(measured: PaperMeasurements) -> str:
     lacking = [
         *([] if fits else ["0 and powers of four to 1 MiB"]),
         *([] if any(fit.held_out for fit in fits) else ["sizes to judge the models by"]),
-        *([] if len(counts) > 2 else ["three process counts or more"]),
+        *([] if len(counts) > 2 or counts == {PAIR} else ["three process counts or more"]),
         *(routine for routine in NEEDED if routine not in there),
     ]
     return f"Not measured: {', '.join(lacking)}; {COMMAND}" if lacking else ""
