@@ -288,7 +288,7 @@ def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
 
 
 def test_what_is_missing_is_said_with_the_command_that_measures_it():
-    told = describe_missing(measure(lambda name, n, p: form(n), sizes=[8, 10_000]))
+    told = describe_missing(measure(lambda name, n, p: form(n), (2, 4), sizes=[8, 10_000]))
     assert told.startswith(
         "Not measured: 0 and powers of four to 1 MiB, sizes to judge the models by, three "
     )
