@@ -159,8 +159,9 @@ class MpicostCheck(LaunchCheck, family=True):
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
-        """Return the trials of the references, in a session that is held against them."""
-        if name != TRIAL_COUNT.variable or not read_choice(AS_REFERENCES, False):
+        """Return the trials of references, in a session that is held against them; a paper has its own."""
+        asked = name == TRIAL_COUNT.variable and read_choice(AS_REFERENCES, False)
+        if not asked or self.family:
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
         return read_reference_trials([Path(root) for root in self.reference_roots], *place)

@@ -119,7 +119,7 @@ def format_paper(
 ) -> str:
     """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
-        return "\n".join(filter(None, [title, paper_views_as_text(views)]))
+        return "\n\n".join(filter(None, [title, paper_views_as_text(views)]))
     if form == "csv":
         return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":

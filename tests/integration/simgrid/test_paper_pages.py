@@ -24,40 +24,50 @@ MORE = {
     "luecke2001": ("--processes", "32"),
 }
 #: Where nobody waits for good numbers. Nothing is calibrated, and so nothing passes.
-BRIEF = ("--mpis", "mpich,openmpi", "--processes", "2", "--trials", "3", "--strict")
+BRIEF = ("--mpis", "mpich,openmpi", "--processes", "2", "--trials", "4", "--strict", "--bytes")
+#: Enough sizes for lines, models and breaks, and few, as MPIs may share the cores with other tests
+FEW_SIZES = {
+    "luecke": "8,10000",
+    "rus": "8,1024,1048576",
+    "taboada": "0,16,256,4096,65536,1048576,216,9776",
+    "commtest": "8,64,1024,4096,65536,1048576",
+}
 FAMILY_OF = {paper: paper.removesuffix("2001").removesuffix("2003") for paper in PAPERS}
 
 
 @pytest.fixture(scope="module")
-def sessions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, Mapping[str, list[str]]]:
-    """A session of each command that measures a family, by family: simulated, then real."""
+def sessions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Workshop, Mapping[str, dict[bool, str]]]:
+    """A session of each command that measures a family, by family and whether it is simulated."""
     if shutil.which("smpirun") is None:
         pytest.skip(NO_SIMGRID)
     for name in ("mpich", "openmpi"):
         of_family(name)
     workshop = Workshop(tmp_path_factory.mktemp("pages") / "home")
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[bool, str]] = {}
     for words in read_commands():
         if words[0] != "run" or "--family" not in words:
             continue
         family = words[words.index("--family") + 1]
         if family in PAPER_FAMILIES:
-            brief = () if "simulated" in words else BRIEF
+            simulated = "simulated" in words
+            brief = () if simulated else (*BRIEF, FEW_SIZES[family])
             ended = workshop.measure(*words[1:], *brief)
             verdicts = {case["verdict"] for case in ended.summary["cases"]}
             assert verdicts <= {"no-reference", "skipped"}, ended.output
-            found.setdefault(family, []).append(ended.summary["session"])
+            found.setdefault(family, {})[simulated] = ended.summary["session"]
     return workshop, found
 
 
 @pytest.fixture(scope="module")
 def pages(sessions) -> dict[str, list[dict[str, str]]]:
-    """Each page in each form: of the simulated session, then of the real one."""
+    """Each page in two forms: of the simulated session, and of the real one."""
     workshop, found = sessions
     made: dict[str, list[dict[str, str]]] = {}
     for paper in PAPERS:
-        for n, name in enumerate(found[FAMILY_OF[paper]]):
-            more = MORE.get(paper, ()) if n == 0 else ()
+        for simulated, name in found[FAMILY_OF[paper]].items():
+            more = MORE.get(paper, ()) if simulated else ()
             forms = {}
             for form in ("html", "csv"):
                 ended = workshop.run("papers", name, "--paper", paper, "--format", form, *more)

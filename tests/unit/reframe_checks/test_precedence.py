@@ -122,7 +122,8 @@ def test_the_trials_of_links_follow_the_same_order(tmp_path, words, choice, defa
 
 
 def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(tmp_path: Path):
-    launch = planned(tmp_path, choice={"family": "taboada"})
+    choice = {"family": "taboada", AS_REFERENCES: True}
+    launch = planned(tmp_path, choice=choice, references=51)  # trials of nights are not the paper's
     assert (launch.test.split()[0].split("_")[0], launch.trials) == ("taboada", 151)
     assert {case.sync for case in launch.cases} == {"barrier"}
     assert [case.bytes for case in launch.cases] == [*TOTALS, *HELD_OUT]
