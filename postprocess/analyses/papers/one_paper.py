@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
-from postprocess.analyses.papers.common.data import PaperMeasurements, describe_split
+from postprocess.analyses.papers.common.data import (
+    PaperMeasurements,
+    describe_conditions,
+    describe_split,
+)
 from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.numbers import format_csv
 from postprocess.analyses.papers.common.printed import History
@@ -95,7 +99,12 @@ def build_paper(
                 MEASURED,
                 "",
                 tables=own,
-                remarks=[*filter(None, [*remarks, few, *describe_split(measured)])],
+                remarks=[
+                    *filter(
+                        None,
+                        [*remarks, few, describe_conditions(measured), *describe_split(measured)],
+                    )
+                ],
                 notes=[*caveats, *asked.notes],
                 figures=figures,
             ),

@@ -224,6 +224,16 @@ def arrange_sessions(
     return PaperMeasurements(results, systems, of, pairs=every)
 
 
+def describe_conditions(measured: PaperMeasurements) -> str:
+    """Describe the caches and the synchroniser of all cases where they are the same; else rows have them."""
+    same = [name for name in CONDITIONS if name not in measured.varying]
+    if not measured.operations or not same:
+        return ""
+    first = measured.operations[0]
+    told = ", ".join(f"{name} {getattr(first, name)}" for name in same)
+    return f"All measured with {told}."
+
+
 def describe_split(measured: PaperMeasurements) -> list[str]:
     """Describe the partitions that are several machines here, and why."""
     found: dict[tuple[str, str], list[str]] = {}

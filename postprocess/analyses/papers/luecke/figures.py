@@ -112,9 +112,10 @@ def _draw(
     )
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
-        low = {name for _, name in tops[: gaps[0]]}
+        low = {name for _, name in tops[: gaps[-1]]}
         kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
-        far = f"{title}, without the far slower"
+        slow = ", ".join(name for _, name in tops[gaps[-1] :])
+        far = f"{title}, without {slow}"
         panels.append(build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
     return panels
 

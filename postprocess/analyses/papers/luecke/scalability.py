@@ -17,6 +17,7 @@ from postprocess.base.text_table import MISSING, TextTable
 from postprocess.model.routines.mpicost import ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
 from postprocess.report.panels import (
+    LINEAR,
     MOST_PANELS,
     Chapter,
     Panel,
@@ -150,7 +151,12 @@ def _picture(
     chosen = thin_values(range(len(operations)), most)
     left_out = len(operations) - len(chosen)
     panels = [
-        Panel(operations[n].size, "processes", _lines(measured, machine, operations[n], strict))
+        Panel(
+            operations[n].size,
+            "processes",
+            _lines(measured, machine, operations[n], strict),
+            scale=LINEAR,
+        )
         for n in chosen
     ]
     return PanelPicture(
