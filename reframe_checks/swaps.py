@@ -1,6 +1,6 @@
 """Messages both ways at the same time, and ping-pong by modes of sending: measured where they are asked for.
 
-``./plumbline run --family swaps``: the four experiments of COMMTEST, each by five protocols.
+``./plumbline run --family swaps`` or ``commtest``: the four experiments of COMMTEST, each by five protocols.
 ``./plumbline run --family sends``: where the time of a standard send becomes that of a synchronous one is the
 MPI's eager threshold.
 """
@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS
+from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS, WARM
+from postprocess.model.routines.paper_families import COMMTEST
+from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.requested import RequestedCheck
+from reframe_checks.common.user_options import read_choice
 
 TO_TWO_MEBIBYTES = [2**power for power in range(22)]
 
@@ -21,6 +24,17 @@ class swaps(RequestedCheck):
 
     descr = "Messages both ways between pairs and in a ring"
     table = dict.fromkeys(FAMILIES[SWAPS], TO_TWO_MEBIBYTES)
+    cache = read_choice("cache", WARM)
+
+
+@rfm.simple_test
+class commtest(MpicostCheck):
+    """The same as a family that needs no routine named."""
+
+    descr = "Swaps as COMMTEST has them"
+    family = COMMTEST
+    table = dict.fromkeys(FAMILIES[SWAPS], TO_TWO_MEBIBYTES)
+    cache = read_choice("cache", WARM)
 
 
 @rfm.simple_test
@@ -29,6 +43,7 @@ class sends(RequestedCheck):
 
     descr = "Ping-pong by modes of sending"
     table = dict.fromkeys(FAMILIES[SENDS], TO_TWO_MEBIBYTES)
+    cache = read_choice("cache", WARM)
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen; the next and the last rank if none was."""

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 import reframe as rfm
 
-from postprocess.model.routines.mpicost import BARRIER
-from postprocess.model.routines.taboada import ROUTINES, TABOADA, TOTALS, TRIALS, convert_totals
+from postprocess.model.routines.mpicost import BARRIER, WARM
+from postprocess.model.routines.taboada import (
+    HELD_OUT,
+    MEASURED,
+    TABOADA,
+    TOTALS,
+    TRIALS,
+    convert_totals,
+)
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
 from site_configs.topology.limits import is_within_limits
@@ -17,14 +24,15 @@ from site_configs.topology.limits import is_within_limits
 
 @rfm.simple_test
 class taboada(MpicostCheck):
-    """Eleven primitives, 150 trials each, a barrier before each, sizes by the paper's convention of n."""
+    """Eleven primitives and what may replace some, 150 trials each, sizes by the paper's convention of n."""
 
     descr = "Primitives as Taboada et al. measured them"
     family = TABOADA
-    table = {routine: [0] if routine == BARRIER else [*TOTALS] for routine in ROUTINES}
+    table = {routine: [0] if routine == BARRIER else [*TOTALS, *HELD_OUT] for routine in MEASURED}
 
     trials = read_choice("trials", TRIALS)  # the first is dropped
     sync = read_choice("sync", "barrier")  # as in the paper, and as the command line chooses
+    cache = read_choice("cache", WARM)  # buffers are used again and again
 
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes of the paper as mpicost counts them, or those that the user chose."""
@@ -35,9 +43,10 @@ class taboada(MpicostCheck):
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen; the last rank if none was, which another node may have."""
-        chosen = super().chosen_peers()
-        return chosen if chosen or self.peers else [self.processes - 1]
+        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        chosen = read_choice("peers", [])
+        nearest = min(self.num_tasks_per_node, self.processes - 1)
+        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners of rank 0."""

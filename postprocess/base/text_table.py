@@ -21,6 +21,7 @@ class TextTable:
     columns: tuple[str, ...]  #: heads of the numbers
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    about: tuple[tuple[str, str], ...] = ()  #: what all rows are of, as the title says in words
 
 
 def render_text(table: TextTable) -> str:

@@ -34,7 +34,7 @@ from postprocess.model.routines.mpicost import (
     TRIAL_ROUNDS,
     TRIALS,
 )
-from postprocess.model.routines.taboada import TABOADA
+from postprocess.model.routines.paper_families import PAPER_FAMILIES
 from postprocess.model.session import CONFIRM_SHARE
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
@@ -162,9 +162,10 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     add_places(parser, environments)
     what.add_argument(
         "--family",
-        choices=sorted([*FAMILIES, TABOADA]),
+        choices=sorted([*FAMILIES, *PAPER_FAMILIES]),
         help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
-        "ring, ping-pong by sending mode, primitives of Taboada et al. (150 trials)",
+        "ring, ping-pong by sending mode; or all that the page of a paper needs, by its sizes, caches and "
+        "trials: luecke, rus, taboada, commtest",
     )
     what.add_argument(
         "--peers",

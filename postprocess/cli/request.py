@@ -20,7 +20,7 @@ from postprocess.model.options import (
 )
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import FAMILIES, WARM
-from postprocess.model.routines.taboada import ROUTINES as TABOADA_ROUTINES
+from postprocess.model.routines.paper_families import PAPER_FAMILIES
 from postprocess.model.session import Request, Selection, use_reference_trials
 from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
@@ -90,8 +90,9 @@ def choose_family(choice: dict[str, Any], family: str) -> None:
         choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
         return
     choice[FAMILY] = family
-    choice.setdefault(ROUTINE.variable, [*TABOADA_ROUTINES])
-    choice.setdefault(SYNCHRONISER.variable, "barrier")  # no reference of another is missing then
+    paper = PAPER_FAMILIES[family]
+    choice.setdefault(ROUTINE.variable, [*paper.routines])
+    choice.setdefault(SYNCHRONISER.variable, paper.sync)  # no reference of another is missing then
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:

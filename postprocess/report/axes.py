@@ -74,7 +74,10 @@ def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int,
     margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
     axes.set_xscale("log", base=2)
     axes.set_xlim(first / margin, last * margin)
-    labelled = _apart(list(places.values()), LABEL_WIDTH[kind == "bytes"] * math.log(last / first))
+    round_sizes = [size for size in places.values() if kind == "bytes" and size & (size - 1) == 0]
+    crowded = len(places) > MOST_PLACES and len(round_sizes) > 1
+    candidates = round_sizes if crowded else list(places.values())
+    labelled = _apart(candidates, LABEL_WIDTH[kind == "bytes"] * math.log(last / first))
     write = size if kind == "bytes" else str
     ticks = list(places.values()) if len(places) <= MOST_PLACES else sorted(labelled)
     written = {place: write(value) for value, place in places.items() if place in labelled}

@@ -11,7 +11,16 @@ from postprocess.model.verdict import CaseResult, find_varying_fields
 
 MOST_PANELS = 4  #: side by side
 MOST_ON_PAGE = 200
-X_LABELS = {"processes": "processes", "bytes": "bytes", "peer": "rank of the partner"}
+X_LABELS = {
+    "processes": "processes",
+    "bytes": "bytes",
+    "buffer": "buffer of the report",
+    "peer": "rank of the partner",
+}
+SIZED = ("bytes", "buffer")  #: of these those that are written as sizes
+#: Scales of a panel: both logarithmic; y linear from 0; x linear too
+LOGARITHMIC, FROM_ZERO, LINEAR = "logarithmic", "from zero", "linear"
+MILLISECONDS = "ms"  #: the unit of a panel whose values are such
 QUALIFIERS = ("system", "partition", "program", "cache", "sync")
 
 
@@ -37,13 +46,13 @@ class PanelLine:
 
 @dataclass(frozen=True)
 class Panel:
-    """One small diagram. ``x`` is ``processes``, ``bytes`` or ``peer``."""
+    """One small diagram. ``x`` is of :data:`X_LABELS`."""
 
     title: str
     x: str
     lines: tuple[PanelLine, ...]
     unit: str = SECONDS
-    linear: bool = False  #: whether y begins at 0 and is linear, as x then is too
+    scale: str = LOGARITHMIC
 
 
 @dataclass(frozen=True)

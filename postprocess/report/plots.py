@@ -13,7 +13,16 @@ from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.report import axes as small
-from postprocess.report.panels import X_LABELS, Panel, PanelLine, Point
+from postprocess.report.panels import (
+    LINEAR,
+    LOGARITHMIC,
+    MILLISECONDS,
+    SIZED,
+    X_LABELS,
+    Panel,
+    PanelLine,
+    Point,
+)
 from postprocess.report.svg import (
     BAD,
     GOOD,
@@ -28,8 +37,8 @@ from postprocess.report.svg import (
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
-Y_LABELS = {SECONDS: "µs", MEGABYTES: "MB/s"}
-SPOKEN = {SECONDS: "time", MEGABYTES: "bandwidth"}
+Y_LABELS = {SECONDS: "µs", MILLISECONDS: "ms", MEGABYTES: "MB/s"}
+SPOKEN = {SECONDS: "time", MILLISECONDS: "time", MEGABYTES: "bandwidth"}
 MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
@@ -78,14 +87,12 @@ def draw_lines(panel: Panel) -> str:
         sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit]
     )
     values = sorted({point.x for line in panel.lines for point in line.points})
-    ranks = (panel.x == "peer" or panel.linear) and len(values) > 1
-    places = (
-        small.set_linear_x(axes, values, panel.x)
-        if ranks
-        else small.set_logarithmic_x(axes, values, panel.x)
-    )
-    drawn = [_scaled(line, formats.SHOWN[panel.unit][0]) for line in panel.lines]
-    _scale_y(axes, [point for line in drawn for point in line.points], panel.linear)
+    ranks = (panel.x == "peer" or panel.scale == LINEAR) and len(values) > 1
+    kind = "bytes" if panel.x in SIZED else panel.x
+    set_x = small.set_linear_x if ranks else small.set_logarithmic_x
+    places = set_x(axes, values, kind)
+    drawn = [_scaled(line, _find_factor(panel.unit)) for line in panel.lines]
+    _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != LOGARITHMIC)
     for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
         aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
         _line(axes, read, [places[point.x] * aside for point in line.points])
@@ -132,6 +139,10 @@ def choose_line_style(style: int) -> dict[str, object]:
         "linewidth": 1.6,
         "linestyle": "solid" if style < len(MARKERS) else (0, (3, 1.5)),
     }
+
+
+def _find_factor(unit: str) -> float:
+    return formats.SHOWN[unit][0] if unit in formats.SHOWN else 1.0
 
 
 def _scaled(line: PanelLine, factor: float) -> PanelLine:
@@ -200,14 +211,18 @@ def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
     for point in line.points:
         if _is_drawn(point.value):
             axes.annotate(
-                formats.number(point.value, unit),
-                (place, point.value * formats.SHOWN[unit][0]),
+                _write_value(point.value, unit),
+                (place, point.value * _find_factor(unit)),
                 xytext=(9, 0),
                 textcoords="offset points",
                 va="center",
                 fontsize=9,
                 color=BAD if point.failed else INK,
             )
+
+
+def _write_value(value: float, unit: str) -> str:
+    return formats.number(value, unit) if unit in formats.SHOWN else f"{value:.3g}"
 
 
 def _scale_y(axes: Axes, points: Sequence[Point], linear: bool) -> None:

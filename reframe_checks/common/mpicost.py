@@ -169,9 +169,9 @@ class MpicostCheck(LaunchCheck, family=True):
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
-        """Return the trials or rounds of the references, in a session that is held against them."""
+        """Return the trials or rounds of references, in a session held against them; a paper has its own."""
         counts = (TRIAL_COUNT.variable, ROUND_COUNT.variable)
-        if name not in counts or not read_choice(AS_REFERENCES, False):
+        if name not in counts or not read_choice(AS_REFERENCES, False) or self.family:
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
         known = read_reference_trials([Path(root) for root in self.reference_roots], *place)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "clock.h"
 #include "tournament.h"
 
 const struct routine *routine_find(const char *name)
@@ -93,10 +94,11 @@ bool routine_takes_part(const struct routine *routine, const struct exchange *ex
     return routine->pairing == PAIRING_NONE || exchange->partner >= 0;
 }
 
+enum { MEET = 3, MET, GO, OF_ONE_ROUND_TRIP = 2 };
+
 /* An empty ping-pong: when it is over, both ranks are there, whichever of them was late. */
 static void meet_partner(const struct exchange *x)
 {
-    enum { MEET = 3, MET };
     if (x->rank < x->partner) {
         MPI_Send(NULL, 0, MPI_BYTE, x->partner, MEET, x->comm);
         MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MET, x->comm, MPI_STATUS_IGNORE);
@@ -106,9 +108,32 @@ static void meet_partner(const struct exchange *x)
     }
 }
 
+/* After a meeting the higher rank goes on a message earlier than the lower one. The two of a swap must begin at the
+ * same time: the lower one measures the way there and back, and after its word waits for as long as that is on its
+ * way. Those of a ring have no pair. */
+static void start_with_partner(const struct exchange *x)
+{
+    if (x->partner < 0 || x->partner != x->target)
+        return;
+    meet_partner(x);
+    if (x->rank > x->partner) {
+        meet_partner(x);
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, GO, x->comm, MPI_STATUS_IGNORE);
+        return;
+    }
+    int64_t before = clock_now();
+    meet_partner(x);
+    int64_t way = (clock_now() - before) / OF_ONE_ROUND_TRIP, sent = clock_now();
+    MPI_Send(NULL, 0, MPI_BYTE, x->partner, GO, x->comm);
+    while (clock_now() < sent + way)
+        continue;
+}
+
 meeting *routine_meeting(const struct routine *routine)
 {
-    return routine->pairing == PAIRING_ROUND ? meet_partner : NULL;
+    if (routine_has_peers(routine))
+        return meet_partner;
+    return routine_swaps(routine) && routine->pairing != PAIRING_RING ? start_with_partner : NULL;
 }
 
 double routine_divisor(const struct routine *routine, int processes)

@@ -108,8 +108,9 @@ int routine_legs(const struct routine *routine);
 /* Whether this rank does any work in the case, so that its times count. */
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);
 
-/* What the ranks do after the synchronisation, before the first stamp: the two of a pair of a tournament
- * meet, so that neither waits for the other in its timed call. NULL for all other routines. */
+/* What the ranks do after the synchronisation, before the first stamp: the two of a pair meet, so that neither waits
+ * in its timed call for the other, who may have left the barrier later; those who swap begin at the same time. NULL
+ * for all other routines. */
 meeting *routine_meeting(const struct routine *routine);
 
 /* What the paper divides a time by to see whether it scales: 1, log2 p or p - 1. */

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 
 from postprocess.main import build_parser
+from postprocess.model.routines.paper_families import PAPER_FAMILIES
+from tests.support.paper_items import (
+    TEXT,
+    ByTest,
+    list_proven,
+    read_commands,
+    read_numbers,
+)
 from tests.support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "papers.md").read_text()
 THINGS = {"000": 38, "001": 26, "002": 27, "003": 47, "004": 15}  #: by paper
-ITEM = re.compile(r"(?:(?P<paper>\d{3}))?-(?P<first>\d+)(?: to -(?P<last>\d+))?")
 
 
 def read_states() -> list[tuple[str, int, str]]:
     """Paper, number and state of each thing in the table."""
-    found, paper = [], ""
-    for line in PAGE.splitlines():
+    found = []
+    for line in TEXT.splitlines():
         numbers, *rest = (cell.strip() for cell in line.strip("|").split("|"))
-        if not re.match(r"\d{3}-", numbers):
-            continue
-        for item in numbers.split(", "):
-            match = ITEM.fullmatch(item)
-            assert match, item
-            paper = match["paper"] or paper
-            first, last = int(match["first"]), int(match["last"] or match["first"])
-            state = re.split(r"\W", rest[1])[0]
-            found += [(paper, number, state) for number in range(first, last + 1)]
+        if re.match(r"\d{3}-", numbers):
+            state = re.split(r"[;:,]", rest[1])[0]
+            found += [(*each, state) for each in read_numbers(numbers)]
     return found
 
 
@@ -38,22 +37,27 @@ def test_each_thing_stands_in_the_table_once():
 
 def test_the_text_counts_what_is_done_and_what_is_open():
     states = Counter(state for _, _, state in read_states())
-    said = re.search(r"Of (\d+), (\d+) are done and\s+(\d+) open", PAGE)
+    said = re.search(r"Of (\d+), (\d+) are done, (\d+) by hand and (\d+) open", TEXT)
     assert said and [*map(int, said.groups())] == [
         sum(states.values()),
         states["done"],
+        states["by hand"],
         states["open"],
     ]
-    assert states.keys() == {"done", "open"}
+    assert states.keys() == {"done", "by hand", "open"}
 
 
-def read_commands() -> list[list[str]]:
-    """Words of each command of the page, without variables, comments and where its output goes."""
-    lines = [
-        line for line in PAGE.splitlines() if line.startswith("    ") and "./plumbline" in line
-    ]
-    commands = [part for line in lines for part in line.split("#")[0].split(";")]
-    return [shlex.split(part.partition("./plumbline ")[2].split(" > ")[0]) for part in commands]
+def test_done_is_what_ci_has_found_on_a_page_or_a_test_proves():
+    done = {(paper, number) for paper, number, state in read_states() if state == "done"}
+    proven = list_proven()
+    assert proven.keys() == done
+    paths = {proof.path for proof in proven.values() if isinstance(proof, ByTest)}
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_each_family_of_a_paper_has_its_command_twice():
+    named = [words[words.index("--family") + 1] for words in read_commands() if "--family" in words]
+    assert all(named.count(family) >= 2 for family in PAPER_FAMILIES)
 
 
 def test_every_command_of_the_page_is_understood():

@@ -7,21 +7,24 @@ from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.linear_model import (
     COMPOSITIONS,
+    Growth,
     compute_peak_bandwidth,
     compute_peak_startup,
     find_crossovers,
     list_powers_of_two,
 )
+from postprocess.analyses.papers.common.numbers import Number, write_plain, write_rate
 from postprocess.analyses.papers.common.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
     PrintedFigure,
     PrintedModel,
+    PrintedReduction,
 )
 from postprocess.analyses.papers.rus import costs as rus
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_significant, size
+from postprocess.base.formats import size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
@@ -68,15 +71,21 @@ def _ratios(history: History, against: str | None) -> list[TextTable]:
         times |= {(rows[0].against, count): 1.0 for count in sizes}
         basis = against or rows[0].against
         lines = [
-            (name, *(f"{times[name, count] / times[basis, count]:.3g}" for count in sizes))
+            (name, *(_ratio(times[name, count] / times[basis, count], count) for count in sizes))
             for name in machines
             if name != basis
         ]
         title = f"{rows[0].routine}: time over that of the {basis}, {rows[0].processes} processes"
         heads = tuple(size(count) if count else "ratio" for count in sizes)
         follows = () if basis == rows[0].against else ("ratios of ratios in print",)
-        tables.append(TextTable(title, ("machine",), heads, tuple(lines), (source, *follows)))
+        about = (("routine", rows[0].routine), ("processes", str(rows[0].processes)))
+        notes = (source, *follows)
+        tables.append(TextTable(title, ("machine",), heads, tuple(lines), notes, about))
     return tables
+
+
+def _ratio(value: float, count: int) -> Number:
+    return Number(f"{value:.3g}", value, quantity="ratio", about={"bytes": count} if count else {})
 
 
 def _costs(history: History, against: str | None) -> list[TextTable]:
@@ -86,7 +95,7 @@ def _costs(history: History, against: str | None) -> list[TextTable]:
         counts = tuple(sorted({each.processes for each in costs}))
         buffer = _amount(costs[0].bytes)
         title = f"{costs[0].machine}: time per call in us, buffer of {buffer}"
-        tables.append(_by_count(title, source, costs, counts, lambda c: f"{c.microseconds:g}"))
+        tables.append(_by_count(title, source, costs, counts, _cost))
         if costs[0].bytes > 8:
             moved = [each for each in costs if each.routine in rus.MOVED_BY_ALL]
             title = f"{costs[0].machine}: aggregated bandwidth in MB/s, buffer of {buffer}"
@@ -106,13 +115,21 @@ def _by_count(
         (name, *(cells[name, count] for count in counts))
         for name in dict.fromkeys(each.routine for each in costs)
     )
-    return TextTable(title, ("routine",), tuple(f"p = {n}" for n in counts), rows, (source,))
+    about = (("machine", costs[0].machine), ("bytes", str(costs[0].bytes)))
+    heads = tuple(f"p = {n}" for n in counts)
+    return TextTable(title, ("routine",), heads, rows, (source,), about)
+
+
+def _cost(cost: PrintedCost) -> str:
+    about = {"processes": cost.processes}
+    return write_plain(cost.microseconds, "us", 9, quantity="time of a call", about=about)
 
 
 def _bandwidth(cost: PrintedCost) -> str:
     seconds = cost.microseconds * 1e-6
     rate = rus.compute_aggregated_bandwidth(cost.routine, cost.bytes, cost.processes, seconds)
-    return format_significant(rate / 1e6)
+    about = {"processes": cost.processes}
+    return write_rate(rate, quantity="aggregated bandwidth", about=about)
 
 
 def _taboada(history: History, against: str | None) -> list[TextTable]:
@@ -133,8 +150,8 @@ def _models(history: History) -> Iterable[TextTable]:
         models = [each for each in history.models if each.source == source]
         rows = tuple(
             (
-                *(each.routine, each.library, each.t0.text),
-                *(part.text if part else NO_MODEL for part in (each.ti, each.tb)),
+                *(each.routine, each.library, _growth(each.t0, "us")),
+                *(_growth(each.ti, "us"), _growth(each.tb, "ns/B")),
                 *_peaks(each),
             )
             for each in models
@@ -149,22 +166,34 @@ def _models(history: History) -> Iterable[TextTable]:
                 source,
                 "follows: the peak that follows from the model, where it is not the one in print",
             ),
+            (("machine", models[0].machine),),
         )
+
+
+def _growth(growth: Growth | None, unit: str) -> str:
+    """Write a parameter as printed; a number where it is one."""
+    if growth is None:
+        return NO_MODEL
+    constant = all(not name for _, name in growth.terms)
+    return Number(growth.text, growth.at(2), unit) if constant else growth.text
 
 
 def _peaks(each: PrintedModel) -> tuple[str, ...]:
     """Return both peaks in print, each with what follows from the model if that is another."""
     counts = list_powers_of_two(each.least, each.most)
     startup = compute_peak_startup(each.model, each.routine, counts) / 1e3
-    cells = (f"{each.startup:.4g}", _other(startup, each.startup))
+    shown = Number(f"{each.startup:.4g}", each.startup, "KB/s")
+    cells = (shown, _other(startup, each.startup, "KB/s"))
     if each.bandwidth is None:
         return (*cells, NO_MODEL, "")
     bandwidth = compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
-    return (*cells, f"{each.bandwidth:.4g}", _other(bandwidth, each.bandwidth))
+    shown = Number(f"{each.bandwidth:.4g}", each.bandwidth, "MB/s")
+    return (*cells, shown, _other(bandwidth, each.bandwidth, "MB/s"))
 
 
-def _other(follows: float, printed: float) -> str:
-    return f"{follows:.4g}" if abs(follows / printed - 1) > ROUNDED else ""
+def _other(follows: float, printed: float, unit: str) -> str:
+    differs = abs(follows / printed - 1) > ROUNDED
+    return Number(f"{follows:.4g}", follows, unit) if differs else ""
 
 
 def _substitutions(history: History) -> TextTable:
@@ -176,9 +205,10 @@ def _substitutions(history: History) -> TextTable:
     for each in history.crossovers:
         key = (each.machine, each.library, each.routine, each.processes)
         example = reductions.get(key)
-        saved = f"{example.percent:g}% at {_amount(example.bytes)}" if example else NOT_PRINTED
+        saved = _saved(example) if example else NOT_PRINTED
         steps = " + ".join(COMPOSITIONS[each.routine])
-        printed = f"{each.side} {_amount(each.bytes)}"
+        text = f"{each.side} {_amount(each.bytes)}"
+        printed = Number(text, each.bytes, "B", note=each.side)
         rows.append(
             (
                 *key[:2],
@@ -191,11 +221,16 @@ def _substitutions(history: History) -> TextTable:
         )
     return TextTable(
         "Where a composition is faster than what it replaces",
-        ("machine", "library", "replace"),
-        ("processes", "in print", "by the model", "measured saving"),
+        ("machine", "library", "replace", "processes"),
+        ("in print", "by the model", "measured saving"),
         tuple(rows),
         ("Taboada Table 5", "Allreduce of MPJ/Ibis: in print, replace always"),
     )
+
+
+def _saved(example: PrintedReduction) -> Number:
+    text = f"{example.percent:g}% at {_amount(example.bytes)}"
+    return Number(text, example.percent, "%", about={"bytes": example.bytes})
 
 
 def _model(history: History, each: PrintedCrossover) -> str:
@@ -217,21 +252,30 @@ def _kernels(history: History) -> Iterable[TextTable]:
         kernels = [each for each in history.kernels if each.source == source]
         heads = dict.fromkeys((each.size, each.processes, each.over_processes) for each in kernels)
         cells = {
-            (e.kernel, e.library, (e.size, e.processes, e.over_processes)): f"{e.ratio:.2f}"
+            (e.kernel, e.library, (e.size, e.processes, e.over_processes)): Number(
+                f"{e.ratio:.2f}",
+                e.ratio,
+                quantity="ratio",
+                about={"processes": e.processes},
+                note=f"size {e.size}, over {e.over_processes} processes",
+            )
             for e in kernels
         }
         places = dict.fromkeys((each.library, each.kernel) for each in kernels)
         first = kernels[0]
         over = f"{first.per_node} per node over {first.over_per_node} per node"
         yield TextTable(
-            f"Kernels: time with {over}",
+            f"{source}: kernels, time with {over}",
             ("library", "kernel"),
-            tuple(f"{kind} {n} over {over}" for kind, n, over in heads),
+            tuple(f"size {kind}, p = {n} over {over}" for kind, n, over in heads),
             tuple(
                 (library, kernel, *(cells[kernel, library, head] for head in heads))
                 for library, kernel in places
             ),
-            (source, "size, and processes over processes; above 1: the denser placement is faster"),
+            (
+                "size: of the kernel, A the smallest; p: processes of the one over those of the other; above "
+                "1: the denser placement is faster",
+            ),
         )
 
 
@@ -251,7 +295,8 @@ def _text_figures(history: History, paper: Paper) -> TextTable:
 def _text_value(each: PrintedFigure) -> str:
     if each.unit == "bool":
         return "yes" if each.value else "no"
-    return f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
+    text = f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
+    return Number(text, each.value, "%" if each.unit == "percent" else each.unit)
 
 
 def _none(history: History, against: str | None) -> list[TextTable]:

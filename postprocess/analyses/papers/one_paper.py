@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
-from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.data import (
+    PaperMeasurements,
+    describe_conditions,
+    describe_split,
+)
 from postprocess.analyses.papers.common.few_processes import describe_few_processes
+from postprocess.analyses.papers.common.numbers import format_csv
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.figures import build_figures
-from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
+from postprocess.analyses.papers.forms import build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.luecke import (
     chained,
     libraries,
@@ -38,6 +41,8 @@ from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
+MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page
+LUECKE = ("luecke2001", "luecke2003")
 FORMATS = ("text", "markdown", "csv", "html")
 Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
 #: By session and by system, partition and environment: resolution and overhead of the clock in seconds
@@ -70,7 +75,7 @@ def build_paper(
     history = history or printed.load_history()
     machines = list_machines(history, asked.paper)
     in_print = asked.against in machines
-    if asked.against and asked.paper not in ("luecke2001", "luecke2003") and not in_print:
+    if asked.against and asked.paper not in LUECKE and not in_print:
         there = f"leave it out, or choose of {', '.join(machines)}" if machines else "leave it out"
         raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {there}")
     if asked.against and not in_print and measured is None:
@@ -78,23 +83,29 @@ def build_paper(
         raise UsageError(
             f"--against {asked.against}: there is no session, and in print are {there}"
         )
-    title = PAPERS[asked.paper].title
     divisor = asked.against if in_print and asked.paper == "luecke2001" else None
     tables = build_printed_tables(history, asked.paper, divisor)
-    views = [PaperView(f"{title}: in print", "", tables=tables)]
+    views = [PaperView(IN_PRINT, "", tables=tables)]
     if measured is None or not measured.results:
         return views
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
+    caveats = _describe_machines(measured, history) if asked.paper in LUECKE else []
     few = describe_few_processes(measured, asked.paper)
     figures = build_figures(asked.paper, measured) if asked.pictures else []
     if own or remarks or figures:
         views.insert(
             0,
             PaperView(
-                f"{title}: measured",
+                MEASURED,
                 "",
                 tables=own,
-                remarks=[*filter(None, [*remarks, few]), *asked.notes],
+                remarks=[
+                    *filter(
+                        None,
+                        [*remarks, few, describe_conditions(measured), *describe_split(measured)],
+                    )
+                ],
+                notes=[*caveats, *asked.notes],
                 figures=figures,
             ),
         )
@@ -112,24 +123,26 @@ def list_machines(history: History, paper: str) -> list[str]:
     return []
 
 
-def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = ()) -> str:
-    """Format the tables as one of ``FORMATS``. CSV has a line for each cell; HTML has the figures too."""
+def format_paper(
+    views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = ""
+) -> str:
+    """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
-        return paper_views_as_text(views)
+        return "\n\n".join(filter(None, [title, paper_views_as_text(views)]))
     if form == "csv":
-        return _csv([(view.title, table) for view in views for table in view.tables])
+        return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":
-        title = views[-1].title.rpartition(":")[0]
         return templating.render_html_template(
             "paper.html.j2",
             {"views": views, "title": title, "sessions": sessions},
             panel=plots.draw_lines,
             line_key=legend.draw_line_key,
         )
-    blocks = []
+    blocks = [f"# {title}\n"] if title else []
     for view in views:
         blocks += [f"## {view.title}\n", *(f"- {remark}\n" for remark in view.remarks)]
         blocks += [f"**{each.title}**\n\n{render_markdown_table(each)}" for each in view.tables]
+        blocks += [f"- {note}\n" for note in view.notes]
     return "\n".join(blocks)
 
 
@@ -139,13 +152,12 @@ _Found = tuple[list[TextTable], list[str]]
 def _luecke2001(
     asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
 ) -> _Found:
-    """Build growth, predictions, cold caches, the filter, and ratios to a machine measured or in print."""
-    tables = [*scalability.build_growth_tables(measured)]
-    tables += predictions.build_prediction_tables(measured)
-    tables += filter(None, [build_cold_table(measured, history)])
+    """Build what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
     spread = build_spread_table(measured, asked.trials, history)
-    tables += filter(None, [spread])
-    remarks = ["" if spread else NO_SPREAD, *_remarks(measured, history)]
+    tables = [*filter(None, [build_cold_table(measured, history), spread])]
+    tables += predictions.build_prediction_tables(measured)
+    tables += scalability.build_growth_tables(measured)
+    remarks = ["" if spread else NO_SPREAD, predictions.describe_refused(measured)]
     if in_print:
         found, missing = chained.build_chained_tables(measured, history, str(asked.against))
         return [*tables, *found], [missing, *remarks]
@@ -155,32 +167,30 @@ def _luecke2001(
 def _luecke2003(
     asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
 ) -> _Found:
-    """Build the spread, the clock, and library against library."""
+    """Build the clock, the spread, and library against library."""
     spread = build_spread_table(measured, asked.trials, history)
     timers = build_timer_table(measured, asked.timers, history)
-    tables = [each for each in (spread, timers) if each]
+    tables = [each for each in (timers, spread) if each]
     _, basis = ratios.find_against(measured, asked.against)
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
         tables += _ratios(asked, measured, history)
-    return tables, ["" if spread else NO_SPREAD, *_remarks(measured, history)]
+    return tables, ["" if spread else NO_SPREAD]
 
 
 def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    """Build costs, the send model, and operations over the sends that they could be made of."""
-    tables = rus.build_cost_tables(measured)
-    sends = (
+    """Build the clock, the sends, operations over the sends that they could be made of, and the costs."""
+    tables = [
+        build_timer_table(measured, asked.timers, history),
         rus_sends.build_send_table(measured),
         rus_sends.build_mode_table(measured),
         rus_sweep.build_sweep_table(measured),
         rus_sends.build_tree_table(measured),
         rus_reduction.build_reduction_table(measured),
-    )
-    tables += filter(None, sends)
-    tables += filter(None, [build_timer_table(measured, asked.timers, history)])
-    if in_print:
-        tables.append(rus.build_against_table(measured, history))
-    return tables, [
+        *rus.build_cost_tables(measured),
+        rus.build_against_table(measured, history) if in_print else None,
+    ]
+    return [each for each in tables if each], [
         rus.describe_missing_sizes(measured),
         rus_reduction.describe_missing_arithmetic(measured),
     ]
@@ -207,7 +217,7 @@ def _ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list
     return [ratio_tables.format_ratio_table(measured, each) for each in found]
 
 
-def _remarks(measured: PaperMeasurements, history: History) -> list[str]:
+def _describe_machines(measured: PaperMeasurements, history: History) -> list[str]:
     """Say what simulated machines are, where there are some."""
     if not ratios.find_stand_ins(measured, history):
         return []
@@ -221,16 +231,3 @@ _MEASURED = {
     "taboada": _taboada,
     "commtest": _commtest,
 }
-
-
-def _csv(tables: Sequence[tuple[str, TextTable]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("part", "table", "row", "column", "value"))
-    for part, table in tables:
-        for row in table.rows:
-            about, cells = row[: len(table.labels)], row[len(table.labels) :]
-            name = "; ".join(f"{k}={v}" for k, v in zip(table.labels, about, strict=True))
-            for column, value in zip(table.columns, cells, strict=True):
-                writer.writerow((part, table.title, name, column, value))
-    return out.getvalue()

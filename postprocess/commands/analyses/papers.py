@@ -126,7 +126,8 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         parse_theory(arguments.theory),
     )
     found = build_paper(asked, measured)
-    print(format_paper(found, arguments.format, names), end="")
+    title = PAPERS[arguments.paper].title
+    print(format_paper(found, arguments.format, names, title), end="")
     return 0
 
 

@@ -1,9 +1,9 @@
 """What Taboada et al. measure, by their convention of the size n, and how often.
 
 Their section 3: 150 times each, of which the minimum counts, a barrier before each; sizes 0 and powers of
-four. n is the whole vector of bcast, reduce, allreduce and scan; of scatter, gather and allgather what all
-processes have together; of alltoall what one process sends to all, of reduce-scatter the vector before it is
-scattered. mpicost counts blocks: n over the processes.
+four, and 20 random ones by which the models are judged. n is the whole vector of bcast, reduce, allreduce and
+scan; of scatter, gather and allgather what all processes have together; of alltoall what one process sends to
+all, of reduce-scatter the vector before it is scattered. mpicost counts blocks: n over the processes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ from postprocess.model.routines.mpicost import BARRIER, PINGPONG, find_routine
 TABOADA = "taboada"  #: the family
 TRIALS = 151  #: the first is dropped
 TOTALS = (0, *(4**power for power in range(11)))  #: n in bytes, to a mebibyte
+HELD_OUT = (  #: n by which models are judged; drawn once at random, evenly by their logarithm
+    *(24, 72, 120, 216, 376, 680, 1208, 2184, 3400, 5504),
+    *(9776, 15672, 27048, 45800, 81224, 140288, 236104, 390432, 650120, 900176),
+)
+#: By which composition of mpicost the paper replaces an operation
+REPLACED_BY = {
+    "bcast": "bcast_as_scatter_allgather",
+    "allgather": "allgather_as_gather_bcast",
+    "allreduce_sum": "allreduce_sum_as_reduce_bcast",
+    "reduce_scatter_sum": "reduce_scatter_sum_as_reduce_scatterv",
+}
 
 WHOLE = (PINGPONG, "bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: whose bytes are n
 SHARED = ("scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum")  #: are n / p
 ROUTINES = (PINGPONG, BARRIER, *WHOLE[1:], *SHARED)
+MEASURED = (*ROUTINES, *REPLACED_BY.values())  #: by the family
 
 
 def convert_totals(routine: str, totals: Iterable[int], processes: int) -> list[int]:
@@ -28,6 +40,6 @@ def convert_totals(routine: str, totals: Iterable[int], processes: int) -> list[
     """
     if routine == BARRIER:
         return [0]
-    shares = processes if routine in SHARED else 1
+    shares = processes if routine.partition("_as_")[0] in SHARED else 1
     sizes = [total // shares for total in totals if total % shares == 0]
     return [size for size in sizes if find_routine(routine).has_size(size)]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.faults import describe_fault
-from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.recovery import assess_without_report
 from postprocess.model.launch import FinishedLaunch
@@ -44,8 +43,9 @@ def store_interrupted(work: WorkDirectory) -> Iterator[str]:
             yield f"launches of an interrupted session are not stored: {why}"
         else:
             if count:
-                launches = plural(count, "launch", "es")
-                yield f"session {session.name} was interrupted: its {launches} that ended are stored"
+                yield (
+                    f"session {session.name} was interrupted: its launches that ended are stored: {count}"
+                )
             (session / LOOKED_AT).touch()
 
 

@@ -23,7 +23,7 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.options import PROCESSES, PROGRAM
+from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
@@ -132,8 +132,9 @@ def calibrate_unknown(
     if not unknown:
         return catalog, []
     failed: list[CaseResult] = []
-    for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
-        some = [each for each in unknown if choose_automatic_launches(each) == launches]
+    page = FAMILY in context.request.selection.choice
+    for launches in sorted({choose_automatic_launches(launch, page) for launch in unknown}):
+        some = [each for each in unknown if choose_automatic_launches(each, page) == launches]
         failed += calibrate_cases(context, catalog, some, launches).failed
     return load_catalog(context.reference_roots, list_places(planned)), failed
 
@@ -148,9 +149,12 @@ def is_without_usable_reference(
     return is_replaced_by(reference_set.options_of(case), launch.by_hand)
 
 
-def choose_automatic_launches(launch: PlannedLaunch) -> int:
-    """Choose the number of launches of an automatic calibration; one in simulated time, which repeats."""
-    if launch.exact:
+def choose_automatic_launches(launch: PlannedLaunch, page: bool = False) -> int:
+    """Choose the number of launches of an automatic calibration; one in simulated time, which repeats.
+
+    :param page: whether what is measured is for the page of a paper, which needs no reference
+    """
+    if launch.exact or page:
         return 1
     return AUTOMATIC_FLUSHED if flushes(launch) else AUTOMATIC_LAUNCHES[launch.program]
 

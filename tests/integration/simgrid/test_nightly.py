@@ -83,4 +83,4 @@ def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop:
     rows = build_contention_tables(measured)[0].rows
     assert {row[3] for row in rows} == {"i with i+P/2"}
     # four pairs on the link between two nodes have a quarter of it each; one pair tells nothing
-    assert {row[4]: row[7] for row in rows} == {"8": "0.25"}
+    assert {row[4]: row[8] for row in rows} == {"8": "0.25"}

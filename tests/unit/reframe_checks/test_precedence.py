@@ -10,6 +10,7 @@ import pytest
 from postprocess.model.options import AS_REFERENCES
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.reference import Reference
+from postprocess.model.routines.taboada import HELD_OUT, TOTALS
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
 from postprocess.runner.reframe import ReframeDriver
@@ -121,10 +122,12 @@ def test_the_trials_of_links_follow_the_same_order(tmp_path, words, choice, defa
 
 
 def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(tmp_path: Path):
-    launch = planned(tmp_path, choice={"family": "taboada"})
+    choice = {"family": "taboada", AS_REFERENCES: True}
+    launch = planned(tmp_path, choice=choice, references=51)  # trials of nights are not the paper's
     assert (launch.test.split()[0].split("_")[0], launch.trials) == ("taboada", 151)
     assert {case.sync for case in launch.cases} == {"barrier"}
-    assert [case.bytes for case in launch.cases] == [0, *(4**power for power in range(11))]
+    assert [case.bytes for case in launch.cases] == [*TOTALS, *HELD_OUT]
+    assert {case.cache for case in launch.cases} == {"warm"}
 
 
 def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(tmp_path: Path):

@@ -15,13 +15,20 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.routines.mpicost import BARRIER, OWN_PROGRAM, ROUTINES, is_control
+from postprocess.model.routines.mpicost import (
+    BARRIER,
+    OWN_PROGRAM,
+    PINGPONG,
+    ROUTINES,
+    is_control,
+)
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
 TESTS = tuple(dict.fromkeys(each.test for each in ROUTINES if each.test))
 CONDITIONS = ("cache", "sync")
+SENDS = (PINGPONG, "pingpong_standard")  #: by MPI_Send
 #: Verdicts under which a value, if there is one, is no time of the routine.
 UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})
 
@@ -58,6 +65,20 @@ class PaperCell:
 
 
 @dataclass(frozen=True)
+class PairLayout:
+    """Between which processes a message goes."""
+
+    one_node: bool
+    processes: int
+    per_node: int
+
+    def __str__(self) -> str:
+        """Describe it, as in ``2 nodes, of 8x4``."""
+        nodes = "1 node" if self.one_node else "2 nodes"
+        return f"{nodes}, of {self.processes}x{self.per_node}"
+
+
+@dataclass(frozen=True)
 class PaperMeasurements:
     """The cases behind each cell: one, or for ping-pong one for each partner. Times in seconds."""
 
@@ -66,6 +87,8 @@ class PaperMeasurements:
     sessions: Mapping[str, tuple[str, ...]]  #: of each machine: the sessions that measured it
     #: what a user set by hand, by session and MPI
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: of each machine: ping-pongs of every layout
+    pairs: Mapping[str, tuple[CaseResult, ...]] = field(default_factory=dict)
 
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
@@ -130,6 +153,38 @@ class PaperMeasurements:
         """Name the values of an operation in the fields ``varying``, as ``cache warm``, where no head does."""
         return tuple(f"{name} {getattr(operation, name)}" for name in self.varying)
 
+    def select_sends(
+        self, machine: str, environment: str, cache: str, sync: str
+    ) -> tuple[PairLayout, Mapping[int, tuple[CaseResult, ...]]] | None:
+        """Select the ping-pongs that tell of a message between two processors of the network, by bytes.
+
+        Those of two nodes before those of one, of few processes before many; of the two routines that time
+        the same that of more sizes. None without any.
+        """
+        found: dict[tuple[bool, int, int], dict[str, dict[int, list[CaseResult]]]] = {}
+        for result in self.pairs.get(machine, ()):
+            case = result.case
+            if (case.environment, case.cache, case.sync) == (environment, cache, sync):
+                place = (case.peer < case.per_node, case.processes, case.per_node)
+                sizes = found.setdefault(place, {}).setdefault(case.routine, {})
+                sizes.setdefault(case.bytes, []).append(result)
+        if not found:
+            return None
+        least = min(found)
+        _, sizes = max(found[least].items(), key=lambda item: (len(item[1]), item[0]))
+        return PairLayout(*least), {size: tuple(sizes[size]) for size in sorted(sizes)}
+
+    def collect_sends(
+        self, machine: str, environment: str, cache: str, sync: str
+    ) -> tuple[str, dict[int, float]]:
+        """Collect half ping-pongs in seconds by bytes, and describe between which processes; empty without."""
+        found = self.select_sends(machine, environment, cache, sync)
+        if found is None:
+            return "", {}
+        layout, results = found
+        times = {size: time for size, each in results.items() if (time := _time(each)) is not None}
+        return str(layout), times
+
     def time(
         self, machine: str, environment: str, operation: Operation, processes: int
     ) -> float | None:
@@ -150,6 +205,7 @@ def arrange_sessions(
     parts = _join_sessions(kept, may_join)
     names = _name_machines(parts)
     found: dict[PaperCell, list[CaseResult]] = {}
+    pairs: dict[str, list[CaseResult]] = {}
     systems: dict[str, tuple[str, str]] = {}
     of: dict[str, tuple[str, ...]] = {}
     for part in parts:
@@ -158,11 +214,39 @@ def arrange_sessions(
         for session in part[0]:
             own = [r for r in kept[session] if (r.case.system, r.case.partition) == place]
             most = find_densest_layouts(own)
+            pairs.setdefault(machine, []).extend(r for r in own if r.case.routine in SENDS)
             for result in own:
                 case = result.case
                 if case.per_node == most[(case.system, case.partition, case.processes)]:
                     found.setdefault(_cell(case, machine), []).append(result)
-    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems, of)
+    results = {cell: tuple(group) for cell, group in found.items()}
+    every = {machine: tuple(group) for machine, group in pairs.items()}
+    return PaperMeasurements(results, systems, of, pairs=every)
+
+
+def describe_conditions(measured: PaperMeasurements) -> str:
+    """Describe the caches and the synchroniser of all cases where they are the same; else rows have them."""
+    same = [name for name in CONDITIONS if name not in measured.varying]
+    if not measured.operations or not same:
+        return ""
+    first = measured.operations[0]
+    told = ", ".join(f"{name} {getattr(first, name)}" for name in same)
+    return f"All measured with {told}."
+
+
+def describe_split(measured: PaperMeasurements) -> list[str]:
+    """Describe the partitions that are several machines here, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for machine, place in measured.systems.items():
+        found.setdefault(place, []).append(machine)
+    return [
+        f"{', '.join(names)}: one partition, but several machines here: their sessions measured the same "
+        "operation, "
+        "ran other libraries, or had --set-env or --oversubscribe; name sessions that complement each other, "
+        "and they are one"
+        for names in found.values()
+        if len(names) > 1
+    ]
 
 
 _Part = tuple[tuple[str, ...], str, str]  #: sessions, system, partition

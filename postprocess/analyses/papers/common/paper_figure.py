@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.base.units import SECONDS
-from postprocess.report.panels import Panel, PanelLine, Point
+from postprocess.report.panels import LOGARITHMIC, Panel, PanelLine, Point
 
 MOST_LINES = 8  #: of a panel, so that each has a colour of its own
 Curve = Mapping[int, float]  #: seconds or MB/s by x
@@ -35,11 +35,11 @@ def build_panel(
     styles: Mapping[str, int],
     unit: str = SECONDS,
     modelled: Collection[str] = (),
-    linear: bool = False,
+    scale: str = LOGARITHMIC,
 ) -> Panel | None:
     """Build a panel with a line for each curve; None if none has a point.
 
-    ``curves``: values in seconds or MB/s by x; ``styles``: of the lines; ``modelled``: of a model.
+    ``curves``: values in the unit by x; ``styles``: of the lines; ``modelled``: of a model.
     """
     lines = tuple(
         PanelLine(
@@ -51,7 +51,7 @@ def build_panel(
         for name, curve in curves.items()
         if curve
     )
-    return Panel(title, x, lines, unit, linear) if lines else None
+    return Panel(title, x, lines, unit, scale) if lines else None
 
 
 def number_styles(names: Sequence[str]) -> dict[str, int]:

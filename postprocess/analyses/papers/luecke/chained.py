@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
+from postprocess.analyses.papers.common.numbers import write_ratio
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.luecke.ratios import find_stand_ins
-from postprocess.base.formats import ratio, size
+from postprocess.base.formats import size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 NEEDED = (
@@ -106,6 +107,7 @@ def _table(
         tuple(heads),
         tuple(rows),
         (f"by way of {way.machine}, which stands for the {way.stands_for}",),
+        (("routine", routine), ("processes", str(count))),
     )
 
 
@@ -126,7 +128,11 @@ def _cell(
     known = printed.get((way.stands_for, operation.bytes))
     if time is None or reference is None or known is None:
         return NOT_PRINTED
-    return ratio(time / reference * known, printed[against, operation.bytes])
+    return write_ratio(
+        time / reference * known / printed[against, operation.bytes],
+        quantity="ratio",
+        about={"bytes": operation.bytes},
+    )
 
 
 def _pair(
@@ -140,5 +146,9 @@ def _pair(
     found = []
     for cell, n in zip(cells, sizes, strict=True):
         told = next((printed[name, n] for name in own if (name, n) in printed), None)
-        found += [cell, NOT_PRINTED if told is None else ratio(told, printed[against, n])]
+        found += [cell, NOT_PRINTED]
+        if told is not None:
+            about = {"bytes": n}
+            over = told / printed[against, n]
+            found[-1] = write_ratio(over, quantity="ratio in print", about=about)
     return found

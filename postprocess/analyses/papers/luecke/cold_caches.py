@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import median
 
 from postprocess.analyses.papers.common.data import PaperCell, PaperMeasurements, operation_sort_key
+from postprocess.analyses.papers.common.numbers import Number, write_ratio
 from postprocess.analyses.papers.common.printed import History
-from postprocess.base.formats import ratio
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.model.routines.mpicost import EVICT, FLUSH
 
@@ -26,16 +26,14 @@ def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable
         if time is not None:
             operation = replace(cell.operation, cache="")
             place = (*measured.systems[cell.machine], cell.environment)
-            about = (operation.routine, operation.size, operation.sync, str(cell.processes))
+            size = Number(operation.size, operation.bytes)
+            about = (operation.routine, size, operation.sync, str(cell.processes))
             times = found.setdefault((*place, *about), {})
             times.setdefault(cell.operation.cache, []).append(time)
     rows = tuple(
         (
             *about,
-            *(
-                ratio(median(times[cold]), median(times[WARM])) if cold in times else NOT_PRINTED
-                for cold in COLD
-            ),
+            *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD),
         )
         for about, times in found.items()
         if WARM in times and len(times) > 1
@@ -55,6 +53,11 @@ def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable
             if each.quantity == "no_flush_over_flush_time"
         ),
     )
+
+
+def _over_warm(times: dict[str, list[float]], cold: str) -> Number:
+    over = median(times[cold]) / median(times[WARM])
+    return write_ratio(over, quantity="cold over warm", about={"cache": cold})
 
 
 def _order(cell: PaperCell) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.common.paper_figure import (
@@ -16,9 +16,11 @@ from postprocess.analyses.papers.common.paper_figure import (
 from postprocess.analyses.papers.luecke import predictions, scalability
 from postprocess.base.formats import plural
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
-from postprocess.report.panels import Panel, thin_values
+from postprocess.report.panels import LINEAR, MILLISECONDS, Panel, thin_values
 
 MOST_PANELS = 4
+HIDES = 4  #: times as long: a line so far above the next hides all below
+TOLD = ", predicted"  #: behind the name of a line
 TESTED = frozenset(each.name for each in ROUTINES if each.test)  #: in the papers
 
 
@@ -62,7 +64,7 @@ def _over_processes(
         panels: list[Panel | None] = []
         names = list(places)[:MOST_LINES]
         styles = number_styles(names)
-        styles |= {f"{name}, predicted": style for name, style in styles.items()}
+        styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
         drawable = [
             operation
             for operation in operations
@@ -74,7 +76,7 @@ def _over_processes(
             models = _models(measured, places, names, operation, predicted)
             every = {**curves, **models}
             size = operation.size or "no payload"
-            panels.append(build_panel(size, "processes", every, styles, modelled=models))
+            panels += _draw(size, "processes", every, styles, models)
             if about[0] in scalability.MODELS:
                 divided = {
                     name: {
@@ -83,13 +85,43 @@ def _over_processes(
                     for name, curve in every.items()
                 }
                 title = f"{size}: time / {scalability.format_divisor(about[0])}"
-                panels.append(build_panel(title, "processes", divided, styles, modelled=models))
+                panels += _draw(title, "processes", divided, styles, models)
         left_out = {"line": len(places) - len(names), "size": len(drawable) - len(chosen)}
         more = [plural(number, noun) for noun, number in left_out.items() if number]
         remark = f"{' and '.join(more)} not drawn" if more else ""
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over processes"
         figures.append(PaperFigure(title, tuple(filter(None, panels)), remark))
     return figures
+
+
+def _draw(
+    title: str,
+    x: str,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, int],
+    models: Collection[str] = (),
+) -> list[Panel | None]:
+    """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
+
+    Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
+    """
+    shown = {name: _in_milliseconds(curve) for name, curve in curves.items() if curve}
+    panels = [build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
+    tops = sorted(
+        (max(curve.values()), name) for name, curve in shown.items() if name not in models
+    )
+    gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
+    if gaps:
+        low = {name for _, name in tops[: gaps[-1]]}
+        kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
+        slow = ", ".join(name for _, name in tops[gaps[-1] :])
+        far = f"{title}, without {slow}"
+        panels.append(build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
+    return panels
+
+
+def _in_milliseconds(curve: Curve) -> dict[int, float]:
+    return {at: seconds * 1e3 for at, seconds in curve.items()}
 
 
 def _times(
@@ -118,7 +150,7 @@ def _models(
     """Return the predicted curves that are good enough."""
     told = {name: predicted.get((*places[name], operation)) for name in names}
     return {
-        f"{name}, predicted": each.predicted
+        f"{name}{TOLD}": each.predicted
         for name, each in told.items()
         if each is not None and each.error <= predictions.GOOD and len(each.predicted) > 1
     }
@@ -132,11 +164,11 @@ def _over_peers(measured: PaperMeasurements, machines: Sequence[str]) -> list[Pa
     for about, operations in group_operations(measured).items():
         if about[0] != PINGPONG:
             continue
-        panels = []
+        panels: list[Panel | None] = []
         for operation in operations[-MOST_PANELS:]:
             curves = {name: _peers(measured, *places[name], operation) for name in names}
             if any(len(curve) > 1 for curve in curves.values()):
-                panels.append(build_panel(operation.size, "peer", curves, number_styles(names)))
+                panels += _draw(operation.size, "peer", curves, number_styles(names))
         title = f"{', '.join((*machines, *about) if len(machines) == 1 else about)}: time over the partner"
         figures.append(PaperFigure(title, tuple(filter(None, panels))))
     return figures

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
+from postprocess.analyses.papers.common.numbers import Number
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 
@@ -35,13 +36,15 @@ def build_library_tables(measured: PaperMeasurements, basis: str | None = None) 
                     (
                         "geometric mean over the process counts, and in brackets the least and the most",
                     ),
+                    (("machine", machine),),
                 )
             )
     return tables
 
 
 def _about(measured: PaperMeasurements, operation: Operation) -> tuple[str, ...]:
-    return (operation.routine, operation.size, *measured.conditions(operation))
+    size = Number(operation.size, operation.bytes)
+    return (operation.routine, size, *measured.conditions(operation))
 
 
 def _factors(
@@ -60,13 +63,20 @@ def _factors(
             if time is not None and reference is not None:
                 ratios[count] = time / reference
         seen |= {*ratios}
-        cells.append(_format(list(ratios.values())))
+        cells.append(_format(list(ratios.values()), name))
     counts = sorted(seen)
     return (f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else "".join(map(str, counts))), cells
 
 
-def _format(ratios: list[float]) -> str:
+def _format(ratios: list[float], environment: str) -> str:
     if not ratios:
         return NOT_PRINTED
-    told = f"{statistics.geometric_mean(ratios):.2f}"
-    return told if len(ratios) == 1 else f"{told} ({min(ratios):.2f} to {max(ratios):.2f})"
+    mean, about = statistics.geometric_mean(ratios), {"mpi": environment}
+    if len(ratios) == 1:
+        return Number(f"{mean:.2f}", mean, quantity="ratio", about=about)
+    text = f"{mean:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    ends = [
+        Number(text, value, quantity=f"{name} ratio", about=about)
+        for name, value in (("least", min(ratios)), ("most", max(ratios)))
+    ]
+    return Number(text, mean, quantity="mean ratio", about=about, more=ends)

@@ -76,6 +76,7 @@ class PaperView:
     machines: Sequence[str] = ()  #: in the order of their signs in ``agreements``
     agreements: Sequence[Agreement] = ()  #: with printed ratios, by MPI
     figures: Sequence[PaperFigure] = ()
+    notes: Sequence[str] = ()  #: behind all tables
 
 
 def build_paper_views(
@@ -141,6 +142,7 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
         blocks += [_folded(words) for words in (part.introduction, *part.remarks) if words]
         blocks += [render_text(table) for table in part.tables]
+        blocks += [_folded(words) for words in part.notes]
     return "\n".join(blocks)
 
 

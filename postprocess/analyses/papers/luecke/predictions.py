@@ -11,9 +11,16 @@ import statistics
 from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
-from postprocess.base.formats import format_percent, format_significant, microseconds
-from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
-from postprocess.model.routines.mpicost import PINGPONG
+from postprocess.analyses.papers.common.numbers import (
+    Number,
+    write_count,
+    write_plain,
+    write_rate,
+    write_ratio,
+    write_share,
+    write_time,
+)
+from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.stats.curves.segments import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn
@@ -27,7 +34,7 @@ class AlphaBeta:
 
     alpha: float
     beta: float
-    processes: int  #: at which ping-pong was measured
+    between: str  #: which processes the ping-pongs are
     error: float  #: average relative one of the ping-pongs
     sizes: int
 
@@ -65,21 +72,14 @@ class Prediction:
 def fit_alpha_beta(
     measured: PaperMeasurements, machine: str, environment: str, cache: str, sync: str
 ) -> AlphaBeta | None:
-    """Fit alpha and beta to the ping-pongs at the fewest processes with two sizes; None without."""
-    times: dict[int, dict[int, float]] = {}
-    for operation in measured.operations:
-        if (operation.routine, operation.cache, operation.sync) == (PINGPONG, cache, sync):
-            for count in measured.planned(machine, environment, operation):
-                time = measured.time(machine, environment, operation, count)
-                if time is not None:
-                    times.setdefault(count, {})[operation.bytes] = time
-    for count, found in sorted(times.items()):
-        if len(found) > 1:
-            sizes = sorted(found)
-            line = fit_line(sizes, [found[size] for size in sizes])
-            error = compute_mean_error([line.time(s) for s in sizes], [found[s] for s in sizes])
-            return AlphaBeta(line.start, line.slope, count, error, len(sizes))
-    return None
+    """Fit alpha and beta to ping-pongs of two sizes and more, of two nodes if there are; None without."""
+    between, found = measured.collect_sends(machine, environment, cache, sync)
+    if len(found) < 2:
+        return None
+    sizes = sorted(found)
+    line = fit_line(sizes, [found[size] for size in sizes])
+    error = compute_mean_error([line.time(s) for s in sizes], [found[s] for s in sizes])
+    return AlphaBeta(line.start, line.slope, between, error, len(sizes))
 
 
 def predict_times(measured: PaperMeasurements) -> list[Prediction]:
@@ -110,7 +110,7 @@ def build_prediction_tables(measured: PaperMeasurements) -> list[TextTable]:
     predictions = predict_times(measured)
     if not predictions:
         return []
-    return [_parameters(measured), _predicted(measured, predictions)]
+    return [_parameters(measured), *filter(None, [_predicted(measured, predictions)])]
 
 
 def _parameters(measured: PaperMeasurements) -> TextTable:
@@ -123,48 +123,69 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
                 if model:
                     rows.append(
                         (
-                            *(machine, environment, f"{cache}, {sync}", str(model.processes)),
-                            microseconds(model.alpha),
-                            format_significant(model.beta * 1e9),
-                            format_significant(1e-6 / model.beta) if model.beta else NOT_PRINTED,
-                            str(model.sizes),
-                            format_percent(model.error) if model.sizes > 2 else NOT_PRINTED,
+                            *(machine, environment, f"{cache}, {sync}", model.between),
+                            write_time(model.alpha),
+                            write_plain(model.beta * 1e9, "ns/B"),
+                            write_rate(1 / model.beta) if model.beta else NOT_PRINTED,
+                            write_count(model.sizes),
+                            write_share(model.error) if model.sizes > 2 else NOT_PRINTED,
                         )
                     )
     return TextTable(
         "A message takes alpha + M beta, by ping-pong",
-        ("machine", "MPI", "conditions", "processes"),
+        ("machine", "MPI", "conditions", "between"),
         ("alpha (us)", "beta (ns/B)", "1 / beta (MB/s)", "sizes", "error"),
         tuple(rows),
-        ("error: average absolute relative one of the ping-pongs; two sizes fit any line",),
+        (
+            "least squares of relative errors, so that a message of 8 bytes counts as one of 1 MB does; two "
+            "sizes fit any line; error: average absolute relative one of the ping-pongs",
+            "between: ranks of two nodes where there are such, as the paper's processors are",
+        ),
     )
 
 
-def _predicted(measured: PaperMeasurements, predictions: list[Prediction]) -> TextTable:
+def _predicted(measured: PaperMeasurements, predictions: list[Prediction]) -> TextTable | None:
+    kept = [each for each in predictions if each.error <= GOOD]
+    refused = len(predictions) - len(kept)
+    if not kept:
+        return None
     rows = []
-    for each in predictions:
+    for each in kept:
         operation, counts = each.operation, sorted(each.measured)
-        about = (operation.routine, operation.size, *measured.conditions(operation))
         factors = [each.measured[p] / each.predicted[p] for p in counts]
         last = counts[-1]
         rows.append(
             (
-                *(each.machine, each.environment, *about),
+                *(each.machine, each.environment, f"{operation.cache}, {operation.sync}"),
+                *(operation.routine, Number(operation.size, operation.bytes)),
                 f"{counts[0]} to {last}" if len(counts) > 1 else str(last),
-                microseconds(each.measured[last]) if each.measured else MISSING,
-                microseconds(each.predicted[last]),
-                f"{statistics.geometric_mean(factors):.2f}",
-                format_percent(each.error) + ("" if each.error <= GOOD else ", not drawn"),
+                write_time(each.measured[last], about={"processes": last}),
+                write_time(each.predicted[last], about={"processes": last}),
+                write_ratio(statistics.geometric_mean(factors)),
+                write_share(each.error),
             )
         )
+    refusal = f"{refused} more predictions are off by more than {GOOD:.0%} on average: neither told nor drawn"
     return TextTable(
         "Predicted from alpha and beta",
-        ("machine", "MPI", "routine", "size", *measured.varying),
-        ("processes", "measured (us)", "predicted (us)", "measured / predicted", "error"),
+        ("machine", "MPI", "conditions", "routine", "size", "processes"),
+        ("measured (us)", "predicted (us)", "measured / predicted", "error"),
         tuple(rows),
         (
             "bcast: log2 p (alpha + M beta); scatter, gather: alpha log2 p + (p-1) M beta; "
             "allgather, alltoall: (p-1) (alpha + M beta)",
             "measured and predicted at the most processes; the factor and the error are of all counts",
+            *([refusal] if refused else []),
         ),
+    )
+
+
+def describe_refused(measured: PaperMeasurements) -> str:
+    """Describe that no prediction is good enough; empty where some are, or there is none at all."""
+    errors = [each.error for each in predict_times(measured)]
+    if not errors or min(errors) <= GOOD:
+        return ""
+    return (
+        f"{len(errors)} predictions from alpha and beta, all off by more than {GOOD:.0%} on average "
+        f"(the best by {min(errors):.0%}): none is told or drawn"
     )

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.numbers import Number, write_count, write_ratio
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.luecke.ratios import RatioRow, RatioTable, find_stand_ins
 from postprocess.base.formats import ratio
@@ -21,7 +22,8 @@ def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTa
     sources = sorted({row.printed.source for row in table.rows if row.printed})
     rows = []
     for row in table.rows:
-        about = (row.operation.size, *measured.conditions(row.operation), row.machine)
+        size = Number(row.operation.size, row.operation.bytes)
+        about = (size, *measured.conditions(row.operation), row.machine)
         cells = [_cell(row, name) for name in table.environments]
         printed = [_printed(row)] if has_printed else []
         rows.append((*about, *cells, *printed))
@@ -31,7 +33,13 @@ def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTa
         ("size", *measured.varying, "machine"),
         (*table.environments, *(["printed"] if has_printed else [])),
         tuple(rows),
-        (f"printed: {'; '.join(sources)}",) if sources else (),
+        (
+            f"printed: {'; '.join(sources)}; in brackets: the measured ratio over the printed one; fitted: the "
+            "model of the machine was made from it",
+        )
+        if sources
+        else (),
+        (("routine", table.routine), ("processes", str(basis.processes))),
     )
 
 
@@ -80,7 +88,9 @@ def describe_stand_ins(measured: PaperMeasurements, history: History) -> list[st
 def _printed(row: RatioRow) -> str:
     if row.printed is None:
         return NOT_PRINTED
-    return f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
+    text = f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
+    note = "fitted" if row.fitted else ""
+    return Number(text, row.printed.ratio, quantity="printed ratio", note=note)
 
 
 def _cell(row: RatioRow, environment: str) -> str:
@@ -89,14 +99,20 @@ def _cell(row: RatioRow, environment: str) -> str:
     value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
         return MISSING
-    return ratio(value, 1.0) + (f" ({ratio(factor, 1.0)})" if factor is not None else "")
+    about = {"mpi": environment}
+    text = ratio(value, 1.0)
+    if factor is None:
+        return Number(text, value, quantity="ratio", about=about)
+    over = write_ratio(factor, quantity="ratio over printed ratio", about=about)
+    return Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
 
 
 def _nearness(factors: Sequence[float | None]) -> tuple[str, ...]:
     logs = [math.log(each) for each in factors if each is not None]
     near = sum(abs(each) <= math.log(NEAR) for each in logs)
     if not logs:
-        return (str(len(factors)), "0", MISSING, MISSING, MISSING)
+        return (write_count(len(factors)), write_count(0), MISSING, MISSING, MISSING)
     typical = math.exp(statistics.fmean(map(abs, logs)))
     bias = math.exp(statistics.fmean(logs))
-    return (str(len(factors)), str(len(logs)), str(near), ratio(typical, 1), ratio(bias, 1))
+    counts = (write_count(len(factors)), write_count(len(logs)), write_count(near))
+    return (*counts, write_ratio(typical), write_ratio(bias))

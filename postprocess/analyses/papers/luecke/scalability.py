@@ -11,11 +11,13 @@ import math
 from collections.abc import Sequence
 
 from postprocess.analyses.papers.common.data import Operation, PaperCell, PaperMeasurements
-from postprocess.base.formats import plural, ratio
+from postprocess.analyses.papers.common.numbers import Number, write_ratio
+from postprocess.base.formats import plural
 from postprocess.base.text_table import MISSING, TextTable
 from postprocess.model.routines.mpicost import ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
 from postprocess.report.panels import (
+    LINEAR,
     MOST_PANELS,
     Chapter,
     Panel,
@@ -92,12 +94,17 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable | None:
         if limits is None:
             continue
         factors = [_factor(measured, machine, name, operation, limits) for name in environments]
-        about = (operation.routine, operation.size, *measured.conditions(operation))
+        about = (operation.routine, Number(operation.size, operation.bytes))
+        about = (*about, *measured.conditions(operation))
         span = f"{limits[0]} to {limits[1]}"
         rows.append((*about, format_divisor(operation.routine), span, *factors))
     title = f"Growth of time / divisor on {machine} (1.00: scales as the model says)"
     labels = ("routine", "size", *measured.varying, "divisor", "processes")
-    return TextTable(title, labels, tuple(environments), tuple(rows)) if rows else None
+    if not rows:
+        return None
+    notes = ("growth: time / divisor at the most of these processes over that at the fewest",)
+    about = (("machine", machine),)
+    return TextTable(title, labels, tuple(environments), tuple(rows), notes, about)
 
 
 def _factor(
@@ -111,7 +118,9 @@ def _factor(
         _scaled(measured.time(machine, environment, operation, count), operation.routine, count)
         for count in limits
     )
-    return MISSING if first is None or last is None else ratio(last, first)
+    if first is None or last is None:
+        return MISSING
+    return write_ratio(last / first, quantity="growth", about={"mpi": environment})
 
 
 def _scaled(time: float | None, routine: str, processes: int) -> float | None:
@@ -142,7 +151,12 @@ def _picture(
     chosen = thin_values(range(len(operations)), most)
     left_out = len(operations) - len(chosen)
     panels = [
-        Panel(operations[n].size, "processes", _lines(measured, machine, operations[n], strict))
+        Panel(
+            operations[n].size,
+            "processes",
+            _lines(measured, machine, operations[n], strict),
+            scale=LINEAR,
+        )
         for n in chosen
     ]
     return PanelPicture(

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.numbers import Number, write_count, write_share
 from postprocess.analyses.papers.common.printed import History
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.report.trial_selection import LaunchTrials
+
+ALL, SEVEN = "all", "the paper's seven"
+_POINT_TO_POINT, _SCATTERED = (8, 10_000, 1_000_000), (8, 1_000, 100_000)
+#: Of the seven tests, with their sizes
+SIZES = dict.fromkeys(("pingpong", "rightshift", "bcast", "reduce_sum"), _POINT_TO_POINT)
+SIZES |= dict.fromkeys(("scatter", "gather", "alltoall"), _SCATTERED)
 
 
 @dataclass(frozen=True)
@@ -48,36 +55,44 @@ def build_spread_table(
 
     ``trials``: by session and the key of the case.
     """
-    groups: dict[tuple[str, str], list[tuple[str, LaunchSpread]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[str, LaunchSpread]]] = {}
     for cell, results in sorted(measured.results.items()):
         known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
-        name = f"{cell.operation.routine} {cell.operation.size}, p = {cell.processes}"
+        operation = cell.operation
+        name = f"{operation.routine} {operation.size}, p = {cell.processes}"
+        place = (cell.machine, cell.environment, f"{operation.cache}, {operation.sync}")
+        tests = (ALL, SEVEN) if operation.bytes in SIZES.get(operation.routine, ()) else (ALL,)
         for launch in (
             launch for each in known for r in results for launch in each.get(r.case.key, ())
         ):
             if spread := compute_spread(launch):
-                groups.setdefault((cell.machine, cell.environment), []).append((name, spread))
-    rows = [(*place, *_format_group(group)) for place, group in groups.items()]
+                for which in tests:
+                    groups.setdefault((*place, which), []).append((name, spread))
+    rows = [(*place, *_format_group(groups[place])) for place in sorted(groups, key=_order)]
     if not rows:
         return None
     return TextTable(
-        "Standard deviation of the filtered trials, and what the filter removes",
-        ("machine", "MPI"),
+        "Table I: standard deviation of the filtered trials, and what the filter removes",
+        ("machine", "MPI", "conditions", "tests"),
         (
-            "launches",
-            "average",
-            "maximum",
-            "removed",
-            "unfiltered / filtered",
-            "most",
+            *("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"),
             "maximum of",
         ),
         (*rows, *_printed(history)),
         (
-            "launches: of a case each; removed: share of all trials but the first of each launch",
+            f"tests: {SEVEN}, at the sizes of Luecke, Kraeva and Ju (2003), as in print; or all that were "
+            "measured",
+            "cases: each in each of its launches; average and maximum of their standard deviations over "
+            "their means; removed: share of all trials but the first of each launch",
+            "unfiltered / filtered: of the means, on average; most: the largest; maximum of: the case that "
+            "has it",
             "in print: table I and section 2 of Luecke, Kraeva and Ju (2003), of one launch of each test",
         ),
     )
+
+
+def _order(place: tuple[str, ...]) -> tuple[object, ...]:
+    return (*place[:3], place[3] == ALL)
 
 
 def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
@@ -85,13 +100,11 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
     widest, largest = max(group, key=lambda each: each[1].deviation)
     removed = sum(each.removed for each in spreads) / sum(each.trials for each in spreads)
     factors = [each.unfiltered for each in spreads]
+    average = float(np.mean([each.deviation for each in spreads]))
     return (
-        str(len(spreads)),
-        f"{np.mean([each.deviation for each in spreads]):.2%}",
-        f"{largest.deviation:.2%}",
-        f"{removed:.2%}",
-        f"{np.mean(factors):.3f}",
-        f"{max(factors):.3f}",
+        write_count(len(spreads)),
+        *(write_share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
+        *(Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
         widest,
     )
 
@@ -99,7 +112,7 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
 def _printed(history: History) -> list[tuple[str, ...]]:
     """Return the two machines in print. Table I calls the Origin 3000 an Origin 2000."""
     figures = {
-        (each.machine.rpartition(": ")[2].rstrip("]"), each.quantity): f"{each.value:.2f}%"
+        (each.machine, each.quantity): write_share(each.value / 100, f"{each.value:.2f}%")
         for each in history.figures
         if each.paper == "Luecke 2003" and each.routine == "all tests"
     }
@@ -110,7 +123,7 @@ def _printed(history: History) -> list[tuple[str, ...]]:
     )
     return [
         (
-            *(f"{machine} (in print)", "all", NOT_PRINTED),
+            *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED),
             *(figures[machine, quantity] for quantity in quantities),
             *[NOT_PRINTED] * 3,
         )

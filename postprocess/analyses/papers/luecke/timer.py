@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.numbers import write_plain
 from postprocess.analyses.papers.common.printed import History
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
@@ -44,12 +45,14 @@ def build_timer_table(
         for environment in measured.environments_on(machine):
             place = (*measured.systems[machine], environment)
             if told := [each[place] for each in known if place in each]:
-                largest = (f"{max(seconds) * 1e6:.3g}" for seconds in zip(*told, strict=True))
+                largest = (
+                    write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True)
+                )
                 rows.append((machine, environment, *largest))
     if not rows:
         return None
     printed = [
-        (f"{each.machine} (in print)", NOT_PRINTED, f"{each.value:g}", NOT_PRINTED)
+        (f"{each.machine} (in print)", NOT_PRINTED, write_plain(each.value, "us"), NOT_PRINTED)
         for each in history.figures
         if each.paper == "Luecke 2003" and each.quantity == "timer_resolution"
     ]

@@ -7,21 +7,22 @@ overlap: they are no times of single calls. Seconds and bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
+from postprocess.analyses.papers.common.numbers import Number, write_bytes, write_plain, write_rate
 from postprocess.analyses.papers.common.printed import History
 from postprocess.base.formats import format_significant
-from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.rus import COSTS, IN_ALL, LATENCY
 
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}
-#: Of its tables, in their order
-ROUTINES = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")
-IN_ALL = ("gather", "scatter", "alltoall")  #: whose buffer is p blocks
 PIPELINED = "means of calls that overlap, as RUS's are"
 SINGLE = "of single calls: RUS's are means of calls that overlap"
-SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
+PRINTED = (1024, 1048576)  #: buffers of its tables, beside that of latencies
+COMMAND = "./plumbline run --family rus --processes 32,64,128,256, or as many as there are"
 
 
 def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: float) -> float:
@@ -34,27 +35,25 @@ def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
     tables = []
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
-            groups: dict[tuple[str, ...], list[Operation]] = {}
+            groups: dict[tuple[str, str], list[Operation]] = {}
             for each in measured.operations:
-                if each.routine in ROUTINES and measured.planned(machine, environment, each):
-                    groups.setdefault(measured.name_conditions(each), []).append(each)
-            for about, operations in groups.items():
-                title = f"{', '.join((machine, environment, *about))}: time of a call in us"
-                tables.append(_cost_table(measured, machine, environment, operations, title))
+                if each.routine in COSTS and measured.planned(machine, environment, each):
+                    groups.setdefault((each.cache, each.sync), []).append(each)
+            for (cache, sync), operations in groups.items():
+                about = {"machine": machine, "mpi": environment, "cache": cache, "sync": sync}
+                tables.append(_cost_table(measured, about, operations))
     return tables
 
 
 def describe_missing_sizes(measured: PaperMeasurements) -> str:
-    """Describe which sizes and counts of the report are in no session, and what measures them."""
-    there = [cell for cell in measured.results if cell.operation.routine in ROUTINES]
-    sizes = [size for size in SIZES if size not in {cell.operation.bytes for cell in there}]
-    counts = [count for count in COUNTS if count not in {cell.processes for cell in there}]
-    if not sizes and not counts:
-        return ""
-    lacking = [f"{size} bytes" for size in sizes] + [f"{count} processes" for count in counts]
-    words = ["./plumbline run --program mpicost", f"--routine {','.join(ROUTINES)}"]
-    words += [f"--bytes {','.join(map(str, SIZES))}", f"--processes {','.join(map(str, COUNTS))}"]
-    return f"Not measured: {', '.join(lacking)}; {' '.join(words)}"
+    """Describe which buffers of the report are in no session, and what measures them."""
+    there = {
+        find_buffer(cell.operation.routine, cell.operation.bytes, cell.processes)
+        for cell in measured.results
+        if cell.operation.routine in COSTS
+    }
+    lacking = [str(write_bytes(size)) for size in PRINTED if size not in there]
+    return f"Not measured: buffers of {', '.join(lacking)}; {COMMAND}" if lacking else ""
 
 
 def build_against_table(measured: PaperMeasurements, history: History) -> TextTable:
@@ -66,17 +65,22 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
         buffer = find_buffer(operation.routine, operation.bytes, cell.processes)
         known = printed.get((operation.routine, buffer, cell.processes))
         if known is not None and time is not None:
-            about = (operation.routine, format_size(buffer), str(cell.processes))
+            about = (operation.routine, write_bytes(buffer), str(cell.processes))
             rows.append(
                 (
-                    *(cell.machine, cell.environment, *measured.conditions(operation), *about),
-                    *(format_significant(time * 1e6), format_significant(known * 1e6)),
-                    format_significant(time / known, 3),
+                    *(
+                        cell.machine,
+                        cell.environment,
+                        f"{operation.cache}, {operation.sync}",
+                        *about,
+                    ),
+                    *(write_plain(time * 1e6, "us"), write_plain(known * 1e6, "us")),
+                    Number(format_significant(time / known, 3), time / known),
                 )
             )
     return TextTable(
         f"Time over that in print of the {history.costs[0].machine}",
-        ("machine", "MPI", *measured.varying, "routine", "buffer", "processes"),
+        ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
         ("time (us)", "in print (us)", "ratio"),
         tuple(rows),
         (
@@ -92,41 +96,59 @@ def find_buffer(routine: str, size: int, processes: int) -> int:
 
 
 def _cost_table(
-    measured: PaperMeasurements,
-    machine: str,
-    environment: str,
-    operations: list[Operation],
-    title: str,
+    measured: PaperMeasurements, about: Mapping[str, str], operations: Sequence[Operation]
 ) -> TextTable:
-    counts = sorted(
-        {n for each in operations for n in measured.planned(machine, environment, each)}
-    )
-    rows = []
-    for operation in sorted(operations, key=lambda e: (e.bytes, ROUTINES.index(e.routine))):
-        planned = measured.planned(machine, environment, operation)
-        cells = [
-            _cost(operation, count, measured.time(machine, environment, operation, count))
-            if count in planned
-            else NOT_PRINTED
-            for count in counts
-        ]
-        rows.append((operation.size, operation.routine, *cells))
-    notes = (
-        "block: bytes for each process or pair, as mpicost counts them; in brackets: aggregated MB/s",
-        PIPELINED if operations[0].sync == LOOP else SINGLE,
-    )
+    machine, environment = about["machine"], about["mpi"]
+    cells: dict[tuple[bool, int, str], dict[int, str]] = {}
+    for operation in operations:
+        for count in measured.planned(machine, environment, operation):
+            latency = operation.bytes <= LATENCY
+            buffer = (
+                operation.bytes
+                if latency
+                else find_buffer(operation.routine, operation.bytes, count)
+            )
+            time = measured.time(machine, environment, operation, count)
+            row = cells.setdefault((not latency, buffer, operation.routine), {})
+            row[count] = _cost(operation, count, time)
+    counts = sorted({count for row in cells.values() for count in row})
+    rows = [
+        (
+            write_bytes(buffer) if whole else Number(f"{buffer} B each", buffer),
+            routine,
+            *(row.get(count, NOT_PRINTED) for count in counts),
+        )
+        for (whole, buffer, routine), row in sorted(
+            cells.items(), key=lambda item: (*item[0][:2], COSTS.index(item[0][2]))
+        )
+    ]
     return TextTable(
-        title, ("block", "routine"), tuple(f"p = {n}" for n in counts), tuple(rows), notes
+        f"{machine}, {environment}, {about['cache']}, {about['sync']}: time of a call in us",
+        ("buffer", "routine"),
+        tuple(f"p = {n}" for n in counts),
+        tuple(rows),
+        (
+            "buffer, as in the report: what the root sends for bcast, the vector of a reduction, the whole "
+            "array at "
+            "the root for gather and scatter, the whole send buffer of one process for alltoall; KiB: 1024 "
+            "bytes",
+            "8 B each: a vector, or for each process or pair; in brackets: aggregated MB/s, where the report "
+            "has it",
+            PIPELINED if about["sync"] == LOOP else SINGLE,
+        ),
+        tuple(about.items()),
     )
 
 
 def _cost(operation: Operation, processes: int, time: float | None) -> str:
-    """Return the time, with the bandwidth where the report gives one: its buffer is p blocks but for bcast."""
+    """Return the time, with the bandwidth where the report gives one."""
     if time is None:
         return MISSING
-    shown = format_significant(time * 1e6)
-    if operation.routine not in MOVED_BY_ALL or operation.bytes <= SIZES[0]:
-        return shown
-    buffer = operation.bytes * (1 if operation.routine == "bcast" else processes)
-    rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
-    return f"{shown} ({format_significant(rate / 1e6)})"
+    text, about = format_significant(time * 1e6), {"processes": processes}
+    more = []
+    if operation.routine in MOVED_BY_ALL and operation.bytes > LATENCY:
+        buffer = find_buffer(operation.routine, operation.bytes, processes)
+        rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
+        more = [write_rate(rate, quantity="aggregated bandwidth", about=about)]
+        text += f" ({more[0]})"
+    return Number(text, time * 1e6, "us", "time of a call", about, more=more)

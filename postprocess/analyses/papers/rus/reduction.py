@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
+from postprocess.analyses.papers.common.numbers import (
+    write_bytes,
+    write_count,
+    write_ratio,
+    write_time,
+)
 from postprocess.analyses.papers.rus.sends import collect_sends, count_sends, predict_send
-from postprocess.base.formats import microseconds
 from postprocess.base.text_table import TextTable
 from postprocess.model.routines.mpicost import REDUCE_LOCAL
 
 REDUCE = "reduce_sum"
-COMMAND = f"./plumbline run --program mpicost --routine {REDUCE_LOCAL}"
+SIMULATED = "simulated"  #: the system of simulated machines
+COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
 
 
 def build_reduction_table(measured: PaperMeasurements) -> TextTable | None:
@@ -31,7 +37,7 @@ def build_reduction_table(measured: PaperMeasurements) -> TextTable | None:
         return None
     return TextTable(
         "Reduce over a tree of sends and local reductions",
-        ("machine", "MPI", "size", *measured.varying, "processes"),
+        ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
         ("measured (us)", "levels", "sends (us)", "arithmetic (us)", "measured / both"),
         tuple(rows),
         (
@@ -43,11 +49,18 @@ def build_reduction_table(measured: PaperMeasurements) -> TextTable | None:
 
 
 def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
-    """Describe what measures the arithmetic of a reduce; empty where it is there, or where no reduce is."""
+    """Describe what measures the arithmetic of a reduce; empty where it is there, or where no reduce is.
+
+    In simulated time there is none, and a session that asked for it lacks nothing.
+    """
     routines = {cell.operation.routine for cell, time in measured.times.items() if time is not None}
     if REDUCE not in routines or REDUCE_LOCAL in routines:
         return ""
-    return f"Not measured: the arithmetic of a reduce, which takes no simulated time; {COMMAND}"
+    if {system for system, _ in measured.systems.values()} == {SIMULATED}:
+        return (
+            "Arithmetic takes no simulated time: no reduce is held against its sends and additions."
+        )
+    return f"Not measured: the arithmetic of a reduce; {COMMAND}"
 
 
 def _rows(
@@ -63,8 +76,9 @@ def _rows(
             continue
         levels = count_sends(REDUCE, count)
         yield (
-            *(machine, environment, operation.size, *measured.conditions(operation), str(count)),
-            *(microseconds(time), str(levels)),
-            *(microseconds(levels * send), microseconds(levels * alone)),
-            f"{time / (levels * (send + alone)):.2f}",
+            *(machine, environment, f"{operation.cache}, {operation.sync}", REDUCE),
+            *(write_bytes(operation.bytes), str(count)),
+            *(write_time(time), write_count(levels)),
+            *(write_time(levels * send), write_time(levels * alone)),
+            write_ratio(time / (levels * (send + alone))),
         )

@@ -10,10 +10,17 @@ import math
 from collections.abc import Mapping
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
-from postprocess.base.formats import format_percent, format_significant, microseconds
-from postprocess.base.formats import size as format_size
+from postprocess.analyses.papers.common.numbers import (
+    write_bytes,
+    write_count,
+    write_rate,
+    write_ratio,
+    write_share,
+    write_time,
+)
+from postprocess.analyses.papers.rus.costs import find_buffer
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.model.routines.mpicost import PINGPONG
+from postprocess.model.routines.rus import AS_SENDS
 from postprocess.stats.curves.segments import (
     Segment,
     compute_mean_error,
@@ -25,15 +32,9 @@ GOOD = 0.25  #: average relative error beyond which the send model is not used
 SEND_MODE, MODES = "pingpong_", ("standard", "synchronous", "buffered")
 EAGER = 1.15  #: times as long as a standard send, from which on a synchronous one counts as slower
 FORMULAS = 2  #: of the report, for small and for large messages
-#: How many sends, one after the other, an operation is made of, and mpicost's routine that does so
+#: Of as many sends, one after the other, as a tree has levels, and of p - 1
 TREES = ("bcast", "reduce_sum")
 LOOPS = ("gather", "scatter", "alltoall")
-COMPOSED = {
-    "bcast": "bcast_as_sends",
-    "gather": "gather_as_sends",
-    "scatter": "scatter_as_sends",
-    "alltoall": "alltoall_as_sendrecv",
-}
 
 
 def count_sends(routine: str, processes: int) -> int:
@@ -48,15 +49,8 @@ def count_sends(routine: str, processes: int) -> int:
 def collect_sends(
     measured: PaperMeasurements, machine: str, environment: str, operation: Operation
 ) -> dict[int, float]:
-    """Collect half ping-pongs by bytes, at the fewest processes, under the conditions of an operation."""
-    found: dict[int, dict[int, float]] = {}
-    for each in measured.operations:
-        if (each.routine, each.cache, each.sync) == (PINGPONG, operation.cache, operation.sync):
-            for count in measured.planned(machine, environment, each):
-                time = measured.time(machine, environment, each, count)
-                if time is not None:
-                    found.setdefault(count, {})[each.bytes] = time
-    return found[min(found)] if found else {}
+    """Collect half ping-pongs by bytes, of two nodes if there are, under the conditions of an operation."""
+    return measured.collect_sends(machine, environment, operation.cache, operation.sync)[1]
 
 
 def build_send_table(measured: PaperMeasurements) -> TextTable | None:
@@ -64,26 +58,32 @@ def build_send_table(measured: PaperMeasurements) -> TextTable | None:
     rows = []
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
-            for conditions in sorted({(o.cache, o.sync) for o in measured.operations}):
-                sends = collect_sends(measured, machine, environment, Operation("", 0, *conditions))
+            for cache, sync in sorted({(o.cache, o.sync) for o in measured.operations}):
+                between, sends = measured.collect_sends(machine, environment, cache, sync)
                 if len(sends) > 2:
-                    rows.append((machine, environment, ", ".join(conditions), *_formulas(sends)))
+                    about = (machine, environment, f"{cache}, {sync}", between)
+                    rows.append((*about, *_write_formulas(sends)))
     if not rows:
         return None
     return TextTable(
         "Time of a send of x bytes, in us",
-        ("machine", "MPI", "conditions"),
-        ("below", "to", "from", "above", "error", "latency (us)", "peak (MB/s)"),
+        ("machine", "MPI", "conditions", "between"),
+        (
+            *("formula", "up to", "formula beyond", "from"),
+            *("error", "latency (us)", "latency of", "peak (MB/s)"),
+        ),
         tuple(rows),
         (
-            "two formulas as in the report where the sizes call for them, else one for all sizes; none that is "
-            f"off by more than {GOOD:.0%} on average",
+            "half a ping-pong; two formulas as in the report where the sizes call for them, else one for all "
+            "sizes; "
+            f"none that is off by more than {GOOD:.0%} on average",
+            "error: average absolute relative error of the formulas; latency: the time of the smallest message",
             "in print: a break at 4 KB; latency about 15 us, up to 300 MB/s on the T3E-512",
         ),
     )
 
 
-def _formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
+def _write_formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
     sizes = sorted(sends)
     segments = fit_segments(sizes, [sends[size] for size in sizes], FORMULAS)
     error = _error(segments, sends)
@@ -95,13 +95,12 @@ def _formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
     else:
         texts = (
             _formula(below),
-            format_size(int(below.last)) if two else "all",
-            format_size(int(above.first)) if two else NOT_PRINTED,
+            write_bytes(below.last) if two else "all",
             _formula(above) if two else NOT_PRINTED,
+            write_bytes(above.first) if two else NOT_PRINTED,
         )
-    told = format_percent(error)
-    least = microseconds(sends[sizes[0]])
-    return (*texts, told, least, format_significant(rate / 1e6))
+    least = write_time(sends[sizes[0]])
+    return (*texts, write_share(error), least, write_bytes(sizes[0]), write_rate(rate))
 
 
 def _formula(segment: Segment) -> str:
@@ -155,7 +154,8 @@ def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
         tuple(rows),
         (
             "synchronous, buffered: the factor at the least size, and at the largest",
-            f"eager to: the largest size at which synchronous sends take {EAGER:g} times as long",
+            f"eager to: the largest size at which a synchronous send takes {EAGER:g} times as long as a "
+            "standard one",
             "in print: messages of 4096 bytes and more are better not buffered",
         ),
     )
@@ -168,11 +168,11 @@ def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
         return (NOT_PRINTED,) * 7
     factors = {mode: {s: modes[mode][s] / standard[s] for s in shared} for mode in MODES[1:]}
     eager = [size for size in shared if factors[MODES[1]][size] >= EAGER]
-    cells = [f"{factors[mode][s]:.2f}" for mode in MODES[1:] for s in (shared[0], shared[-1])]
+    cells = [write_ratio(factors[mode][s]) for mode in MODES[1:] for s in (shared[0], shared[-1])]
     return (
-        *(format_size(shared[0]), format_size(shared[-1])),
+        *(write_bytes(shared[0]), write_bytes(shared[-1])),
         *cells,
-        format_size(eager[-1]) if eager else "none",
+        write_bytes(eager[-1]) if eager else "none",
     )
 
 
@@ -188,14 +188,14 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
         return None
     return TextTable(
         "Operations over the sends that they could be made of",
-        ("machine", "MPI", "routine", "size", *measured.varying, "processes"),
+        ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
         ("measured (us)", "sends", "by sends (us)", "measured / sends", "over a loop of sends"),
         tuple(rows),
         (
             "sends one after the other, each of half a ping-pong: ceil(log2 p) for bcast and reduce, whose "
             "arithmetic has a table of its own, p-1 for gather, scatter and alltoall",
-            "over a loop of sends: measured over the same put together from sends, measured too "
-            "(bcast_as_sends ...)",
+            "buffer: as in the report; over a loop of sends: measured over the same put together from sends, "
+            "measured too (bcast_as_sends ...)",
             "in print: bcast of 4 KB 0.99 at 32 processes and 0.93 at 256, of 1 MB 1.36; alltoall "
             "of 4 KB 0.70 at 32",
         ),
@@ -216,13 +216,10 @@ def _tree_rows(
         by_sends = number * alone
         rows.append(
             (
-                *(machine, environment, operation.routine, operation.size),
-                *measured.conditions(operation),
-                str(count),
-                microseconds(time),
-                str(number),
-                microseconds(by_sends),
-                f"{time / by_sends:.2f}",
+                *(machine, environment, f"{operation.cache}, {operation.sync}", operation.routine),
+                *(write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
+                *(write_time(time), write_count(number), write_time(by_sends)),
+                write_ratio(time / by_sends),
                 _over_loop(measured, machine, environment, operation, count, time),
             )
         )
@@ -237,9 +234,9 @@ def _over_loop(
     count: int,
     time: float,
 ) -> str:
-    composed = COMPOSED.get(operation.routine)
+    composed = AS_SENDS.get(operation.routine)
     if composed is None:
         return NOT_PRINTED
     same = Operation(composed, operation.bytes, operation.cache, operation.sync)
     other = measured.time(machine, environment, same, count)
-    return f"{time / other:.2f}" if other else NOT_PRINTED
+    return write_ratio(time / other) if other else NOT_PRINTED

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
-from postprocess.base.formats import microseconds
-from postprocess.base.formats import size as format_size
+from postprocess.analyses.papers.common.numbers import write_bytes, write_time
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 STANDARD = "pingpong_standard"
 OPTION = "--set-env"
 USUAL = "as it is"  #: the setting of a session without any
-CLOSE = 1.02  #: times the shortest: what takes no longer counts as equal
+CLEAR = 1.25  #: times the shortest: below, settings count as equal
 
 
 def read_settings(command: Sequence[str]) -> dict[str, str]:
@@ -49,7 +49,7 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
         dict.fromkeys(s for sizes in swept.values() for each in sizes.values() for s in each)
     )
     rows = [
-        (*place, format_size(size), *_cells(settings, sizes[size]))
+        (*place, write_bytes(size), *_cells(settings, sizes[size]))
         for place, sizes in swept.items()
         for size in sorted(sizes)
     ]
@@ -59,7 +59,7 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
         (*settings, "shortest"),
         tuple(rows),
         (
-            f"shortest: all settings that take no longer than {CLOSE:g} times the shortest",
+            f"shortest: told where settings differ by a factor of {CLEAR:g} and more; less is noise",
             "in print: no effect of buffering on messages below 4096 bytes, so that 4096 is the best limit",
         ),
     )
@@ -67,6 +67,11 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
 
 def _cells(settings: Sequence[str], times: dict[str, float]) -> list[str]:
     least = min(times.values())
-    best = [setting for setting in settings if times.get(setting, least * 2) <= CLOSE * least]
-    shown = [microseconds(times[each]) if each in times else NOT_PRINTED for each in settings]
-    return [*shown, "all" if len(best) == len(times) else "; ".join(best)]
+    best = [setting for setting in settings if times.get(setting, math.inf) < CLEAR * least]
+    shown = [
+        write_time(times[each], quantity="half a ping-pong", note=each)
+        if each in times
+        else NOT_PRINTED
+        for each in settings
+    ]
+    return [*shown, NOT_PRINTED if len(best) == len(times) else "; ".join(best)]

@@ -31,9 +31,12 @@ IN_ALL = frozenset({"scatter", "gather", "allgather", "alltoall", "reduce_scatte
 LEAST_SIZES = 4  #: beside the empty message, to which a model is fitted
 LEAST_COUNTS = 3  #: of processes, to which a growth is fitted
 GOOD = 0.25  #: average relative error beyond which nothing is drawn or derived
-SKIPPED = 0.5  #: of the time of the next size: an empty message that takes less was not sent at all
+SKIPPED = 0.5  #: of the time of the next size: a collective call without data that takes less sent nothing
 FLAT = 0.05  #: relative: what differs less over the processes does not grow with them
-ERRORS = ("model", "in segments", "Hockney")
+#: Of one t0, ti and tb as in print; with a ti and tb for each segment; of Hockney's best t0 + tb n; of the
+#: same with the model's t0 and tb
+ERRORS = ("model", "in segments", "Hockney", "Hockney, model's t0 and tb")
+BOUND = 1e-3  #: of t0: so near to -t0, or a tb so near to none, no fit has found ti
 
 
 def find_model_size(routine: str, size: int, processes: int) -> int:
@@ -56,6 +59,7 @@ class FittedModel:
     held_out: (
         int  #: sizes behind the errors; 0 where there were none: then they are of the fitted sizes
     )
+    hockney: Segment  #: his t0 and tb of least relative errors
 
     def time(self, size: float, processes: int = 0) -> float:
         """Compute the time of ``size`` bytes in seconds, by the segment it lies in; ``processes`` as fitted."""
@@ -65,8 +69,8 @@ class FittedModel:
         return _form(self.t0, part.start - self.t0, part.slope, size)
 
     def hockney_time(self, size: float) -> float:
-        """Compute the time of ``size`` bytes by t0 + tb n."""
-        return self.t0 + self.tb * size
+        """Compute the time of ``size`` bytes by Hockney's own t0 + tb n."""
+        return self.hockney.time(size)
 
     @property
     def error(self) -> float:
@@ -75,8 +79,18 @@ class FittedModel:
 
     @property
     def is_good(self) -> bool:
-        """Whether something may be drawn and derived from it."""
+        """Whether its times may be drawn and derived from."""
         return self.error <= GOOD
+
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether ti lies at the end of what it may be, where it says nothing."""
+        return self.ti <= -(1 - BOUND) * self.t0 or self.tb <= 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether its t0, ti and tb may be told: one form fits all sizes."""
+        return self.errors[ERRORS[0]] <= GOOD and not self.is_degenerate
 
     @property
     def breaks(self) -> list[tuple[float, float]]:
@@ -84,11 +98,14 @@ class FittedModel:
         return [(a.last, b.first) for a, b in zip(self.segments, self.segments[1:], strict=False)]
 
 
-def fit_model(times: Mapping[int, float]) -> FittedModel | None:
-    """Fit the model to times in seconds by size in bytes; None for too few sizes of 0 or powers of two."""
+def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel | None:
+    """Fit the model to times in seconds by size in bytes; None for too few sizes of 0 or powers of two.
+
+    :param is_sent: whether an empty message is sent all the same, as in ping-pong: its time is then always t0
+    """
     fitted = {size: times[size] for size in sorted(times) if size & (size - 1) == 0}
     sizes = [size for size in fitted if size]
-    if 0 in fitted and sizes and fitted[0] < SKIPPED * fitted[sizes[0]]:
+    if not is_sent and 0 in fitted and sizes and fitted[0] < SKIPPED * fitted[sizes[0]]:
         del fitted[0]
     if len(sizes) < LEAST_SIZES:
         return None
@@ -99,11 +116,13 @@ def fit_model(times: Mapping[int, float]) -> FittedModel | None:
     ti, tb = whole.start - t0, whole.slope
     held_out = [size for size in times if size and size not in fitted]
     judged = held_out or sizes
-    model = FittedModel(t0, ti, tb, smallest, segments, {}, len(held_out))
+    hockney = fit_line(list(fitted), list(fitted.values()))
+    model = FittedModel(t0, ti, tb, smallest, segments, {}, len(held_out), hockney)
     predicted = {
         ERRORS[0]: [_form(t0, model.ti, tb, size) for size in judged],
         ERRORS[1]: [_in_segments(t0, segments, size) for size in judged],
         ERRORS[2]: [model.hockney_time(size) for size in judged],
+        ERRORS[3]: [t0 + tb * size for size in judged],
     }
     measured = [times[size] for size in judged]
     errors = {name: compute_mean_error(told, measured) for name, told in predicted.items()}

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.few_processes import PAIR
 from postprocess.analyses.papers.common.linear_model import (
     COMPOSITIONS,
     FACTORS,
+    Growth,
     find_crossovers,
+)
+from postprocess.analyses.papers.common.numbers import (
+    Number,
+    write_bytes,
+    write_plain,
+    write_rate,
+    write_share,
 )
 from postprocess.analyses.papers.common.printed import History, PrintedModel
 from postprocess.analyses.papers.taboada.measured_models import (
+    SEND,
     MeasuredModel,
     ModelPlace,
     compute_minimum,
@@ -25,27 +36,15 @@ from postprocess.analyses.papers.taboada.model_fit import (
     name_growth,
 )
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_percent, format_significant, plural
+from postprocess.base.formats import format_significant, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.model.routines.mpicost import BARRIER
+from postprocess.model.routines.mpicost import BARRIER, PINGPONG
+from postprocess.model.routines.taboada import REPLACED_BY, ROUTINES
 
-SIZES = (0, *(4**k for k in range(11)))  #: to 1 MiB: to which the paper fits
-HELD_OUT = (  # drawn once at random, evenly by their logarithm
-    *(24, 72, 120, 216, 376, 680, 1208, 2184, 3400, 5504),
-    *(9776, 15672, 27048, 45800, 81224, 140288, 236104, 390432, 650120, 900176),
-)
-TRIALS = 151  #: the paper's 150, and the first, which is dropped
-#: By which composition of mpicost the paper replaces an operation
-MEASURED = {
-    "bcast": "bcast_as_scatter_allgather",
-    "allgather": "allgather_as_gather_bcast",
-    "allreduce_sum": "allreduce_sum_as_reduce_bcast",
-    "reduce_scatter_sum": "reduce_scatter_sum_as_reduce_scatterv",
-}
-ROUTINES = ("pingpong", *(name for name in FACTORS if name != "send"), *MEASURED.values())
 NO_INTERCEPT = (
     0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
 )
+REFUSED = "no fit"
 BEYOND = f"off by more than {GOOD:.0%}"
 COMPARED = (
     0,
@@ -53,7 +52,8 @@ COMPARED = (
     65536,
     1048576,
 )  #: sizes at which a measured model is held against one in print
-EFFICIENT = {"bcast", "barrier", "reduce_sum", "allreduce_sum", "scan_sum"}  #: of log2 p steps
+NEEDED = (SEND, *(name for name in ROUTINES if name != PINGPONG), *REPLACED_BY.values())
+COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 
 
 def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
@@ -72,24 +72,18 @@ def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
 
 def describe_missing(measured: PaperMeasurements) -> str:
     """Describe what the models need and no session has, and what measures it."""
-    cells = [cell for cell in measured.results if cell.operation.routine in ROUTINES]
-    sizes = {cell.operation.bytes for cell in cells}
+    models = fit_measured(measured)
+    there = {each.place.routine for each in models}
+    there |= {cell.operation.routine for cell in measured.results}
+    fits = [fit for each in models for fit in each.fits.values()]
+    counts = {cell.processes for cell in measured.results if cell.operation.routine in ROUTINES}
     lacking = [
-        *([] if {*SIZES} <= sizes else ["0 and powers of four to 1 MiB"]),
-        *([] if {*HELD_OUT} & sizes else ["sizes to judge the models by"]),
-        *([] if len({cell.processes for cell in cells}) > 2 else ["three process counts or more"]),
-        *(
-            f"{routine}"
-            for routine in ROUTINES
-            if routine not in {cell.operation.routine for cell in cells}
-        ),
+        *([] if fits else ["0 and powers of four to 1 MiB"]),
+        *([] if any(fit.held_out for fit in fits) else ["sizes to judge the models by"]),
+        *([] if len(counts) > 2 or counts == {PAIR} else ["three process counts or more"]),
+        *(routine for routine in NEEDED if routine not in there),
     ]
-    if not lacking:
-        return ""
-    words = ["./plumbline run --program mpicost", f"--routine {','.join(ROUTINES)}"]
-    words += [f"--bytes {','.join(map(str, (*SIZES, *HELD_OUT)))}", f"--trials {TRIALS}"]
-    words += ["--cache warm --sync barrier"]
-    return f"Not measured: {', '.join(lacking)}; {' '.join(words)}"
+    return f"Not measured: {', '.join(lacking)}; {COMMAND}" if lacking else ""
 
 
 def build_against_table(measured: PaperMeasurements, history: History, against: str) -> TextTable:
@@ -127,7 +121,8 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    return format_significant(fit.time(size) / known.model.time(size, count), 3)
+    over = fit.time(size) / known.model.time(size, count)
+    return Number(format_significant(over, 3), over)
 
 
 def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[MeasuredModel]]:
@@ -146,50 +141,78 @@ def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[Measured
 def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
     """Build a table like tables 1 to 4."""
     rows = [_model_row(each) for each in models if each.fits or each.place.routine == BARRIER]
+    between = [f"send: {each.between}" for each in models if each.between]
+    about = {"machine": place.machine, "mpi": place.environment}
     return TextTable(
         f"{place.whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
         ("routine", "processes"),
-        ("t0 (us)", "ti (us)", "tb (ns/B)", "f(p)", "pi0 (KB/s)", "Bw (MB/s)", "error"),
+        (
+            *("t0 (us)", "ti (us)", "tb (ns/B)", "f(p) of t0", "f(p) of tb"),
+            *("pi0 (KB/s)", "Bw (MB/s)", "error"),
+        ),
         tuple(rows),
         (
             "of the least of all trials; over three counts and more c0 + c1 f(p), else that of each count",
-            "f(p): with what t0 grows; error: the model's largest average relative one at any count",
+            "f(p): with what it grows; error: the largest average relative one of these t0, ti and tb at any "
+            "count",
             f"ti: 0 where it is {NO_INTERCEPT:.0%} of t0 at most: then the model is Hockney's",
-            "t0: of the empty message, or of the smallest one where an MPI returns from an empty one at once",
-            f"no peak where the model is {BEYOND}; log2 p would do: on links that are all alike",
+            "t0: of the empty message; of a collective call the smallest one that is sent, where an MPI "
+            "returns from an empty one at once",
+            f"{REFUSED}: the numbers are {BEYOND}, or ti lies at its bound, -t0; nothing is told or derived "
+            "then",
+            "log2 p would do: on links that are all alike",
+            "pi0: the most of F(p) / t0(p) at the measured counts, of 1000 B/s; Bw: of F(p) / tb(p)",
+            *dict.fromkeys(between),
         ),
+        (*about.items(), ("cache", place.cache), ("sync", place.sync)),
     )
 
 
 def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     counts = sorted(model.fits or model.times)
     about = (model.place.routine, ", ".join(map(str, counts)))
-    startup = model.startup if not model.fits else None
+    startup, growth = model.startup, model.growth
     if not model.fits:
         told = startup.scaled(1e6) if startup else None
-        name = name_growth(startup) if startup else NOT_PRINTED
-        each = ", ".join(
-            format_significant(times[min(times)] * 1e6, 3) for times in model.times.values()
-        )
-        text = _growth_text(told.terms) if told else each
-        return (*about, text, *[NOT_PRINTED] * 2, _warned(model, name), *[NOT_PRINTED] * 3)
-    growth = model.growth
+        least = [times[min(times)] * 1e6 for times in model.times.values()]
+        text = _growth_text(told.terms) if told else _several(counts, least, "us")
+        return (*about, text, *[NOT_PRINTED] * 2, _grown(model, "t0", startup), *[NOT_PRINTED] * 4)
+    parts = (("t0", 1e6, "us"), ("ti", 1e6, "us"), ("tb", 1e9, "ns/B"))
     if growth:
-        texts = [
-            _growth_text(part.scaled(by).terms)
-            for part, by in ((growth.t0, 1e6), (growth.ti, 1e6), (growth.tb, 1e9))
-        ]
-        name = _warned(model, name_growth(growth.t0))
+        texts = [_growth_text(getattr(growth, name).scaled(by).terms) for name, by, _ in parts]
     else:
-        fits = [model.fits[count] for count in counts]
+        kept = {count: fit for count, fit in model.fits.items() if fit.holds}
         texts = [
-            ", ".join(format_significant(getattr(fit, part) * by, 3) for fit in fits)
-            for part, by in (("t0", 1e6), ("ti", 1e6), ("tb", 1e9))
+            _several(
+                counts, [getattr(kept[n], name) * by if n in kept else None for n in counts], unit
+            )
+            for name, by, unit in parts
         ]
-        name = NOT_PRINTED
-    if all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in model.fits.values()):
-        texts[1] = "0"
-    return (*about, *texts, name, *_peaks(model), format_percent(model.error))
+    holding = [fit for fit in model.fits.values() if fit.holds]
+    if holding and all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in holding):
+        texts[1] = write_plain(0, "us")
+    grown = (_grown(model, "t0", growth and growth.t0), _grown(model, "tb", growth and growth.tb))
+    return (*about, *texts, *grown, *_peaks(model), write_share(model.error or 0))
+
+
+def _several(counts: Sequence[int], values: Sequence[float | None], unit: str) -> str:
+    """Write a number of each count, the first the cell and the others behind it."""
+    told = [
+        Number(format_significant(value, 3), value, unit, about={"processes": count})
+        for count, value in zip(counts, values, strict=True)
+        if value is not None
+    ]
+    text = ", ".join(REFUSED if value is None else format_significant(value, 3) for value in values)
+    if not told:
+        return REFUSED
+    return Number(text, told[0].value, unit, about=told[0].about, more=told[1:])
+
+
+def _grown(model: MeasuredModel, name: str, growth: Growth | None) -> str:
+    """Return f(p) of a parameter, with a word where log2 p steps would do."""
+    if growth is None:
+        return NOT_PRINTED
+    return name_growth(growth) + (" (log2 p would do)" if name in model.warnings else "")
 
 
 def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
@@ -201,22 +224,16 @@ def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
     return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
 
 
-def _warned(model: MeasuredModel, name: str) -> str:
-    """Return f(p), with a word where log2 p steps would do."""
-    slow = name == "p" and model.place.routine in EFFICIENT
-    return f"{name} (log2 p would do)" if slow else name
-
-
 def _peaks(model: MeasuredModel) -> tuple[str, str]:
     """Return the peaks over the measured counts, by the models of these counts."""
-    good = {count: fit for count, fit in model.fits.items() if fit.is_good}
+    good = {count: fit for count, fit in model.fits.items() if fit.holds}
     if not good:
         return NOT_PRINTED, NOT_PRINTED
     factor = FACTORS[model.place.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
-    bandwidth = format_significant(max(bandwidths) / 1e6) if bandwidths else NOT_PRINTED
-    return format_significant(startup / 1e3), bandwidth
+    bandwidth = write_rate(max(bandwidths)) if bandwidths else NOT_PRINTED
+    return write_plain(startup / 1e3, "KB/s"), bandwidth
 
 
 def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
@@ -225,26 +242,32 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     for model in (each for group in _by_place(models).values() for each in group):
         for count, fit in sorted(model.fits.items()):
             place = model.place
-            breaks = ", ".join(f"{_bytes(low)} to {_bytes(high)}" for low, high in fit.breaks)
+            breaks = ", ".join(
+                f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks
+            )
             judged = plural(fit.held_out, "size") if fit.held_out else "the fitted sizes"
             rows.append(
                 (
-                    *(place.machine, place.environment, place.routine, str(count)),
-                    *(format_percent(fit.errors[name]) for name in ERRORS),
+                    *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
+                    *(place.routine, str(count)),
+                    *(write_share(fit.errors[name]) for name in ERRORS),
                     judged,
-                    _bytes(fit.t0 / fit.tb) if fit.tb else NOT_PRINTED,
+                    write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
                     breaks or "none",
                 )
             )
     return TextTable(
         "Average absolute relative error of the models",
-        ("machine", "MPI", "routine", "processes"),
-        (*ERRORS, "judged by", "t0 / tb", "protocol changes"),
+        ("machine", "MPI", "conditions", "routine", "processes"),
+        (*ERRORS, "judged by", "t0 / tb", "breaks of the curve"),
         tuple(rows),
         (
             "t0 / tb: where the model and Hockney's differ most, by ti / (4 t0)",
-            "model: one t0, ti and tb for all sizes, as in the paper; in segments: a ti and a tb "
-            "for each protocol",
+            "model: one t0, ti and tb for all sizes, as in the paper; in segments: a ti and a tb between "
+            "breaks; Hockney: his t0 + tb n, fitted by itself as in the paper, and with the model's t0 and tb",
+            "judged by: the sizes behind the errors, to which nothing was fitted",
+            "breaks of the curve: where one line no longer fits: another protocol, another algorithm, or "
+            "contention",
             "in print: 7% for send and less for collectives, where Hockney's has 18% and 28%",
         ),
     )
@@ -261,39 +284,64 @@ def _substitutions(
             needed = [fits.get(name, {}) for name in (routine, *steps)]
             for count in sorted(set.intersection(*(set(each) for each in needed))):
                 chosen = {name: fits[name][count] for name in (routine, *steps)}
+                text, side, edge = _crossing(chosen, routine, count)
                 rows.append(
                     (
-                        *(place.machine, place.environment),
-                        f"{routine} by {' + '.join(steps)}",
-                        str(count),
-                        _crossing(chosen, routine, count),
-                        _saving(measured, place, routine, count),
+                        *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
+                        *(f"{routine} by {' + '.join(steps)}", str(count), text),
+                        *_saving(measured, place, routine, count, side, edge),
                     )
                 )
     if not rows:
         return None
     return TextTable(
         "Where a composition is faster than what it replaces",
-        ("machine", "MPI", "replace"),
-        ("processes", "by the models", "measured saving"),
+        ("machine", "MPI", "conditions", "replace", "processes"),
+        ("by the models", "measured saving", "of"),
         tuple(rows),
-        ("saving: the largest of the sizes at which both were measured",),
+        (
+            "by the models: from which size on; a size of A to B: between these a model changes its segment, "
+            "and no crossing lies there",
+            "measured saving: the median of the sizes on that side, of all where there is none; below 0 it "
+            "is slower",
+        ),
     )
 
 
-def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> str:
+def _crossing(
+    fits: Mapping[str, FittedModel], routine: str, count: int
+) -> tuple[str, str | None, float]:
+    """Return where by the models the composition is faster, on which side of which size that is."""
     if not all(fit.is_good for fit in fits.values()):
-        return f"a model is {BEYOND}"
+        return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
+    gaps = [each for fit in fits.values() for each in fit.breaks]
     found = [each for each in find_crossovers(fits, routine, count) if each[0] <= largest]
     if found:
-        return ", ".join(f"{side} {_bytes(size)}" for size, side in found)
+        texts = []
+        for size, side in found:
+            jump = next(((low, high) for low, high in gaps if low < size < high), None)
+            where = f"a size of {write_bytes(jump[0])} to {write_bytes(jump[1])}" if jump else ""
+            texts.append(f"{side} {where or write_bytes(size)}")
+        size, side = found[0]
+        alone = Number(texts[0], size, "B", note=side) if len(found) == 1 and not jump else None
+        return alone or ", ".join(texts), side if len(found) == 1 else None, size
     gain = fits[routine].time(1) - sum(fits[step].time(1) for step in COMPOSITIONS[routine])
-    return "always" if gain > 0 else "never"
+    return ("always", "above", 0.0) if gain > 0 else ("never", None, 0.0)
 
 
-def _saving(measured: PaperMeasurements, place: ModelPlace, routine: str, count: int) -> str:
-    """Return the largest share of time that the composition saved where both were measured."""
+def _saving(
+    measured: PaperMeasurements,
+    place: ModelPlace,
+    routine: str,
+    count: int,
+    side: str | None,
+    edge: float,
+) -> tuple[str, str]:
+    """Return the share of time that the composition saved, the median of sizes; and of how many sizes.
+
+    Of those on the side where it is faster by the models, else of all.
+    """
     times: dict[str, dict[int, float]] = {}
     for cell, results in measured.results.items():
         operation = cell.operation
@@ -303,15 +351,11 @@ def _saving(measured: PaperMeasurements, place: ModelPlace, routine: str, count:
             if time is not None:
                 size = find_model_size(routine, operation.bytes, count)
                 times.setdefault(operation.routine, {})[size] = time
-    alone, put_together = times.get(routine, {}), times.get(MEASURED[routine], {})
-    saved = {size: 1 - put_together[size] / alone[size] for size in alone if size in put_together}
-    if not saved:
-        return f"not measured: {MEASURED[routine]}"
-    best = max(saved, key=lambda size: saved[size])
-    return f"{saved[best]:.0%} at {_bytes(best)}" if saved[best] > 0 else "none"
-
-
-def _bytes(count: float) -> str:
-    if count < 1024:
-        return f"{count:.0f} B"
-    return f"{count / 1024:.4g} KiB" if count < 1024**2 else f"{count / 1024**2:.4g} MiB"
+    alone, put_together = times.get(routine, {}), times.get(REPLACED_BY[routine], {})
+    saved = {s: 1 - put_together[s] / alone[s] for s in alone if s and s in put_together}
+    inside = {s: v for s, v in saved.items() if side == ("above" if s > edge else "below")} or saved
+    if not inside:
+        return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
+    median = statistics.median(inside.values())
+    which = "all sizes" if inside.keys() == saved.keys() else f"{plural(len(inside), 'size')} there"
+    return write_share(median, f"{median:.0%}"), which

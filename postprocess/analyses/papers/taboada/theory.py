@@ -12,10 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
+from postprocess.analyses.papers.common.numbers import (
+    write_plain,
+    write_rate,
+    write_ratio,
+    write_share,
+)
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.taboada.measured_models import SEND, fit_measured
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_significant
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 FORM = "[MACHINE=]US:MB/S"
@@ -70,7 +75,7 @@ def build_theory_table(
         if model.place.routine == SEND and model.fits:
             fit = model.fits[min(model.fits)]
             place = model.place
-            rate = 1 / fit.tb if fit.tb and fit.is_good else None
+            rate = 1 / fit.tb if fit.holds else None
             theory = theories.get(place.machine, theories.get(""))
             about = (place.machine, place.environment, f"{place.cache}, {place.sync}")
             rows.append((*about, *_cells(fit.t0, rate, theory)))
@@ -90,12 +95,15 @@ def build_theory_table(
 
 def _cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
     best = (
-        (format_significant(theory.startup * 1e6), f"{t0 / theory.startup:.2f}") if theory else None
+        (write_plain(theory.startup * 1e6, "us"), write_ratio(t0 / theory.startup))
+        if theory
+        else None
     )
-    shown = format_significant(rate / 1e6) if rate else NOT_PRINTED
-    share = f"{rate / theory.bandwidth:.0%}" if theory and rate else NOT_PRINTED
-    most = format_significant(theory.bandwidth / 1e6) if theory else NOT_PRINTED
-    return (format_significant(t0 * 1e6), *(best or (NOT_PRINTED,) * 2), shown, most, share)
+    shown = write_rate(rate) if rate else NOT_PRINTED
+    part = rate / theory.bandwidth if theory and rate else None
+    share = write_share(part, f"{part:.0%}") if part is not None else NOT_PRINTED
+    most = write_rate(theory.bandwidth) if theory else NOT_PRINTED
+    return (write_plain(t0 * 1e6, "us"), *(best or (NOT_PRINTED,) * 2), shown, most, share)
 
 
 def _printed(history: History) -> list[tuple[str, ...]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from postprocess.analyses.papers.common.data import arrange_sessions
 from postprocess.analyses.papers.common.printed import load_history
@@ -56,7 +58,7 @@ def test_every_printed_number_is_in_a_table():
         "luecke2001": 64,
         "luecke2003": 0,
         "rus": 72 + bandwidths,
-        "taboada": 147 * 7 + 21 * 4 + 180,
+        "taboada": 147 * 7 + 21 * 3 + 180,
         "commtest": 0,
     }
     assert sum(texts.values()) == len(HISTORY.figures)
@@ -117,12 +119,24 @@ def test_the_spread_of_a_machine_stands_beside_that_in_print():
     known = {"": {planned[0].key: (steady,), planned[1].key: (steady, shaky)}}
     rows = build_spread_table(measured, known, HISTORY).rows
     widest = compute_spread(shaky).deviation
-    assert rows[0] == (
-        *("torus", "simgrid-mpich", "3", f"{widest / 3:.2%}", f"{widest:.2%}", "0.00%"),
+    place = ("torus", "simgrid-mpich", "warm, dissemination")
+    seven, every, t3e, origin = rows
+    assert seven == (
+        *(*place, "the paper's seven", "3", f"{widest / 3:.2%}", f"{widest:.2%}", "0.00%"),
         *("1.000", "1.000", "bcast 10 kB, p = 8"),
     )
-    assert rows[1][:6] == ("T3E-900 (in print)", "all", "-", "2.32%", "18.24%", "0.48%")
-    assert rows[2][:6] == ("Origin 3000 (in print)", "all", "-", "11.13%", "55.37%", "2.51%")
+    assert every[:5] == (*place, "all", "3")
+    seven = ("all", "-", "the paper's seven", "-")
+    assert t3e[:8] == ("T3E-900 (in print)", *seven, "2.32%", "18.24%", "0.48%")
+    assert origin[:8] == ("Origin 3000 (in print)", *seven, "11.13%", "55.37%", "2.51%")
+
+
+def test_the_spread_of_the_paper_s_tests_is_apart_from_that_of_others():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast", "scan_sum"])
+    measured = arrange_results(samples.session(planned).results)
+    known = {"": {case.key: (trials(9.0, *[1.0] * 10),) for case in planned}}
+    counts = {row[3]: row[4] for row in build_spread_table(measured, known, HISTORY).rows[:2]}
+    assert counts == {"the paper's seven": "3", "all": "5"}
 
 
 @pytest.mark.parametrize("paper", ["luecke2001", "luecke2003"])
@@ -163,16 +177,16 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
     night = samples.session(planned, lambda case: None if case == lost else 1e-3)
     (measured, printed) = build_paper(Asked("rus"), arrange_results(night.results))
     (table,) = (t for t in measured.tables if "time of a call" in t.title)
-    assert table.labels == ("block", "routine")
-    assert [row for row in table.rows if row[0] == "10 kB"] == [
-        ("10 kB", "bcast", "1000 (320)"),
-        ("10 kB", "gather", MISSING),
-        ("10 kB", "alltoall", "1000 (10240)"),
+    assert table.labels == ("buffer", "routine")
+    assert [row for row in table.rows if row[0] in ("10000 B", "320000 B")] == [
+        ("10000 B", "bcast", "1000 (320)"),
+        ("320000 B", "gather", MISSING),
+        ("320000 B", "alltoall", "1000 (10240)"),
     ]
     assert measured.remarks[0].startswith(
-        "Not measured: 1024 bytes, 1048576 bytes, 64 processes, 128 processes, 256 processes; ./plumbline run "
+        "Not measured: buffers of 1 KiB, 1 MiB; ./plumbline run --family rus"
     )
-    assert printed.title.endswith("in print")
+    assert (measured.title, printed.title) == ("Measured", "In print")
 
 
 def test_costs_of_loops_are_not_said_to_be_of_single_calls():
@@ -183,12 +197,33 @@ def test_costs_of_loops_are_not_said_to_be_of_single_calls():
         assert table.notes[-1] == said
 
 
-def test_csv_has_a_line_for_each_cell():
-    views = build_paper(Asked("taboada"), None)
-    rows = list(csv.reader(io.StringIO(format_paper(views, "csv"))))
-    cells = [t for view in views for t in view.tables]
-    assert len(rows) == 1 + sum(len(t.rows) * len(t.columns) for t in cells)
-    assert rows[1][2:] == ["routine=send; library=MPICH-GM", "t0 (us)", "9"]
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_a_number_in_full_in_each_line_and_what_it_is_of():
+    rows = read_csv(format_paper(build_paper(Asked("taboada"), None), "csv"))
+    kept = ("quantity", "value", "unit", "machine", "mpi", "routine")
+    assert [rows[0][name] for name in kept] == ["t0", "9.0", "us", "Myrinet", "MPICH-GM", "send"]
+    lacking = [row for row in rows if not row["value"]]  # formulas, and what a paper leaves out
+    assert all(row["note"] for row in lacking) and all(
+        math.isfinite(float(r["value"] or 0)) for r in rows
+    )
+
+
+def test_csv_of_sessions_is_drawn_without_more_than_matplotlib():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast"])
+    night = samples.session(planned)
+    rows = read_csv(format_paper(build_paper(Asked("rus"), arrange_results(night.results)), "csv"))
+    points = [
+        (float(r["processes"]), float(r["value"]))
+        for r in rows
+        if (r["part"], r["quantity"], r["bytes"]) == ("Measured", "time of a call", "1000000")
+    ]
+    (line,) = Figure().subplots().plot(*zip(*points, strict=True))
+    times = [samples.modelled(case) * 1e6 for case in planned if case.bytes == 1_000_000]
+    assert list(line.get_ydata()) == pytest.approx(times, rel=1e-12)
+    assert list(line.get_xdata()) == [8, 32]
 
 
 def test_markdown_has_each_table():
@@ -235,10 +270,10 @@ def test_a_stored_session_has_its_spread(tmp_path, sigterm_handler, capsys):
     for name in ("sessions", "store"):
         shutil.copytree(earlier / name, tmp_path / name)
     assert run(tmp_path, "--paper", "luecke2003", "--format", "csv") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr()[0])))
-    spread = {row["column"]: row["value"] for row in rows if "MPI=mpich" in row["row"]}
-    assert int(spread["launches"]) > 0
-    assert re.fullmatch(r"\d+\.\d\d%", spread["average"])
+    rows = read_csv(capsys.readouterr()[0])
+    spread = {row["quantity"]: row for row in rows if row["mpi"].startswith("mpich")}
+    assert float(spread["cases"]["value"]) > 0
+    assert (float(spread["average"]["value"]) > 0, spread["average"]["unit"]) == (True, "%")
 
 
 def test_a_session_is_compared_with_the_form_of_the_paper(tmp_path, sigterm_handler, capsys):

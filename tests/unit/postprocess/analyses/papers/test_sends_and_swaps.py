@@ -27,7 +27,7 @@ ALPHA, BETA = 4e-6, 1 / 350e6
 
 
 def result(routine, size, processes, seconds, machine="torus", mpi="simgrid-mpich"):
-    peer = int(routine == "pingpong")
+    peer = int(routine.startswith("pingpong"))
     place = ("simulated", machine, mpi, "mpicost", routine, peer, "warm", "dissemination")
     return CaseResult(Case(*place, processes, 1, size), Verdict.PASS, value=seconds)
 
@@ -68,9 +68,10 @@ def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
         result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)
     ]
     measured = arrange_results(results)
-    row = predictions.build_prediction_tables(measured)[1].rows[0]
-    assert row[-2] == "9.94"
-    assert row[-1].endswith(", not drawn")
+    assert len(predictions.build_prediction_tables(measured)) == 1
+    assert predictions.describe_refused(measured).startswith(
+        "1 predictions from alpha and beta, all off"
+    )
     lines = [line for f in build_figures("luecke2001", measured) for line in f.lines]
     assert not any(line.modelled for line in lines)
     good = arrange_results(night(("pingpong", "bcast")))
@@ -89,7 +90,7 @@ def test_a_broadcast_is_held_against_a_tree_of_sends():
     results = night(("pingpong",)) + [result("bcast", 4096, p, 100e-6) for p in (32, 256)]
     table = rus_sends.build_tree_table(arrange_results(results))
     send = ALPHA + 4096 * BETA
-    shown = {row[4]: (row[6], float(row[8])) for row in table.rows}
+    shown = {row[5]: (row[7], float(row[9])) for row in table.rows}
     assert shown["32"] == ("5", pytest.approx(100e-6 / (5 * send), abs=0.005))
     assert shown["256"] == ("8", pytest.approx(100e-6 / (8 * send), abs=0.005))
 
@@ -98,8 +99,8 @@ def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     measured = [result("gather", 1024, 8, 6e-5), result("gather_as_sends", 1024, 8, 4e-5)]
     results = [*night(("pingpong",)), *measured]
     (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
-    assert row[6] == "7"
-    assert row[9] == "1.50"
+    assert row[7] == "7"
+    assert row[10] == "1.50"
 
 
 def test_reduce_is_held_against_its_sends_and_its_arithmetic():
@@ -108,13 +109,15 @@ def test_reduce_is_held_against_its_sends_and_its_arithmetic():
     reduces = [result("reduce_sum", 4096, p, 30e-6) for p in (8, 32)]
     without = arrange_results([*night(("pingpong",)), *reduces])
     assert reduction.build_reduction_table(without) is None
-    assert "--routine reduce_local_sum" in reduction.describe_missing_arithmetic(without)
+    assert "takes no simulated time" in reduction.describe_missing_arithmetic(without)
+    real = replace(without, systems={"torus": ("local", "torus")})
+    assert "--family rus" in reduction.describe_missing_arithmetic(real)
     whole = arrange_results(
         [*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)]
     )
     (row,) = reduction.build_reduction_table(whole).rows
-    assert row[2:6] == ("4 KiB", "8", "30.0", "3")
-    assert row[7:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
+    assert row[3:8] == ("reduce_sum", "4 KiB", "8", "30.0", "3")
+    assert row[9:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
     assert reduction.describe_missing_arithmetic(whole) == ""
 
 
@@ -125,11 +128,35 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
         for s in sizes
     ]
     (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
-    assert row[4:6] == ("2 KiB", "4 KiB")
-    assert row[3].startswith("15 + 0.0032")
+    assert (row[5], row[7]) == ("2 KiB", "4 KiB")
+    assert row[4].startswith("15 + 0.0032")
     assert row[6].startswith("24 + 0.003")
     (row,) = rus_sends.build_send_table(arrange_results(night(("pingpong",)))).rows
-    assert row[4:7] == ("all", "-", "-")
+    assert row[5:8] == ("all", "-", "-")
+
+
+def test_the_send_model_takes_the_sweep_where_it_has_more_sizes():
+    few = night(("pingpong",))
+    sweep = [result("pingpong_standard", 2**k, 2, ALPHA + 2**k * BETA) for k in range(12)]
+    _, found = arrange_results([*few, *sweep]).collect_sends(
+        "torus", "simgrid-mpich", "warm", "dissemination"
+    )
+    assert len(found) == 12
+
+
+def test_a_message_is_one_between_two_nodes_where_both_were_measured():
+    """Two ranks of one node are no two processors of the network."""
+
+    def pair(per_node: int, seconds: float) -> CaseResult:
+        known = result("pingpong", 8, 2, seconds)
+        return replace(known, case=replace(known.case, per_node=per_node))
+
+    measured = arrange_results([pair(2, 1e-6), pair(1, 9e-6)])
+    between, found = measured.collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
+    assert (between, found) == ("2 nodes, of 2x1", {8: 9e-6})
+    alone = arrange_results([pair(2, 1e-6)])
+    between, found = alone.collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
+    assert (between, found) == ("1 node, of 2x2", {8: 1e-6})
 
 
 def test_the_eager_threshold_is_where_a_standard_send_begins_to_wait():
@@ -156,7 +183,7 @@ def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
     table = sweep.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
     assert table.columns == ("as it is", "LIMIT=4096", "shortest")
     assert [row[4:] for row in table.rows] == [
-        ("8 B", "1.00", "1.01", "all"),
+        ("8 B", "1.00", "1.01", "-"),
         ("8 KiB", "9.00", "5.00", "LIMIT=4096"),
     ]
     assert sweep.build_sweep_table(arrange_sessions({"one": sessions["one"]})) is None
@@ -169,7 +196,7 @@ def test_costs_are_held_against_those_in_print():
         result("gather", 8, 32, 1e-6),
     ]
     table = costs.build_against_table(arrange_results(results), HISTORY)
-    assert [row[2:] for row in table.rows] == [
+    assert [row[3:] for row in table.rows] == [
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
         ("gather", "1 KiB", "32", "26", "52", "0.5"),
     ]
@@ -192,15 +219,30 @@ def shifts(share: float):
 
 
 def test_contention_has_the_link_s_share_as_its_factor_and_a_size_where_it_begins():
-    table, peaks = contention.build_contention_tables(shifts(0.25))
+    table, _, changes = contention.build_contention_tables(shifts(0.25))
     (row,) = table.rows
     assert row[3:5] == ("ring", "8")
-    assert row[7] == "0.25"
-    assert row[9] == "64 KiB"
+    assert row[8] == "0.25"
+    assert row[10] == "64 KiB"
     assert contention.find_onset({8: 1.0, 16: 0.95}) is None
-    assert contention.find_onset({8: 0.5, 16: 1.0, 32: 0.8}) == 32
-    breaks = {row[3]: row[-1] for row in peaks.rows}
-    assert breaks == {"0 with 1": "none", "ring": "32 KiB to 64 KiB"}
+    assert contention.find_onset({8: 0.5, 16: 0.5, 32: 0.4}) == 32  # from 8 on they are far apart
+    assert changes.rows[0][-1] == "none"  # the ring's break is contention
+
+
+def test_a_protocol_changes_where_all_experiments_and_ways_to_send_show_it():
+    def seconds(size: int) -> float:
+        return 1e-6 + size * 1e-9 if size < 65536 else 60e-6 + size * 1e-9
+
+    sizes = [2**k for k in range(3, 22)]
+    found = [
+        result(f"swap_{who}_{how}", s, 8, seconds(s))
+        for who in ("first", "next", "half", "ring")
+        for how in ("sendrecv", "ordered")
+        for s in sizes
+    ]
+    found += [result("swap_first_synchronous", s, 8, 1e-6 + s * 1e-9) for s in sizes]
+    changes = contention.build_contention_tables(arrange_results(found))[-1]
+    assert changes.rows[0][-1] == "32 KiB to 64 KiB"
 
 
 def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
@@ -218,7 +260,10 @@ def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
         ]  # of fewer processes: not what 8 are held against
     (row,) = contention.build_contention_tables(arrange_results(found))[0].rows
     assert row[3:5] == ("i with i+P/2", "8")
-    assert row[7] == "0.25"
+    assert row[8] == "0.25"
+    figure = build_figures("commtest", arrange_results(found))[0]
+    alone = next(line for line in figure.panels[0].lines if line.name == "0 with 1")
+    assert alone.points[0].value == pytest.approx(2 * 64 / (ALPHA + 64 * BETA) / 1e6)
     missing = contention.describe_missing_swaps(arrange_results(found))
     assert missing.startswith("Not measured: i with i+1, ring; ./plumbline run ")
 
@@ -232,9 +277,31 @@ def test_swaps_are_drawn_logarithmic_and_linear():
     (figure,) = build_figures("commtest", shifts(0.25))
     assert figure.title.endswith("bandwidth in both directions") and "linear" not in figure.title
     panels = [panel.title for panel in figure.panels]
-    assert panels[:2] == ["all sizes, logarithmic", "to 2 MiB, linear"]
-    assert [panel.linear for panel in figure.panels] == [False, True, True, True]
-    assert [line.name for line in figure.lines] == ["0 with 1", "ring, 8 processes"]
+    assert panels[:2] == ["all sizes, log-log", "to 2 MiB, log-linear"]
+    assert [panel.scale for panel in figure.panels] == ["logarithmic", *["from zero"] * 3]
+    assert [line.name for line in figure.lines] == ["0 with 1", "ring"]
+
+
+def test_the_x_of_rus_is_the_report_s_buffer():
+    found = [result("gather", 1024, p, 1e-5 * p) for p in (8, 32)]
+    found += [result("gather", 256, 32, 1e-5)]
+    (figure,) = build_figures("rus", arrange_results(found))
+    panel, *_ = figure.panels
+    assert panel.x == "buffer" and panel.scale == "from zero"
+    points = {line.name: [point.x for point in line.points] for line in panel.lines}
+    assert points == {"p = 8": [8192], "p = 32": [8192, 32768]}
+
+
+def test_a_line_far_above_the_others_is_left_out_of_a_second_panel():
+    found = [
+        result("bcast", 8, p, seconds * p, machine)
+        for machine, seconds in (("torus", 1e-6), ("myrinet", 2e-6), ("ethernet", 1e-4))
+        for p in (2, 8)
+    ]
+    (figure,) = build_figures("luecke2001", arrange_results(found))
+    whole, rescaled, *_ = figure.panels
+    assert (whole.unit, whole.scale) == ("ms", "linear")
+    assert [line.name for line in rescaled.lines] == ["myrinet", "torus"]
 
 
 def test_two_processes_are_no_contention_where_more_were_measured():

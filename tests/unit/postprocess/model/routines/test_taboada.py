@@ -9,6 +9,7 @@ from postprocess.model.options import check_choice
 from postprocess.model.routines.mpicost import FAMILIES, SWAPS
 from postprocess.model.routines.mpicost import ROUTINES as KNOWN
 from postprocess.model.routines.taboada import (
+    MEASURED,
     ROUTINES,
     SHARED,
     TABOADA,
@@ -35,7 +36,7 @@ def test_what_all_have_together_is_shared_evenly_or_left_out(processes: int):
 def test_the_command_line_chooses_family_routines_and_synchroniser():
     choice: dict = {}
     choose_family(choice, TABOADA)
-    assert choice == {"family": TABOADA, "routines": [*ROUTINES], "sync": "barrier"}
+    assert choice == {"family": TABOADA, "routines": [*MEASURED], "sync": "barrier"}
     named = {"routines": ["bcast"], "sync": "dissemination"}
     choose_family(named, TABOADA)
     assert named == {"family": TABOADA, "routines": ["bcast"], "sync": "dissemination"}

@@ -29,7 +29,7 @@ def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -
     said = list(store_interrupted(work))
     assert [names[0] in said[0], said[1:]] == [
         True,
-        [f"session {killed.name} was interrupted: its 1 launch that ended are stored"],
+        [f"session {killed.name} was interrupted: its launches that ended are stored: 1"],
     ]
     kept = store.list_sessions(work.store)
     assert [path.stem for path in kept] == [killed.name, stored.name]

@@ -348,7 +348,10 @@ def test_the_table_has_the_form_of_the_papers():
     assert [r[1] for r in printed.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
     assert printed.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
     assert printed.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
-    assert printed.notes == ("printed: Luecke 2001 Table 2",)
+    (note,) = printed.notes
+    assert note.startswith(
+        "printed: Luecke 2001 Table 2; in brackets: the measured ratio over the printed one"
+    )
 
 
 def test_nearness_counts_factors_of_two():

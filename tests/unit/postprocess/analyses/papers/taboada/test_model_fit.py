@@ -20,8 +20,6 @@ from postprocess.analyses.papers.taboada.model_fit import (
     name_growth,
 )
 from postprocess.analyses.papers.taboada.tables import (
-    HELD_OUT,
-    SIZES,
     build_against_table,
     build_model_tables,
     describe_missing,
@@ -29,6 +27,8 @@ from postprocess.analyses.papers.taboada.tables import (
 from postprocess.analyses.papers.taboada.theory import build_theory_table, parse_theory
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
+from postprocess.model.routines.taboada import HELD_OUT
+from postprocess.model.routines.taboada import TOTALS as SIZES
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.papers import arrange_results
 
@@ -130,7 +130,17 @@ def test_a_scan_of_as_many_steps_as_processes_is_named():
     assert named == {"bcast": "ceil(log2 p)", "scan_sum": "p (log2 p would do)"}
     scan = next(row for row in table.rows if row[0] == "scan_sum")
     assert scan[2] == "-3 + 3 p"
-    assert scan[7] == "350"  # F(p) / tb(p), at any p
+    assert scan[8] == "350"  # F(p) / tb(p), at any p
+
+
+def test_a_scan_whose_start_is_short_and_whose_bytes_go_from_rank_to_rank_is_named_too():
+    measured = measure(
+        lambda name, n, p: math.ceil(math.log2(p)) * 3e-6 + (p - 1) * n / 350e6,
+        (2, 4, 8, 16, 32),
+        routine="scan_sum",
+    )
+    (row,) = build_model_tables(measured)[0].rows
+    assert row[5:7] == ("ceil(log2 p)", "p (log2 p would do)")
 
 
 def test_n_is_of_all_blocks_together_as_in_the_paper():
@@ -153,15 +163,17 @@ def saved(times: dict[str, float]) -> PaperMeasurements:
 def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
     times = {"bcast": 10.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
     table = build_model_tables(saved(times))[-1]
-    assert table.rows[0][2:] == ("bcast by scatter + allgather", "4", "always", "60% at 1 B")
+    row = ("bcast by scatter + allgather", "4", "always", "60%", "all sizes")
+    assert table.rows[0][3:] == row
+    assert table.rows[0][6].value == pytest.approx(60)
 
 
 def test_a_composition_that_saves_nothing_is_said_to():
     times = {"bcast": 1.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
     table = build_model_tables(saved(times))[-1]
-    assert table.rows[0][4:] == ("never", "none")
+    assert table.rows[0][5:] == ("never", "-300%", "all sizes")
     table = build_model_tables(saved({k: v for k, v in times.items() if "_as_" not in k}))[-1]
-    assert table.rows[0][5] == "not measured: bcast_as_scatter_allgather"
+    assert table.rows[0][6] == "not measured: bcast_as_scatter_allgather"
 
 
 def shaken(seed: int = 1):
@@ -176,14 +188,56 @@ def test_a_model_that_is_off_by_more_than_a_quarter_draws_and_derives_nothing():
     (model,) = fit_measured(measured)
     assert not model.fits[2].is_good
     table = build_model_tables(measured)[0]
-    assert table.rows[0][6:8] == ("-", "-")
+    assert table.rows[0][2:5] == ("no fit",) * 3
+    assert table.rows[0][7:9] == ("-", "-")
     (figure,) = build_figures("taboada", measured)
-    assert [line.name for line in figure.lines] == ["measured"]
-    assert figure.remark == "model not drawn, off by more than a quarter: bcast"
+    assert [line.name for line in figure.lines] == ["mpi"]
+    assert figure.remark == "1 model off by more than a quarter, not drawn: bcast of mpi"
+
+
+def test_a_fit_at_the_end_of_what_ti_may_be_is_refused_though_its_error_is_small():
+    """Times that fall at first pull ti to -t0."""
+    fit = fit_model({size: 3e-6 if not size else 1e-6 + size / 350e6 for size in ALL_SIZES}, True)
+    assert fit.ti == pytest.approx(-fit.t0, rel=1e-3)
+    assert fit.is_degenerate and not fit.holds
+
+
+def test_the_error_beside_the_parameters_is_theirs_and_not_that_of_segments():
+    measured = measure(lambda name, n, p: two_protocols(n))
+    (row,) = build_model_tables(measured)[0].rows
+    fit = fit_model({size: two_protocols(size) for size in ALL_SIZES})
+    assert fit.errors["model"] > 2 * fit.errors["in segments"]
+    assert row[-1].value == pytest.approx(100 * fit.errors["model"])
+
+
+def test_hockney_is_fitted_by_himself():
+    fit = fit_model({size: form(size) for size in ALL_SIZES})
+    assert fit.errors["Hockney"] < fit.errors["Hockney, model's t0 and tb"]
+
+
+def test_the_send_s_empty_message_is_its_start_however_short_it_is():
+    measured = measure(
+        lambda name, n, p: 3e-6 + n / 350e6 if n else 1e-6, routine="pingpong", counts=(2,)
+    )
+    (model,) = fit_measured(measured)
+    assert model.fits[2].t0 == pytest.approx(1e-6)
+
+
+def test_a_jump_between_segments_is_no_size_at_which_a_composition_becomes_faster():
+    def seconds(name: str, n: int, p: int) -> float:
+        alone = 1e-6 + n * (1e-9 if n <= 16384 else 4e-9)
+        return {"bcast": alone, "scatter": 1e-6 + n * 1e-9, "allgather": 1e-6 + n * 1e-9}[name]
+
+    measured = measure(seconds, (4,), routine=("bcast", "scatter", "allgather"))
+    assert build_model_tables(measured)[-1].rows[0][5] == "above a size of 16 KiB to 64 KiB"
 
 
 def test_a_good_model_is_drawn_beside_hockney_and_the_measured_times():
-    (figure,) = build_figures("taboada", measure(lambda name, n, p: form(n)))
+    figure, send = build_figures("taboada", measure(lambda name, n, p: form(n), routine="pingpong"))
+    assert [(panel.title, panel.unit, panel.scale) for panel in send.panels] == [
+        ("latency", "s", "logarithmic"),
+        ("bandwidth", "MB/s", "from zero"),
+    ]
     assert [(line.name, line.modelled) for line in figure.lines] == [
         ("measured", False),
         ("model", True),
@@ -234,13 +288,11 @@ def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
 
 
 def test_what_is_missing_is_said_with_the_command_that_measures_it():
-    told = describe_missing(measure(lambda name, n, p: form(n), sizes=[8, 10_000]))
+    told = describe_missing(measure(lambda name, n, p: form(n), (2, 4), sizes=[8, 10_000]))
     assert told.startswith(
         "Not measured: 0 and powers of four to 1 MiB, sizes to judge the models by, three "
     )
-    assert "--routine pingpong,barrier,bcast," in told
-    assert "--bytes 0,1,4,16," in told
-    assert "--trials 151" in told
+    assert told.endswith("./plumbline run --family taboada --processes 2,4,8")
 
 
 def test_an_empty_message_that_is_not_sent_is_no_startup():
@@ -262,4 +314,4 @@ def test_a_crossover_beyond_what_was_measured_is_none():
     table = build_model_tables(measure(seconds, (4,), routine=("bcast", "scatter", "allgather")))[
         -1
     ]
-    assert table.rows[0][4] == "never"
+    assert table.rows[0][5] == "never"

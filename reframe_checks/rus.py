@@ -1,0 +1,62 @@
+"""What RUS Stuttgart measured on its T3E-512, at its buffers: measured where it is asked for.
+
+``./plumbline run --family rus``. A trial is a loop of calls, of which the mean counts, with warm caches.
+"""
+
+from __future__ import annotations
+
+import reframe as rfm
+
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.mpicost import BARRIER, FAMILIES, SENDS, SYNC
+from postprocess.model.routines.rus import LATENCY, MESSAGES, ROUTINES, RUS, TRIALS, convert_buffers
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.user_options import read_choice
+from site_configs.topology.limits import is_within_limits
+
+SIMULATED_LOOP = 0.001  #: seconds of a trial
+
+
+@rfm.simple_test
+class rus(MpicostCheck):
+    """Sends by mode, six collective operations, the sends they could be made of, and their arithmetic."""
+
+    descr = "Sends and collective operations as RUS Stuttgart measured them"
+    family = RUS
+    table = {
+        routine: [0]
+        if routine == BARRIER
+        else [*MESSAGES]
+        if routine in FAMILIES[SENDS]
+        else [LATENCY]
+        for routine in ROUTINES
+    }  # and the buffers, by the processes
+
+    trials = read_choice("trials", TRIALS)
+    sync = read_choice("sync", SYNC)  # the command line chooses loops
+
+    def options_of(self, launch: PlannedLaunch) -> list[str]:
+        """Return the options of mpicost; a loop of simulated time, which repeats, is short."""
+        short = [f"--loop-seconds={SIMULATED_LOOP}"] if launch.exact and self.sync == LOOP else []
+        return [*super().options_of(launch), *short]
+
+    def chosen_sizes(self, routine: str) -> list[int]:
+        """Return the buffers of the report as mpicost counts them, or the sizes that the user chose."""
+        if self.sizes:
+            return super().chosen_sizes(routine)
+        return [
+            size
+            for size in convert_buffers(routine, self.processes)
+            if is_within_limits(self.left_out_above, routine, size, self.processes)
+        ]
+
+    def chosen_peers(self) -> list[int]:
+        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        chosen = read_choice("peers", [])
+        nearest = min(self.num_tasks_per_node, self.processes - 1)
+        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]
+
+    def partners(self, routine: str) -> list[int]:
+        """Return the partners of rank 0."""
+        return self.chosen_peers() if routine in FAMILIES[SENDS] else super().partners(routine)
