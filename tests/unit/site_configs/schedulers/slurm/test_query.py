@@ -156,7 +156,10 @@ def test_sinfo_without_a_partition_is_a_clear_line(text: str):
 def test_topology_that_is_not_told_or_not_understood():
     without = {key: text for key, text in CRAY.items() if key not in ("topology", "mpi")}
     found = slurm.SLURM.read(answering(without))
-    assert (found.switches, found.mpi_types, found.notes) == ((), (), ())
+    assert (found.switches, found.mpi_types) == ((), ())
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "the kinds of MPI that srun can start are not known"
+    ]
     found = slurm.SLURM.read(answering(CRAY | {"topology": "SwitchName=s0 Level=0 Nodes=n[1-"}))
     assert found.switches == () and "scontrol show topology" in found.notes[0]
 
