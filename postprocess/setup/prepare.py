@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,15 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.setup.declared_mpis import DeclaredMpi, UnusableEnvironment, read_declared_mpis
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory, take_inventory
-from site_configs.validation.catalog import find_sites_for_host
+from site_configs.schedulers.login_modules import (
+    FIX,
+    adopt_login_modules,
+    describe_lacking,
+    is_lacking,
+)
+from site_configs.schedulers.module_systems import module_system
+from site_configs.validation.catalog import find_sites_for_host, locate_site_file
+from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
@@ -64,6 +73,8 @@ def prepare_machine(
         raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
         report_own_sites(work.source / "site_configs", progress)
+    else:
+        provide_modules(work, site, progress)
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
         found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
@@ -80,6 +91,24 @@ def prepare_machine(
     if chosen and by_spack:
         report_replaced(chosen, progress)
     return PreparedMachine(found, spack, by_spack, by_cmake)
+
+
+def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
+    """Provide the module system that a site names, from a login shell if this shell has none.
+
+    :raises UsageError: if neither has one.
+    """
+    if module_system(os.environ).name != "nomod":
+        return
+    path = locate_site_file(work.source, site)
+    reading = read_usable_site(work, path)
+    wanted = (reading.configuration or {})["systems"][0].get("modules_system", "nomod")
+    if adopt_login_modules(wanted):
+        progress.note(
+            f"this shell has no modules, and those of a login shell are used, none of them loaded; {FIX}"
+        )
+    elif is_lacking(wanted, os.environ):
+        raise UsageError(f"{path}: modules_system: {describe_lacking(wanted)}")
 
 
 def report_missing_programs(found: Inventory | None, progress: Progress) -> None:

@@ -66,6 +66,8 @@ from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
+from site_configs.topology.machine import read_quota_cpus
+from site_configs.topology.shell_limits import write_limits_command
 
 SECONDS_TO_START = 60  #: allowed, not expected
 
@@ -404,6 +406,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         The shell itself tells the time: a library in front of the MPI is in front of ``date`` too.
         """
         return f"printf '%(%s)T\\n' -1 >> {quote_word(str(launch.span(self.session)))}"
+
+    def line_of_limits(self, launch: PlannedLaunch) -> str:
+        """Return the command that writes down the limits of the shell that starts a program."""
+        batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
+        return write_limits_command(
+            launch.limits(self.session), None if batch else read_quota_cpus()
+        )
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

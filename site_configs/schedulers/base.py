@@ -97,6 +97,8 @@ class Scheduler:
     reports_physical_cores: bool = False
     #: beginnings of variables with which a user chooses what its commands show
     user_choices: tuple[str, ...] = ()
+    #: whose limits (ulimit) jobs have, in words; empty where that is not known
+    limits_of_jobs: str = ""
     limit_words: str = ""  #: on standard error of a job that it ended at its time limit
     mark: str = ""  #: file in a session's directory that tells that the session sent jobs to it
     list_jobs_command: str = ""  #: the command with which a user sees the own jobs

@@ -17,6 +17,7 @@ from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import detect
 from site_configs.schedulers.base import Queue, Scheduler
 from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.login_modules import describe_lacking, read_login_environment
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.machine import read_machine
@@ -37,8 +38,10 @@ class LocalMachine:
 
 
 def inspect_machine() -> LocalMachine:
-    """Look at this machine."""
-    modules, cores = module_system(os.environ), read_machine().cores
+    """Look at this machine; its modules are those of this shell, or else of a login shell."""
+    here = module_system(os.environ)
+    modules = module_system(read_login_environment()) if here.name == "nomod" else here
+    cores = read_machine().cores
     try:
         return LocalMachine(cores, modules, detect.detect_scheduler())
     except SchedulerError as error:
@@ -78,9 +81,12 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
     named = system.get("modules_system", "nomod")
     if named in ("nomod", "spack", here.modules.name):
         return
-    there = "here is none" if here.modules.name == "nomod" else f"here is {here.modules.name!r}"
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
+    if here.modules.name == "nomod":
+        yield SiteFault(line, f"{title}: {describe_lacking(named)}")
+        return
+    there = f"here is {here.modules.name!r}"
     yield SiteFault(
         line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})"
     )

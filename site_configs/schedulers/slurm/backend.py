@@ -31,6 +31,7 @@ from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm.jobs import (
     OVER,
     WAITING,
+    ForgottenJob,
     JobState,
     NoAnswer,
     SlurmError,
@@ -48,6 +49,8 @@ SHORT_WAIT_SECONDS = 60.0
 #: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
 GRACE_SECONDS = 5.0
 LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
+#: Accounting may be behind the controller: how often it is asked again, and the seconds before each time.
+LATE_QUESTIONS, LATE_PAUSE = 4, 5.0
 IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
 #: Beginnings of what Slurm's commands must know in a job as well.
 ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
@@ -88,12 +91,13 @@ def can_never_run(reason: str) -> bool:
 def request_whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
     """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
 
-    A node that is not filled is asked for like the others: then every launcher fills node after node.
+    A node that is not filled is asked for like the others: then every launcher fills node after node. Limits
+    are those of the nodes, and not those of the shell that submits, unless the site file says otherwise.
     """
     nodes = -(-processes // per_node)
     kept = [line for line in lines if not line.startswith(f"{prefix} --ntasks=")]
     own = [f"{prefix} --nodes={nodes}", f"{prefix} --ntasks={nodes * per_node}"]
-    return [*own, f"{prefix} --no-requeue", *kept]
+    return [*own, f"{prefix} --no-requeue", f"{prefix} --propagate=NONE", *kept]
 
 
 @dataclass
@@ -192,7 +196,10 @@ class BlockSlurm(SlurmJobScheduler):
     def look_at(self, job: Any) -> None:
         """Ask Slurm for a job and do what follows."""
         try:
-            state = slurm_jobs.look_up_job(job.jobid)
+            state = look_up_known_job(job.jobid)
+        except ForgottenJob as problem:
+            self.end_forgotten(job, problem)
+            return
         except UnknownJob:
             # Its files tell how it ended; where they do not, the launch counts as crashed.
             state = JobState(job.jobid, "COMPLETED")
@@ -210,6 +217,17 @@ class BlockSlurm(SlurmJobScheduler):
             self.judge_end(job, state)
         else:
             self.judge_run(job)
+
+    def end_forgotten(self, job: Any, problem: ForgottenJob) -> None:
+        """End a job that is over, whatever accounting says of it."""
+        self.outage.end()
+        job.watch.over = True
+        if job.watch.started is None:
+            self.fail(job, record_never_started(job, f"Slurm has lost the job: {problem}"))
+            return
+        why = f"Slurm has lost the job while it ran: {problem}"
+        write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, why))
+        self.fail(job, why)
 
     def judge_wait(self, job: Any, state: JobState) -> None:
         """End a wait that cannot end by itself, or that is longer than the site allows."""
@@ -272,6 +290,19 @@ class BlockSlurm(SlurmJobScheduler):
     def finished(self, job: Any) -> bool:
         """Return whether there is nothing more to wait for."""
         return job.watch is not None and job.watch.over
+
+
+def look_up_known_job(number: str) -> JobState:
+    """Look up a job; accounting gets a while to learn of an end that the controller has forgotten.
+
+    :raises ForgottenJob: if it does not.
+    """
+    for _ in range(LATE_QUESTIONS):
+        try:
+            return slurm_jobs.look_up_job(number)
+        except ForgottenJob:
+            time.sleep(LATE_PAUSE)
+    return slurm_jobs.look_up_job(number)
 
 
 @contextmanager

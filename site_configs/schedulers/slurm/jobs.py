@@ -56,6 +56,10 @@ class UnknownJob(SlurmError):
     """Slurm does not know the job, or no more."""
 
 
+class ForgottenJob(UnknownJob):
+    """The controller does not know the job, and accounting tells of no end of it."""
+
+
 @dataclass(frozen=True)
 class JobState:
     """A job at one moment, in Slurm's words."""
@@ -129,6 +133,7 @@ def look_up_job(number: str) -> JobState:
 
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and how it ended is unknown.
+    :raises ForgottenJob: if accounting has it waiting or running, which the controller denies.
     :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
     try:
@@ -136,9 +141,12 @@ def look_up_job(number: str) -> JobState:
     except UnknownJob as error:
         words = ["--noheader", "--parsable2", "--allocations", "--format=state,exitcode,nodelist"]
         try:
-            return parse_account(number, ask("sacct", *words, "--jobs", number))
+            state = parse_account(number, ask("sacct", *words, "--jobs", number))
         except SlurmError:
             raise error from None
+        if state.state not in OVER:
+            raise ForgottenJob(f"{error}, and sacct: {state.state}") from None
+        return state
 
 
 def parse_job(number: str, text: str) -> JobState:

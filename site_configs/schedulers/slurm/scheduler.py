@@ -43,6 +43,10 @@ class Slurm(Scheduler):
     include_option: str = "--nodelist={}"
     reports_physical_cores: bool = True
     user_choices: tuple[str, ...] = slurm_jobs.CHOICES
+    limits_of_jobs: str = (
+        "jobs have the limits (ulimit) of Slurm on the nodes, not those of the shell that submits them "
+        "(--propagate=NONE; write another --propagate in access to change that)"
+    )
     #: of slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``
     limit_words: str = "DUE TO TIME LIMIT"
     mark: str = slurm_jobs.MARK
