@@ -21,6 +21,7 @@ from site_configs.schedulers.login_modules import (
     is_lacking,
 )
 from site_configs.schedulers.module_systems import module_system
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.validation.catalog import find_sites_for_host, locate_site_file
 from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs import machine as spack_machine
@@ -28,6 +29,9 @@ from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
 from spack_envs.provide import NoSpack, Spack, provide_spack
+
+#: Beginnings of variables of a shell that steer a scheduler's jobs.
+STEERING = ("SBATCH_", "SLURM_CLUSTERS", "PBS_DEFAULT")
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def prepare_machine(
     if site == "local":
         report_own_sites(work.source / "site_configs", progress)
     else:
+        check_shell(work, site)
         provide_modules(work, site, progress)
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
@@ -91,6 +96,21 @@ def prepare_machine(
     if chosen and by_spack:
         report_replaced(chosen, progress)
     return PreparedMachine(found, spack, by_spack, by_cmake)
+
+
+def check_shell(work: WorkDirectory, site: str) -> None:
+    """Refuse a shell whose variables would send the jobs of a site elsewhere than its file says.
+
+    :raises UsageError: naming the variable
+    """
+    if not any(name.startswith(STEERING) for name in os.environ):
+        return
+    path = locate_site_file(work.source, site)
+    reading = read_usable_site(work, path)
+    for partition in (reading.configuration or {})["systems"][0]["partitions"]:
+        scheduler = find_scheduler(partition["scheduler"])
+        for fault in scheduler.find_shell_faults(os.environ, partition.get("access", [])):
+            raise UsageError(f"{path}: partition {partition['name']!r}: {fault}")
 
 
 def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -99,6 +99,8 @@ class Scheduler:
     user_choices: tuple[str, ...] = ()
     #: whose limits (ulimit) jobs have, in words; empty where that is not known
     limits_of_jobs: str = ""
+    #: variables that its commands must have here, with values: they choose the machine
+    asking: tuple[tuple[str, str], ...] = ()
     limit_words: str = ""  #: on standard error of a job that it ended at its time limit
     mark: str = ""  #: file in a session's directory that tells that the session sent jobs to it
     list_jobs_command: str = ""  #: the command with which a user sees the own jobs
@@ -146,12 +148,26 @@ class Scheduler:
 
     def find_queue_name(self, options: Iterable[str]) -> str:
         """Find the queue that options of a job name, the last one first; empty if none is named."""
-        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,]+)", each) for each in options)
+        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", each) for each in options)
         return ([""] + [match["name"] for match in found if match])[-1]
 
-    def list_own_jobs(self) -> Sequence[OwnJob]:
+    def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
+        """Return this scheduler with the machine that the user's shell chooses, if it can choose one.
+
+        :raises ValueError: if the choice is none that a site file can have; one line.
+        """
+        return self
+
+    def find_shell_faults(
+        self, environment: Mapping[str, str], access: Sequence[str]
+    ) -> Iterator[str]:
+        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
+        yield from ()
+
+    def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user. Only a scheduler with a ``mark`` is asked.
 
+        :param marks: what the backend wrote into the marks of the sessions
         :raises QueueError: if it does not tell.
         """
         raise NotImplementedError(f"{self.title}: a scheduler that leaves a mark must list jobs")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from site_configs.schedulers.base import Ask, Scheduler
@@ -10,6 +12,17 @@ from site_configs.schedulers.pbs import query as pbs_query
 
 SCHEDULER = "pbs-blocks"  #: PBS Professional and OpenPBS
 TORQUE = "torque-blocks"
+
+
+SERVER = "PBS_DEFAULT"  #: the variable that chooses the server
+
+
+def find_server_faults(environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
+    """Find the server that a shell chooses where the options of a site file name none."""
+    server = environment.get(SERVER, "")
+    if server and not any(re.match(r"-q\s*\S*@", option) for option in access):
+        fix = f"write -q QUEUE@{server} in access if it is meant, or unset {SERVER}"
+        yield f"{SERVER}={server} chooses a server, and the site file names none; {fix}"
 
 
 @dataclass(frozen=True)
@@ -24,11 +37,34 @@ class Pbs(Scheduler):
     query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
+    def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
+        """Return this scheduler with the server that the user's shell chooses, which its commands ask."""
+        if not (server := environment.get(SERVER, "")):
+            return self
+        return replace(
+            self,
+            asking=((SERVER, server),),
+            notes=(
+                f"{SERVER}={server} of the shell: this file is of that server, by -q QUEUE@{server}",
+            ),
+        )
+
     def read(self, ask: Ask) -> Scheduler:
         """Return this scheduler, or Torque, with the facts that this machine's commands tell."""
         answer = pbs_query.ask_pbs(ask)
         kind = TORQUE_PBS if answer.torque else self
-        return replace(kind, queues=answer.queues, notes=answer.notes)
+        server = dict(self.asking).get(SERVER)
+        own = tuple(
+            each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive
+        )
+        notes = (*self.notes, *answer.notes)
+        return replace(kind, queues=answer.queues, notes=notes, exclusive=own)
+
+    def find_shell_faults(
+        self, environment: Mapping[str, str], access: Sequence[str]
+    ) -> Iterator[str]:
+        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
+        yield from find_server_faults(environment, access)
 
 
 @dataclass(frozen=True)
@@ -41,6 +77,12 @@ class Torque(Scheduler):
     site_names: tuple[tuple[str, str], ...] = ((TORQUE, "pbs.TORQUE"),)
     query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-n")
+
+    def find_shell_faults(
+        self, environment: Mapping[str, str], access: Sequence[str]
+    ) -> Iterator[str]:
+        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
+        yield from find_server_faults(environment, access)
 
 
 PBS = Pbs()

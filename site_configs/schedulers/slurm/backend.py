@@ -37,7 +37,7 @@ from site_configs.schedulers.slurm.jobs import (
     SlurmError,
     UnknownJob,
 )
-from site_configs.schedulers.slurm.scheduler import SCHEDULER
+from site_configs.schedulers.slurm.scheduler import SCHEDULER, find_named_cluster
 from site_configs.schema.variables import SESSION
 
 #: Seconds for which the controller may be away before a launch is given up.
@@ -140,8 +140,9 @@ class BlockSlurm(SlurmJobScheduler):
 
     def submit(self, job: Any) -> None:
         """Hand the job over, also if the controller is away for a while."""
-        write_end_mark()
-        os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
+        write_end_mark(find_cluster(job))
+        # a job goes where its options send it; a session refuses a choice of the shell that they do not have
+        os.environ.pop(slurm_jobs.CLUSTERS, None)
         while True:
             try:
                 with hide_job():
@@ -173,14 +174,14 @@ class BlockSlurm(SlurmJobScheduler):
         while True:
             self.wait_for_controller(job, problem)
             try:
-                jobs = slurm_jobs.list_own_jobs()
+                jobs = slurm_jobs.list_own_jobs([find_cluster(job)])
                 break
             except SlurmError as again:
                 problem = again
         here = os.path.realpath(os.getcwd())
         mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
         if mine:
-            job._jobid, job._submit_time = mine[-1], time.time()
+            job._jobid, job._submit_time = slurm_jobs.split_cluster(mine[-1])[0], time.time()
         return bool(mine)
 
     def poll(self, *jobs: Any) -> None:
@@ -196,7 +197,7 @@ class BlockSlurm(SlurmJobScheduler):
     def look_at(self, job: Any) -> None:
         """Ask Slurm for a job and do what follows."""
         try:
-            state = look_up_known_job(job.jobid)
+            state = look_up_known_job(name_job(job))
         except ForgottenJob as problem:
             self.end_forgotten(job, problem)
             return
@@ -283,7 +284,7 @@ class BlockSlurm(SlurmJobScheduler):
         for job in jobs:
             job._is_cancelling = True
             try:
-                slurm_jobs.cancel([job.jobid])
+                slurm_jobs.cancel([name_job(job)])
             except SlurmError as problem:
                 self.log(f"job {job.jobid} is not cancelled: {problem}")
 
@@ -333,10 +334,23 @@ def record_timed_out(job: Any) -> str:
     return reason
 
 
-def write_end_mark() -> None:
-    """Tell whoever comes after this session that it sent jobs to Slurm."""
+def find_cluster(job: Any) -> str:
+    """Find the cluster that the options of a job name; empty for the default one."""
+    options = [*(getattr(job, "sched_access", None) or ()), *(getattr(job, "options", None) or ())]
+    return find_named_cluster(options)
+
+
+def name_job(job: Any) -> str:
+    """Name a job by its number, and by its cluster if that is not the default one."""
+    cluster = find_cluster(job)
+    return f"{job.jobid}@{cluster}" if cluster else job.jobid
+
+
+def write_end_mark(cluster: str) -> None:
+    """Tell whoever comes after this session that it sent jobs to Slurm, and to which cluster."""
     if session := os.environ.get(SESSION):
-        Path(session, slurm_jobs.MARK).touch()
+        with Path(session, slurm_jobs.MARK).open("a") as mark:
+            mark.write(f"{cluster}\n" if cluster else "")
 
 
 def read_outage_limit() -> float:

@@ -36,6 +36,8 @@ NAMED = 4  #: nodes that a reason names before it only counts them
 #: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
+CLUSTERS = "SLURM_CLUSTERS"
+HEADING = "CLUSTER: "  #: begins a line before what another cluster answers
 QUEUE = "%i|%T|%Z"
 #: A line in this format. A job may be sent without a directory, and not from here.
 QUEUED = re.compile(r"(\d[^\s|]*)\|([A-Z_]+)\|(/[^\0\n]*|)")
@@ -86,14 +88,22 @@ class QueuedJob:
         return self.state not in OVER and self.state != "COMPLETING"
 
 
-def ask(*words: str) -> str:
+def split_cluster(number: str) -> tuple[str, str]:
+    """Split ``7@rome`` into the number of a job and its cluster, which is empty for the default one."""
+    number, _, cluster = number.partition("@")
+    return number, cluster
+
+
+def ask(*words: str, cluster: str = "") -> str:
     """Run one of Slurm's commands, and return its standard output.
 
+    :param cluster: that is asked, if not the default one
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
+    kept |= {CLUSTERS: cluster} if cluster else {}
     try:
         done = subprocess.run(
             words,
@@ -131,17 +141,21 @@ def build_answer_error(command: str, text: str) -> SlurmError:
 def look_up_job(number: str) -> JobState:
     """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
 
+    :param number: with its cluster behind an @, if that is not the default one
+
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and how it ended is unknown.
     :raises ForgottenJob: if accounting has it waiting or running, which the controller denies.
     :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
+    plain, cluster = split_cluster(number)
     try:
-        return parse_job(number, ask("scontrol", "--all", "--oneliner", "show", "job", number))
+        words = ["--all", "--oneliner", "show", "job", plain]
+        return parse_job(number, ask("scontrol", *words, cluster=cluster))
     except UnknownJob as error:
         words = ["--noheader", "--parsable2", "--allocations", "--format=state,exitcode,nodelist"]
         try:
-            state = parse_account(number, ask("sacct", *words, "--jobs", number))
+            state = parse_account(number, ask("sacct", *words, "--jobs", plain, cluster=cluster))
         except SlurmError:
             raise error from None
         if state.state not in OVER:
@@ -192,20 +206,22 @@ def check_state(command: str, state: str, text: str) -> str:
     return state
 
 
-def list_own_jobs() -> list[QueuedJob]:
-    """Return every job of this user in the queue, and those that left it a short while ago.
+def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[QueuedJob]:
+    """Return every job of this user in the queue of these clusters, and those that left it a short while ago.
 
     :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
         not seen would be left behind.
     """
     words = ("--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={QUEUE}")
     jobs = []
-    for line in ask("squeue", *words).removesuffix("\n").split("\n"):
-        match = QUEUED.fullmatch(line)
-        if line and not match:
-            raise build_answer_error("squeue", line)
-        if match and match[3]:
-            jobs.append(QueuedJob(match[1], match[2], Path(match[3])))
+    for cluster in clusters:
+        for line in ask("squeue", *words, cluster=cluster).removesuffix("\n").split("\n"):
+            match = QUEUED.fullmatch(line)
+            if line and not match and not (cluster and line.startswith(HEADING)):
+                raise build_answer_error("squeue", line)
+            if match and match[3]:
+                number = f"{match[1]}@{cluster}" if cluster else match[1]
+                jobs.append(QueuedJob(number, match[2], Path(match[3])))
     return jobs
 
 
@@ -215,8 +231,9 @@ def cancel(numbers: Iterable[str]) -> None:
     :raises SlurmError: if Slurm does not do it.
     """
     for number in numbers:
+        plain, cluster = split_cluster(number)
         try:
-            ask("scancel", number)
+            ask("scancel", plain, cluster=cluster)
         except UnknownJob:
             continue
 
@@ -225,7 +242,8 @@ def describe_unhealthy_nodes(job: JobState) -> str:
     """Describe the unusable nodes of a job, or of its partition: ``n2 (down*)``; empty if there is none."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
-        text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T")
+        cluster = split_cluster(job.number)[1]
+        text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T", cluster=cluster)
         sick = sorted(set(parse_unhealthy_nodes(text)))
     except SlurmError:
         return ""
@@ -239,6 +257,8 @@ def parse_unhealthy_nodes(text: str) -> Iterator[tuple[str, str]]:
     :raises SlurmError: if a line is something else.
     """
     for line in text.splitlines():
+        if line.startswith(HEADING):
+            continue
         name, _, state = line.strip().partition(" ")
         if not state or " " in state:
             raise build_answer_error("sinfo", line)

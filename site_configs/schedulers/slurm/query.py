@@ -10,6 +10,7 @@ from typing import Any
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers.base import Ask, NodeKind, Queue
 from site_configs.schedulers.hostlist import expand
+from site_configs.schedulers.slurm.jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = (
@@ -79,6 +80,8 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
     """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith(HEADING):
+            continue
         try:
             rows.append(parse_row(line))
         except ValueError as error:
