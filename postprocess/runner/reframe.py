@@ -6,14 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text
 from postprocess.base.processes import start_module
 from postprocess.model.session import Selection
+from site_configs.schedulers.base import UsableNodes
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
 
@@ -39,6 +40,8 @@ class ReframeDriver:
     reference_roots: Sequence[Path]
     spack: Path | None
     nights: Path | None = None  #: file with what is known of the spread between nights
+    #: nodes that can be used, by partition, where some are down or taken out
+    usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
 
     @property
     def report(self) -> Path:
@@ -97,6 +100,7 @@ class ReframeDriver:
             references=[str(root) for root in self.reference_roots],
             nights=str(self.nights or ""),
             spack=str(self.spack or ""),
+            usable_nodes={name: asdict(each) for name, each in self.usable_nodes.items()},
         )
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:

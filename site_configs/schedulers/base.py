@@ -60,6 +60,22 @@ class QueueError(Exception):
     """One line: a scheduler does not tell which jobs it has, or does not cancel one."""
 
 
+@dataclass(frozen=True)
+class UsableNodes:
+    """The nodes on which a partition's jobs can run today or soon."""
+
+    count: int
+    why: str  #: names, states and reasons of the others; empty if there are none
+
+
+NAMED = 4  #: nodes that a reason names before it only counts them
+
+
+def describe_nodes(shown: Sequence[str]) -> str:
+    """Describe nodes that are not usable: the first ones, and how many more there are."""
+    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
+
+
 class OwnJob(Protocol):
     """A job of this user."""
 
@@ -158,11 +174,22 @@ class Scheduler:
         """
         return self
 
+    def find_choice(self, access: Sequence[str]) -> dict[str, str]:
+        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
+        return {}
+
     def find_shell_faults(
         self, environment: Mapping[str, str], access: Sequence[str]
     ) -> Iterator[str]:
         """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         yield from ()
+
+    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
+        """Count the nodes that jobs with these options can use today or soon; None if that is not known.
+
+        Nodes that other jobs have now are usable. At least as many are counted as there are.
+        """
+        return None
 
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user. Only a scheduler with a ``mark`` is asked.

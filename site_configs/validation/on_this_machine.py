@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from postprocess.base.shell_words import quote_word
@@ -35,17 +36,30 @@ class LocalMachine:
     modules: ModuleSystem
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
+    #: variables that choose the cluster or server that was asked, by the first partition that names one
+    choice: Mapping[str, str] = MappingProxyType({})
 
 
-def inspect_machine() -> LocalMachine:
+def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     """Look at this machine; its modules are those of this shell, or else of a login shell."""
     here = module_system(os.environ)
     modules = module_system(read_login_environment()) if here.name == "nomod" else here
     cores = read_machine().cores
+    system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][
+        0
+    ]
+    choices = map(find_partition_choice, system["partitions"])
+    choice = next(filter(None, choices), {})
     try:
-        return LocalMachine(cores, modules, detect.detect_scheduler())
+        found = detect.detect_scheduler(environment=choice)
     except SchedulerError as error:
-        return LocalMachine(cores, modules, silent=str(error))
+        return LocalMachine(cores, modules, silent=str(error), choice=choice)
+    return LocalMachine(cores, modules, found, choice=choice)
+
+
+def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
+    """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
+    return find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
@@ -113,7 +127,7 @@ def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
         )
     elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
-    elif scheduler.queues:
+    elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
         yield from check_queue(partition, scheduler)
 
 

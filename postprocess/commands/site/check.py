@@ -115,7 +115,7 @@ def find_file_problems(
     if not usable:
         pass
     elif not found and on_this_machine.is_here(reading):
-        here = on_this_machine.inspect_machine()
+        here = on_this_machine.inspect_machine(reading)
         found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
     elif not found:
         patterns = ", ".join(reading.configuration["systems"][0]["hostnames"])

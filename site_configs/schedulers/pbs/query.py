@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from site_configs.mpi.probe import ProbeError
-from site_configs.schedulers.base import Ask, NodeKind, Queue
+from site_configs.schedulers.base import Ask, NodeKind, Queue, UsableNodes, describe_nodes
 
 NODES = ("pbsnodes", "-a")
 QUEUES = ("qstat", "-Q", "-f")
@@ -51,6 +51,29 @@ def ask_pbs(ask: Ask) -> Answer:
     if not queues:
         raise ValueError("qstat -Q -f tells of no queue that runs jobs")
     return Answer(torque, tuple(queues), (*notes, *odd))
+
+
+def count_usable(ask: Ask, name: str) -> UsableNodes | None:
+    """Count the nodes of a queue that are neither down nor taken out; None if PBS does not tell.
+
+    :param name: of the queue; empty for all nodes.
+    """
+    try:
+        vnodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+    except ProbeError:
+        return None
+    nodes = merge_vnodes(vnodes, [])
+    own = nodes_of(name, nodes) if name else nodes
+    sick = {host: told for host, told in own if is_unusable(told)}
+    shown = [f"{host} ({describe_state(told)})" for host, told in sorted(sick.items())]
+    count = len({host for host, _ in own}) - len(sick)
+    return UsableNodes(count, describe_nodes(shown)) if own else None
+
+
+def describe_state(told: Mapping[str, str]) -> str:
+    """Describe the state of a node, with what an administrator wrote of it."""
+    reason = " ".join((told.get("comment") or told.get("note") or "").split())[:80]
+    return told.get("state", "unknown") + (f": {reason}" if reason else "")
 
 
 def read_default_queue(ask: Ask, notes: list[str]) -> str:

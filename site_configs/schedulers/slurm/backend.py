@@ -25,8 +25,9 @@ from reframe.core.exceptions import (
 )
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
+from postprocess.base.sanitize import sanitize_line
 from site_configs.mpi.allocation import strip_allocation
-from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.job_end import WAITS, Ended, Ending, write_ended
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm.jobs import (
     OVER,
@@ -51,6 +52,8 @@ GRACE_SECONDS = 5.0
 LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
 #: Accounting may be behind the controller: how often it is asked again, and the seconds before each time.
 LATE_QUESTIONS, LATE_PAUSE = 4, 5.0
+#: Seconds of waiting after which the reason is told for the first time, and between two times.
+FIRST_WORD_SECONDS, WORD_SECONDS = 10.0, 30.0
 IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
 #: Beginnings of what Slurm's commands must know in a job as well.
 ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
@@ -80,6 +83,7 @@ class Watch:
     next_look: float = 0.0
     started: float | None = None
     over: bool = False
+    next_word: float = FIRST_WORD_SECONDS  #: seconds of waiting at which its reason is told next
 
 
 def can_never_run(reason: str) -> bool:
@@ -242,9 +246,20 @@ class BlockSlurm(SlurmJobScheduler):
             why = f"waited {waited:.0f} s in the queue ({state.reason or 'no reason is told'})"
             fix = "see sinfo -R, or let the site file allow a longer max_pending_time"
         else:
+            self.tell_wait(job, state, waited)
             return
         sick = slurm_jobs.describe_unhealthy_nodes(state)
         self.give_up(job, record_never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
+
+    def tell_wait(self, job: Any, state: JobState, waited: float) -> None:
+        """Tell on standard output, now and then, why a job waits; whoever started ReFrame passes it on."""
+        if waited < job.watch.next_word:
+            return
+        job.watch.next_word = waited + WORD_SECONDS
+        sick = slurm_jobs.describe_unhealthy_nodes(state)
+        why = f"{state.reason or 'no reason is told'}{f'; not usable: {sick}' if sick else ''}"
+        text = f"{WAITS}job {job.jobid} has waited {waited:.0f} s: {why}"
+        print(sanitize_line(text), flush=True)
 
     def judge_run(self, job: Any) -> None:
         """End a job that outlives its time limit, if Slurm does not."""

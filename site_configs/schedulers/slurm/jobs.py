@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from site_configs.schedulers.base import QueueError
+from site_configs.schedulers.base import QueueError, describe_nodes
 
 MARK = "slurm_jobs"  #: file in a session's directory that tells that it sent jobs to Slurm
 ASK_SECONDS = 60  #: after which a command that has not ended counts as no answer
@@ -32,12 +32,13 @@ OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
     | {"PREEMPTED", "REVOKED", "TIMEOUT"}
 )
-NAMED = 4  #: nodes that a reason names before it only counts them
 #: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
 CLUSTERS = "SLURM_CLUSTERS"
 HEADING = "CLUSTER: "  #: begins a line before what another cluster answers
+NODE = "%N|%T|%E"
+UNHEALTHY = ("down", "drain", "fail", "error", "unknown")  #: beginnings of states of nodes
 QUEUE = "%i|%T|%Z"
 #: A line in this format. A job may be sent without a directory, and not from here.
 QUEUED = re.compile(r"(\d[^\s|]*)\|([A-Z_]+)\|(/[^\0\n]*|)")
@@ -239,28 +240,55 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def describe_unhealthy_nodes(job: JobState) -> str:
-    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*)``; empty if there is none."""
+    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*: reason)``; empty for none."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
-        cluster = split_cluster(job.number)[1]
-        text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T", cluster=cluster)
-        sick = sorted(set(parse_unhealthy_nodes(text)))
+        nodes = list_nodes(where, split_cluster(job.number)[1])
     except SlurmError:
         return ""
-    names = [f"{name} ({state})" for name, state in sick]
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if names[NAMED:] else "")
+    return describe_nodes(sorted({each.shown for each in nodes if each.unhealthy}))
 
 
-def parse_unhealthy_nodes(text: str) -> Iterator[tuple[str, str]]:
-    """Name and state of the nodes that cannot be used, from lines of a name and a state.
+@dataclass(frozen=True)
+class NodeState:
+    """A node at one moment, in Slurm's words."""
+
+    name: str
+    state: str
+    reason: str = ""  #: that an administrator or Slurm gave for it
+
+    @property
+    def unhealthy(self) -> bool:
+        """Whether no job can use it before somebody looks after it."""
+        state = self.state
+        return state.endswith("*") or state.startswith(UNHEALTHY)
+
+    @property
+    def shown(self) -> str:
+        """Name, state and reason."""
+        return f"{self.name} ({self.state}{f': {self.reason}' if self.reason else ''})"
+
+
+def list_nodes(where: Iterable[str], cluster: str = "") -> list[NodeState]:
+    """List the nodes that options of sinfo choose, each once.
+
+    :raises SlurmError: if Slurm does not tell.
+    """
+    told = ask("sinfo", "--noheader", "--Node", *where, f"--format={NODE}", cluster=cluster)
+    return list(dict.fromkeys(parse_nodes(told)))
+
+
+def parse_nodes(text: str) -> Iterator[NodeState]:
+    """Parse the lines of sinfo in the format of ``NODE``.
 
     :raises SlurmError: if a line is something else.
     """
     for line in text.splitlines():
         if line.startswith(HEADING):
             continue
-        name, _, state = line.strip().partition(" ")
-        if not state or " " in state:
+        name, _, rest = line.strip().partition("|")
+        state, told, reason = rest.partition("|")
+        if not (name and state and told) or " " in name or " " in state.strip():
             raise build_answer_error("sinfo", line)
-        if state.endswith("*") or state.startswith(("down", "drain", "fail", "error", "unknown")):
-            yield name, state
+        words = " ".join(reason.split())[:SHOWN]
+        yield NodeState(name, state.strip(), "" if words.lower() == "none" else words)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers.base import Ask, OwnJob, Scheduler
+from site_configs.schedulers.base import Ask, OwnJob, Scheduler, UsableNodes, describe_nodes
 from site_configs.schedulers.launcher_choice import Pairing, program
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm import query as slurm_query
@@ -95,6 +95,11 @@ class Slurm(Scheduler):
             notes=(chosen,),
         )
 
+    def find_choice(self, access: Sequence[str]) -> dict[str, str]:
+        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
+        cluster = find_named_cluster(access)
+        return {slurm_jobs.CLUSTERS: cluster} if cluster else {}
+
     def find_shell_faults(
         self, environment: Mapping[str, str], access: Sequence[str]
     ) -> Iterator[str]:
@@ -128,6 +133,19 @@ class Slurm(Scheduler):
             fix = f"write {SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
+
+    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
+        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
+        name = self.find_queue_name(access)
+        try:
+            nodes = slurm_jobs.list_nodes(
+                ("--partition", name) if name else (), find_named_cluster(access)
+            )
+        except slurm_jobs.SlurmError:
+            return None
+        sick = {each.name: each.shown for each in nodes if each.unhealthy}
+        count = len({each.name for each in nodes}) - len(sick)
+        return UsableNodes(count, describe_nodes(sorted(sick.values()))) if nodes else None
 
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user in the queue, and those that left it a short while ago.
