@@ -7,9 +7,8 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from postprocess.base.shell_words import quote_word
@@ -37,7 +36,7 @@ class LocalMachine:
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
     #: variables that choose the cluster or server that was asked, by the first partition that names one
-    choice: Mapping[str, str] = MappingProxyType({})
+    choice: Mapping[str, str] = field(default_factory=dict)
 
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
