@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs.schedulers.pbs import scheduler as pbs
-from site_configs.schedulers.pbs.query import clock, parse_stanzas
+from site_configs.schedulers.pbs.query import clock, count_usable, parse_stanzas
 from tests.support.factories.scheduler import PBS, PBS_NODE, PBS_QUEUES, TORQUE, answering
 
 
@@ -119,3 +119,25 @@ def test_virtual_nodes_that_are_not_understood_are_told():
     nodes = divided("cn1", natural="many") + PBS["pbsnodes"]
     found = pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
     assert found.queue("large") and "'many'" in found.notes[1]
+
+
+def test_nodes_that_are_out_are_named_with_what_is_written_of_them():
+    nodes = PBS["pbsnodes"].replace("state = offline", "state = offline\n     comment = bad fan")
+    usable = count_usable(answering(PBS | {"pbsnodes": nodes}), "standard")
+    assert usable.count == 94
+    assert usable.why == "cn007 (offline: bad fan), cn008 (offline: bad fan)"
+    assert count_usable(answering({}), "standard") is None
+
+
+def test_the_server_that_the_shell_chooses_is_named_in_the_options():
+    chosen = pbs.PBS.choose_machine({"PBS_DEFAULT": "pbs02"})
+    assert chosen.asking == (("PBS_DEFAULT", "pbs02"),)
+    found = chosen.read(answering(PBS))
+    assert found.exclusive[0].format("standard") == "-q standard@pbs02"
+    assert "PBS_DEFAULT=pbs02" in found.notes[0]
+    assert found.find_queue_name(["-q standard@pbs02"]) == "standard"
+    assert found.find_choice(["-q standard@pbs02"]) == {"PBS_DEFAULT": "pbs02"}
+    shell = {"PBS_DEFAULT": "pbs02"}
+    assert list(found.find_shell_faults(shell, ["-q standard@pbs01"])) == []
+    (fault,) = found.find_shell_faults(shell, ["-q standard"])
+    assert "write -q QUEUE@pbs02 in access if it is meant, or unset PBS_DEFAULT" in fault

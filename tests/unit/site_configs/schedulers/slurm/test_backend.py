@@ -132,7 +132,9 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     slurm_.waited_in_vain = True
     for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
         job = SimpleNamespace(
-            jobid="1", workdir="/nowhere", max_pending_time=None,
+            jobid="1",
+            workdir="/nowhere",
+            max_pending_time=None,
             watch=Watch(time.monotonic() - waited),
         )
         slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))

@@ -182,3 +182,13 @@ def test_no_output_ends_in_a_traceback(text: str):
         )
     except ValueError as refused:
         assert str(refused).startswith("sinfo tells of no partition")
+
+
+def test_the_cluster_that_the_shell_chooses_is_asked_and_named_in_the_options():
+    chosen = slurm.SLURM.choose_machine({"SLURM_CLUSTERS": "rome"})
+    assert chosen.asking == (("SLURM_CLUSTERS", "rome"),)
+    found = chosen.read(answering(CRAY | {"sinfo": f"CLUSTER: rome\n{CRAY_SINFO}"}))
+    assert found.exclusive[0] == "--clusters=rome" and "SLURM_CLUSTERS=rome" in found.notes[0]
+    assert found.find_choice(["-M rome", "--exclusive"]) == {"SLURM_CLUSTERS": "rome"}
+    with pytest.raises(ValueError, match="a site file is of one cluster"):
+        slurm.SLURM.choose_machine({"SBATCH_CLUSTERS": "rome,skl"})
