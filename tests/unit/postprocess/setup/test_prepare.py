@@ -265,7 +265,8 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: nodes)
     usable = prepare_machine(work, str(cron), None, progress).usable_nodes
     assert usable == {"cpu": UsableNodes(2, "n2 (drained: bad DIMM)")}
-    assert progress.notes[-1].endswith("what needs more is skipped: n2 (drained: bad DIMM)")
+    told = "partition cpu: 2 nodes can be used; what needs more is skipped: n2 (drained: bad DIMM)"
+    assert told in progress.notes
 
 
 def test_the_sites_that_come_with_plumbline(work: WorkDirectory):

@@ -221,7 +221,7 @@ def test_programs_that_are_said_to_be_installed_must_be_there(told, tmp_path: Pa
 
 
 def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.MonkeyPatch):
-    def silent():
+    def silent(**_):
         raise SchedulerError("no controller")
 
     monkeypatch.setattr(detect, "detect_scheduler", silent)
