@@ -18,6 +18,7 @@ from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.stats.placement import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
+from site_configs.topology.shell_limits import LIMITS
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,9 @@ def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLau
 
 def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> str:
     """List the names of the facts in which two launches differ."""
-    return ", ".join(list_differing_keys(one.shared, other.shared))
+    differing = list_differing_keys(one.shared, other.shared)
+    told = LIMITS in one.shared and LIMITS in other.shared  # older launches do not tell them
+    return ", ".join(key for key in differing if key != LIMITS or told)
 
 
 def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:

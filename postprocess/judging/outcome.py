@@ -32,6 +32,7 @@ from site_configs.mpi.family import is_library
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
+from site_configs.topology.shell_limits import read_limits
 
 #: Exit codes of a program that ran to its end and has no whole result.
 NO_RESULT = {
@@ -74,6 +75,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
         return fail_launch(Verdict.INCORRECT, differing)
     if foreign := describe_foreign_records(launch, session, records.run, records.end):
         return fail_launch(Verdict.INCORRECT, foreign)
+    records.run.update(read_limits(launch.limits(session)))
     problem = check_mpi_world(launch, records)
     if isinstance(records, LaunchRecords):
         problem = problem or check_recorded_cases(launch, records)

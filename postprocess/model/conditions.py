@@ -14,6 +14,7 @@ from typing import Any
 
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
 from site_configs.schema.fields import PLATFORM_HASH
+from site_configs.topology.shell_limits import LIMITS
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
@@ -86,6 +87,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
         **({INTERPOSED: loaded} if loaded else {}),
+        **({LIMITS: run[LIMITS]} if LIMITS in run else {}),
     }
 
 

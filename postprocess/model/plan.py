@@ -119,6 +119,10 @@ class PlannedLaunch:
         """Return the file into which the job script writes when the program began and ended."""
         return session / "raw" / f"{self.name}.times"
 
+    def limits(self, session: Path) -> Path:
+        """Return the file into which the job script writes the limits of the shell that starts the program."""
+        return session / "raw" / f"{self.name}.limits"
+
     def ending(self, session: Path) -> Path:
         """Return the file into which the job script writes the program's exit code."""
         return session / "raw" / f"{self.name}.exit"

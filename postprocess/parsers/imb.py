@@ -7,10 +7,11 @@ of a few comments and a line of header words. The last line says that all proces
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from postprocess.model.verdict import Verdict
+from postprocess.parsers.foreign_lines import explaining_writer, list_untagged, separate_lines
 from postprocess.parsers.text_output import (
     FailureLine,
     NumberedLine,
@@ -57,22 +58,36 @@ def parse_imb(text: str) -> ProgramOutput:
         or not of IMB.
     """
     _check_data(text)
+    lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    for line in split_whole_lines(text):
-        reader.take(line)
-    return reader.finish()
+    with explaining_writer(lines):
+        for line in lines:
+            reader.take(line)
+        output = reader.finish()
+    return replace(output, foreign=foreign.count, first_foreign=foreign.first)
+
+
+def _is_title(text: str) -> bool:
+    return bool(_BANNER.fullmatch(text.rstrip(" ")))
+
+
+def _is_own(_: str) -> bool:
+    return False  # all lines that IMB prints are comments or rows
 
 
 def _check_data(text: str) -> None:
-    """Check the counts of defects before all else, even in an output that is cut off or mixed."""
+    """Check the counts of defects before all else, even in an output that is cut off, mixed or tagged."""
     columns = 0  # of the table, if its last one counts defects
     for number, line in enumerate(text.split("\n"), 1):
-        words = line.split()
-        if words and words[0] in FIRST:
-            columns = len(words) if words[-1] == DEFECTS else 0
-        row = columns and len(words) == columns and words[0].isdigit()
-        if (row and words[-1].strip("0.")) or _WRONG.match(line):
-            raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+        for untagged in list_untagged(line):
+            words = untagged.split()
+            if words and words[0] in FIRST:
+                columns = len(words) if words[-1] == DEFECTS else 0
+            row = columns and len(words) == columns and words[0].isdigit()
+            if (row and words[-1].strip("0.")) or _WRONG.match(untagged):
+                raise NumberedLine(number, line).refused(
+                    "wrong data was received", Verdict.INCORRECT
+                )
 
 
 @dataclass

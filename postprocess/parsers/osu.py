@@ -7,9 +7,10 @@ and data types are all the same grammar: a title, comments, a line of header wor
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postprocess.model.verdict import Verdict
+from postprocess.parsers.foreign_lines import explaining_writer, list_untagged, separate_lines
 from postprocess.parsers.text_output import (
     NumberedLine,
     OutputError,
@@ -44,6 +45,11 @@ AFTER = re.compile(
     r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}"
 )
 
+#: beginnings of lines of OSU at the margin that are neither comments nor rows
+OWN = ("Time took to ", "Dimensions size", "Atomic Data ", "PASSED", "SKIPPED", "FAILED", "nprocs:")
+#: A row with its validation, behind what others wrote into the line
+_ROW_AT_END = re.compile(r"[0-9] {2,}[0-9]+\.[0-9]{2} .*\b(?:Fail|failed) *$")
+
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.-]{0,19}")
 _TAIL = re.compile(r" (?=P[0-9]{1,2} Tail )")
 _GAP = re.compile(r" {2,}")
@@ -65,18 +71,36 @@ def parse_osu(text: str) -> ProgramOutput:
         line, mixed, or not of OSU.
     """
     _check_data(text)
+    lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    for line in split_whole_lines(text):
-        reader.take(line)
-    return reader.finish()
+    with explaining_writer(lines):
+        for line in lines:
+            reader.take(line)
+        output = reader.finish()
+    return replace(output, foreign=foreign.count, first_foreign=foreign.first)
 
 
 def _check_data(text: str) -> None:
-    """Before all else: correctness comes first, even in an output that is cut off or mixed."""
+    """Before all else: correctness comes first, even in an output that is cut off, mixed or tagged."""
     for number, line in enumerate(text.split("\n"), 1):
-        row = line[:1].isdigit() and any(JUDGED.get(word) is False for word in line.split())
-        if row or "DATA VALIDATION ERROR" in line or line.startswith("FAILED:"):
+        if any(map(_says_wrong_data, list_untagged(line))):
             raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+
+
+def _says_wrong_data(text: str) -> bool:
+    """Return whether a line, or the row at its end behind words of others, tells of wrong data."""
+    row = text[:1].isdigit() or _ROW_AT_END.search(text)
+    failed = row and any(JUDGED.get(word) is False for word in text.split())
+    return bool(failed) or "DATA VALIDATION ERROR" in text or text.startswith("FAILED:")
+
+
+def _is_title(text: str) -> bool:
+    return text.startswith("# OSU ")
+
+
+def _is_own(text: str) -> bool:
+    """Return whether a line at the margin is OSU's own, although it is neither comment nor row."""
+    return text.startswith(OWN)
 
 
 @dataclass

@@ -29,6 +29,8 @@ PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": p
 SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
 REPETITIONS = ("Iterations", "#repetitions")
 VALIDATE = "-c"  #: OSU's option
+#: In run records, where there are any: how many lines of others were in the output, and the first of them.
+FOREIGN, FIRST_FOREIGN = "foreign_lines", "first_foreign_line"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,8 @@ def read_benchmarks(
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
+    if output.foreign:
+        run |= {FOREIGN: output.foreign, FIRST_FOREIGN: output.first_foreign}
     cores = CoreLatency(None, witness.run[CORES]) if CORES in witness.run else None
     placed = {name: replace(each, core_latency=cores) for name, each in measurements.items()}
     return BenchmarkRecords(run, placed, witness.end)

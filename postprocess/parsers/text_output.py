@@ -23,6 +23,10 @@ COUNT = re.compile(r"[0-9]{1,18}")
 class OutputError(RecordError):
     """An output that yields no result: its verdict, and one line with line number and line."""
 
+    def __init__(self, verdict: Verdict, message: str, line: int = 0) -> None:
+        super().__init__(verdict, message)
+        self.line = line  #: its number; 0 if the error is about no line
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -97,6 +101,8 @@ class ProgramOutput:
     version: str  #: of OSU or IMB; empty if it does not say
     tables: tuple[OutputTable, ...]
     invalid: tuple[str, ...] = ()  #: benchmarks that IMB calls invalid at a number of processes
+    foreign: int = 0  #: lines that are not the program's, taken out
+    first_foreign: str = ""  #: the first of them, harmless and short
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class NumberedLine:
 
     def refused(self, why: str, verdict: Verdict = Verdict.INCOMPLETE) -> OutputError:
         """Return an error that quotes this line."""
-        return OutputError(verdict, f"line {self.number}: {why}: {self.shown}")
+        return OutputError(verdict, f"line {self.number}: {why}: {self.shown}", self.number)
 
     @property
     def shown(self) -> str:

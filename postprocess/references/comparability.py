@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postprocess.model.interposed import INTERPOSED, SEPARATOR
+from site_configs.topology.shell_limits import LIMITS
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,20 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
     both = bindings[0].keys() & bindings[1].keys()
     if all(bindings[0][layout] == bindings[1][layout] for layout in both):
         wrong -= {"binding"}
+    if LIMITS not in one or LIMITS not in other:  # older launches do not tell them
+        wrong -= {LIMITS}
     if wrong:
         raise ValueError(", ".join(sorted(wrong)))
-    return {**one, "binding": bindings[0] | bindings[1]}
+    return {**other, **one, "binding": bindings[0] | bindings[1]}
 
 
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """Find the first fact of a launch that a reference does not tell; empty if it tells all.
 
-    One that tells of nothing in front of the MPI had nothing there, as far as is known.
+    One that tells of nothing in front of the MPI had nothing there, as far as is known. Older ones do not
+    tell the limits of the shell.
     """
-    if lacking := next((name for name in ours if name not in {*known, INTERPOSED}), ""):
+    if lacking := next((name for name in ours if name not in {*known, INTERPOSED, LIMITS}), ""):
         return lacking
     layouts = ours.get("binding", {}).keys() - known.get("binding", {}).keys()
     return f"binding of {min(layouts)}" if layouts else ""
@@ -89,7 +93,7 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
     """List the differences of a launch's conditions from those of a reference, which tells all of them."""
-    alone = ("binding", INTERPOSED)
+    alone = ("binding", INTERPOSED, *({LIMITS} - known.keys()))
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])

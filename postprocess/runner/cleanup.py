@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from postprocess.base import files
 from site_configs.schedulers.base import Scheduler
 
 
@@ -22,7 +23,8 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
     if not marks:
         return []
     homes = {mark.parent.resolve() for mark in marks}
-    queue = [job for job in scheduler.list_own_jobs() if job.active]
+    told = [files.read_text(mark) for mark in marks]
+    queue = [job for job in scheduler.list_own_jobs(told) if job.active]
     jobs = [job for job in queue if homes & set(Path(os.path.realpath(job.directory)).parents)]
     scheduler.cancel(job.number for job in jobs)
     for mark in marks:

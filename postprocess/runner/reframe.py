@@ -6,14 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text
 from postprocess.base.processes import start_module
 from postprocess.model.session import Selection
+from site_configs.schedulers.base import UsableNodes
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
 
@@ -38,6 +39,8 @@ class ReframeDriver:
     session: Path
     reference_roots: Sequence[Path]
     spack: Path | None
+    #: nodes that can be used, by partition, where some are down or taken out
+    usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
 
     @property
     def report(self) -> Path:
@@ -95,6 +98,7 @@ class ReframeDriver:
             only_looking=selection.only_looking,
             references=[str(root) for root in self.reference_roots],
             spack=str(self.spack or ""),
+            usable_nodes={name: asdict(each) for name, each in self.usable_nodes.items()},
         )
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:

@@ -22,6 +22,7 @@ from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.schedulers.base import QueueError, Scheduler
+from site_configs.schedulers.job_end import WAITS
 from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
 from site_configs.validation.isolated_reader import read_site
@@ -247,6 +248,12 @@ def show_progress_line(line: str, progress: Progress) -> None:
         progress.say(f"  {number}/{total} {result.lower():<5} {shorten_test_name(name)}")
     elif match := STARTED.match(line):
         progress.now(shorten_test_name(match.group(1)))
+    elif line.startswith(WAITS):
+        text = line.removeprefix(WAITS)
+        if progress.console.is_terminal:
+            progress.now(text)
+        else:
+            progress.say(f"  {text}")
 
 
 def shorten_test_name(name: str) -> str:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup.declared_mpis import DeclaredMpi, UnusableEnvironment, read_declared_mpis
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory, take_inventory
-from site_configs.validation.catalog import find_sites_for_host
+from site_configs.schedulers.base import UsableNodes
+from site_configs.schedulers.login_modules import (
+    FIX,
+    adopt_login_modules,
+    describe_lacking,
+    is_lacking,
+)
+from site_configs.schedulers.module_systems import module_system
+from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
+from site_configs.validation.catalog import find_sites_for_host, locate_site_file
+from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
 from spack_envs.provide import NoSpack, Spack, provide_spack
+
+#: Beginnings of variables of a shell that steer a scheduler's jobs.
+COMMAND = attrgetter("command")
+STEERING = ("SBATCH_", "SLURM_CLUSTERS", "PBS_DEFAULT")
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,8 @@ class PreparedMachine:
     spack: Spack | None
     by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
     by_cmake: tuple[str, ...] = ()  #: and those for which it cannot, though it is there
+    #: nodes that can be used, by partition, where some are down or taken out
+    usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
 
     @property
     def built_with(self) -> str:
@@ -64,13 +84,17 @@ def prepare_machine(
         raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
         report_own_sites(work.source / "site_configs", progress)
+    else:
+        check_shell(work, site)
+        provide_modules(work, site, progress)
+    usable = find_unusable_nodes(work, site, progress)
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
         found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
     spack = find_spack(work, progress, chosen) if with_spack else None
     if spack is None:
         report_missing_programs(found, progress)
-        return PreparedMachine(found, None)
+        return PreparedMachine(found, None, usable_nodes=usable)
     problems = {
         mpi.name: write_spack_environment(work, spack, mpi, chosen)
         for mpi in (found.mpis if found else read_declared_mpis(work, site))
@@ -79,7 +103,60 @@ def prepare_machine(
     by_cmake = tuple(report_unusable(work, problems, progress))
     if chosen and by_spack:
         report_replaced(chosen, progress)
-    return PreparedMachine(found, spack, by_spack, by_cmake)
+    return PreparedMachine(found, spack, by_spack, by_cmake, usable)
+
+
+def check_shell(work: WorkDirectory, site: str) -> None:
+    """Refuse a shell whose variables would send the jobs of a site elsewhere than its file says.
+
+    :raises UsageError: naming the variable
+    """
+    if not any(name.startswith(STEERING) for name in os.environ):
+        return
+    path = locate_site_file(work.source, site)
+    reading = read_usable_site(work, path)
+    for partition in (reading.configuration or {})["systems"][0]["partitions"]:
+        scheduler = find_scheduler(partition["scheduler"])
+        for fault in scheduler.find_shell_faults(os.environ, partition.get("access", [])):
+            raise UsageError(f"{path}: partition {partition['name']!r}: {fault}")
+
+
+def find_unusable_nodes(
+    work: WorkDirectory, site: str, progress: Progress
+) -> dict[str, UsableNodes]:
+    """Find the partitions of a site with nodes that are down or taken out, and say so."""
+    if site == "local" or not any(map(shutil.which, filter(None, map(COMMAND, SCHEDULERS)))):
+        return {}
+    reading = read_usable_site(work, locate_site_file(work.source, site))
+    found = {}
+    for partition in (reading.configuration or {})["systems"][0]["partitions"]:
+        scheduler = find_scheduler(partition["scheduler"])
+        usable = (
+            scheduler.count_usable_nodes(partition.get("access", [])) if scheduler.batch else None
+        )
+        if usable and usable.why:
+            found[partition["name"]] = usable
+            there = f"partition {partition['name']}: {plural(usable.count, 'node')} can be used"
+            progress.note(f"{there}; what needs more is skipped: {usable.why}")
+    return found
+
+
+def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
+    """Provide the module system that a site names, from a login shell if this shell has none.
+
+    :raises UsageError: if neither has one.
+    """
+    if module_system(os.environ).name != "nomod":
+        return
+    path = locate_site_file(work.source, site)
+    reading = read_usable_site(work, path)
+    wanted = (reading.configuration or {})["systems"][0].get("modules_system", "nomod")
+    if adopt_login_modules(wanted):
+        progress.note(
+            f"this shell has no modules, and those of a login shell are used, none of them loaded; {FIX}"
+        )
+    elif is_lacking(wanted, os.environ):
+        raise UsageError(f"{path}: modules_system: {describe_lacking(wanted)}")
 
 
 def report_missing_programs(found: Inventory | None, progress: Progress) -> None:

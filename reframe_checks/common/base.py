@@ -46,7 +46,7 @@ from postprocess.model.options import (
     TIME_LIMIT,
     WANTED,
 )
-from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
+from postprocess.model.plan import PlannedLaunch, SkippedCase, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.model.wanted import WantedRoutine, select_wanted
 from reframe_checks.common.build import build_mpicost
@@ -64,9 +64,12 @@ from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
+from site_configs.topology.machine import read_quota_cpus
+from site_configs.topology.shell_limits import write_limits_command
 
 if not is_in_session():
     guard_selection()
@@ -303,7 +306,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         limit = float(self.time_limit)
         self.launches = [
             replace(each, job_limit=limit, token=choose_token(self.session, each))
-            for each in planned
+            for each in map(self.skip_without_nodes, planned)
         ]
         names = [launch.name for launch in self.launches]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -312,6 +315,16 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             write_launch(self.session, launch)
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}
         self.skip_if(not any(each.cases for each in self.launches), "; ".join(sorted(reasons)))
+
+    def skip_without_nodes(self, launch: PlannedLaunch) -> PlannedLaunch:
+        """Skip all cases of a launch that needs more nodes than can be used."""
+        usable = current_request().usable_nodes.get(self.current_partition.name)
+        needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
+        if not usable or needed <= usable["count"]:
+            return launch
+        reason = f"needs {needed} nodes, and {usable['count']} can be used: {usable['why']}"
+        skips = tuple(SkippedCase(case, reason) for case in launch.cases)
+        return replace(launch, cases=(), skips=launch.skips + skips)
 
     def planned_launch(self, **more) -> PlannedLaunch:
         """Return a launch with the facts of its place; ``more`` says what it measures."""
@@ -408,6 +421,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         The shell itself tells the time: a library in front of the MPI is in front of ``date`` too.
         """
         return f"printf '%(%s)T\\n' -1 >> {quote_word(str(launch.span(self.session)))}"
+
+    def line_of_limits(self, launch: PlannedLaunch) -> str:
+        """Return the command that writes down the limits of the shell that starts a program."""
+        batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
+        return write_limits_command(
+            launch.limits(self.session), None if batch else read_quota_cpus()
+        )
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

@@ -207,7 +207,7 @@ class MpicostCheck(LaunchCheck, family=True):
         words = [*self.launch.options, f"--token={self.launch.token}"]
         self.executable_opts = [quote_word(each) for each in words]
         moment = self.line_of_moment(self.launch)
-        self.prerun_cmds = [*self.prerun_cmds, moment]
+        self.prerun_cmds = [*self.prerun_cmds, self.line_of_limits(self.launch), moment]
         self.postrun_cmds = ["code=$?", moment, f"echo $code > {ending}", "exit $code"]
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:

@@ -208,6 +208,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         words += [f"{name}={value}" for name, value in variables.items()]
         words += map(quote_word, [self.path_of(start), *start.options])
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
+        yield self.line_of_limits(start)
         yield self.line_of_moment(start)
         yield f"{' '.join(words)} > {quote_word(str(start.output(self.session)))}"
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"

@@ -12,7 +12,7 @@ from site_configs.generate.python_source import (
     format_relative_path,
     format_variables,
 )
-from site_configs.generate.survey import MachineSurvey, clean_name
+from site_configs.generate.survey import MachineSurvey, choose_distinct_names
 from site_configs.mpi.family import PACKAGES, Mpi
 from site_configs.mpi.identify import extract_identity
 from site_configs.schedulers.base import NodeKind, Queue, Scheduler, select_needed_kinds
@@ -116,9 +116,18 @@ def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
         return [build_machine_view(facts.machine)]
     if not scheduler.queues:
         kind = NodeKind(hosts=())
-        return [build_partition_view(scheduler, Queue("", (kind,)), kind)]
+        return [build_partition_view(scheduler, Queue("", (kind,)), kind, "cpu")]
     kept, _ = select_needed_kinds(scheduler.queues)
-    return [build_partition_view(scheduler, queue, kind) for queue, kind in kept]
+    names = choose_distinct_names([name_kind(queue, kind) for queue, kind in kept])
+    return [
+        build_partition_view(scheduler, queue, kind, name)
+        for (queue, kind), name in zip(kept, names, strict=True)
+    ]
+
+
+def name_kind(queue: Queue, kind: NodeKind) -> str:
+    """Name the nodes of one kind of a queue, in the scheduler's words."""
+    return f"{queue.name}_{kind.cores}c" if len(queue.kinds) > 1 else queue.name
 
 
 def build_machine_view(machine: Machine) -> PartitionView:
@@ -136,13 +145,12 @@ def build_machine_view(machine: Machine) -> PartitionView:
     )
 
 
-def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> PartitionView:
+def build_partition_view(
+    scheduler: Scheduler, queue: Queue, kind: NodeKind, name: str
+) -> PartitionView:
     """Build the partition of one kind of nodes of a queue."""
-    names = [queue.name or "cpu"]
-    if len(queue.kinds) > 1:
-        names.append(f"{kind.cores}c")
     return PartitionView(
-        name=format_python(clean_name("_".join(names))),
+        name=format_python(name),
         remark=describe_partition(scheduler, queue, kind),
         scheduler=choose_backend(scheduler),
         access=choose_access_options(scheduler, queue, kind),

@@ -110,6 +110,25 @@ def choose_site_name(facts: MachineSurvey) -> str:
 
 
 def clean_name(text: str) -> str:
-    """Replace what is not allowed in the names of files and systems."""
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
+    """Replace what is not allowed in the names of files, systems and partitions."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def choose_distinct_names(texts: Sequence[str]) -> list[str]:
+    """Choose a name for each text: what is allowed stays as it is, and no two are equal in any case of letters.
+
+    Results are kept in folders of these names, and some file systems do not tell ``A`` from ``a``.
+    """
+    taken: dict[str, int] = {}  # the index of the text whose name it is
+    for index, text in enumerate(texts):
+        if clean_name(text) == text:
+            taken.setdefault(text.lower(), index)
+    names = []
+    for index, text in enumerate(texts):
+        name = clean_name(text)
+        choices = (name, *(f"{name}_{number}" for number in range(2, len(texts) + 2)))
+        chosen = next(each for each in choices if taken.get(each.lower(), index) == index)
+        taken[chosen.lower()] = index
+        names.append(chosen)
+    return names

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -60,6 +60,22 @@ class QueueError(Exception):
     """One line: a scheduler does not tell which jobs it has, or does not cancel one."""
 
 
+@dataclass(frozen=True)
+class UsableNodes:
+    """The nodes on which a partition's jobs can run today or soon."""
+
+    count: int
+    why: str  #: names, states and reasons of the others; empty if there are none
+
+
+NAMED = 4  #: nodes that a reason names before it only counts them
+
+
+def describe_nodes(shown: Sequence[str]) -> str:
+    """Describe nodes that are not usable: the first ones, and how many more there are."""
+    return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
+
+
 class OwnJob(Protocol):
     """A job of this user."""
 
@@ -97,6 +113,10 @@ class Scheduler:
     reports_physical_cores: bool = False
     #: beginnings of variables with which a user chooses what its commands show
     user_choices: tuple[str, ...] = ()
+    #: whose limits (ulimit) jobs have, in words; empty where that is not known
+    limits_of_jobs: str = ""
+    #: variables that its commands must have here, with values: they choose the machine
+    asking: tuple[tuple[str, str], ...] = ()
     limit_words: str = ""  #: on standard error of a job that it ended at its time limit
     mark: str = ""  #: file in a session's directory that tells that the session sent jobs to it
     list_jobs_command: str = ""  #: the command with which a user sees the own jobs
@@ -144,12 +164,37 @@ class Scheduler:
 
     def find_queue_name(self, options: Iterable[str]) -> str:
         """Find the queue that options of a job name, the last one first; empty if none is named."""
-        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,]+)", each) for each in options)
+        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", each) for each in options)
         return ([""] + [match["name"] for match in found if match])[-1]
 
-    def list_own_jobs(self) -> Sequence[OwnJob]:
+    def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
+        """Return this scheduler with the machine that the user's shell chooses, if it can choose one.
+
+        :raises ValueError: if the choice is none that a site file can have; one line.
+        """
+        return self
+
+    def find_choice(self, access: Sequence[str]) -> dict[str, str]:
+        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
+        return {}
+
+    def find_shell_faults(
+        self, environment: Mapping[str, str], access: Sequence[str]
+    ) -> Iterator[str]:
+        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
+        yield from ()
+
+    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
+        """Count the nodes that jobs with these options can use today or soon; None if that is not known.
+
+        Nodes that other jobs have now are usable. At least as many are counted as there are.
+        """
+        return None
+
+    def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user. Only a scheduler with a ``mark`` is asked.
 
+        :param marks: what the backend wrote into the marks of the sessions
         :raises QueueError: if it does not tell.
         """
         raise NotImplementedError(f"{self.title}: a scheduler that leaves a mark must list jobs")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.schedulers.base import Ask, Scheduler
@@ -17,28 +18,36 @@ class SchedulerError(Exception):
     """One line: a scheduler is here and does not answer, or what it says cannot be read."""
 
 
-def ask_command(words: Sequence[str]) -> str:
+def ask_command(words: Sequence[str], asking: Sequence[tuple[str, str]] = ()) -> str:
     """Run a scheduler's command, and return its standard output.
 
+    :param asking: variables that choose the machine
     :raises ProbeError: if it fails or does not end in time.
     """
     step = " ".join(word for word in words if not word.startswith("-"))
     choices = tuple(choice for each in SCHEDULERS for choice in each.user_choices)
     everything = {name: text for name, text in os.environ.items() if not name.startswith(choices)}
+    everything |= dict(asking)
     return run_step(list(words), everything, step, ASK_SECONDS)
 
 
 def detect_scheduler(
-    ask: Ask = ask_command, installed: Callable[[str], object] = shutil.which
+    ask: Ask | None = None,
+    installed: Callable[[str], object] = shutil.which,
+    environment: Mapping[str, str] | None = None,
 ) -> Scheduler | None:
     """Find the scheduler of this machine; None if there is none.
 
+    :param environment: variables, one of which may choose among several machines; those of this process
     :raises SchedulerError: if one is here and does not answer.
     """
     for scheduler in SCHEDULERS:
         if scheduler.command and installed(scheduler.command):
             try:
-                return scheduler.read(ask)
+                chosen = scheduler.choose_machine(
+                    os.environ if environment is None else environment
+                )
+                return chosen.read(ask or partial(ask_command, asking=chosen.asking))
             except (ProbeError, ValueError) as error:
                 raise SchedulerError(str(error)) from None
     return None

@@ -12,6 +12,8 @@ from postprocess.base.documents.records import read_record
 
 #: In the directory of a job that was given up. The name is that of the first backend that wrote one.
 ENDED = "slurm_ended.json"
+#: Begins a line of a backend on standard output that tells of a job that waits, for people.
+WAITS = "plumbline: waiting: "
 
 
 class Ending(str, Enum):

@@ -38,6 +38,8 @@ class ReframeRequest:
     references: list[str] = field(default_factory=lambda: ["reference_data"])
     #: Spack's executable; empty where there is none.
     spack: str = ""
+    #: Partitions with nodes that are down or taken out: how many can be used, and which not and why.
+    usable_nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def write_request(session: Path, request: ReframeRequest) -> None:

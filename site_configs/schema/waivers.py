@@ -11,6 +11,7 @@ DIFFERENCES = {
     "cpu_model": "the processor's name, and that it has none",
     "caches": "sizes of the caches and how many CPUs share them",
     "binding": "how many CPUs each rank may use, and whether it shares them",
+    "limits": "of the shell that starts the program: locked memory, addresses, files, processes, CPUs",
     "version": "of OSU or IMB",
     "suite_version": "of mpicost",
     "source_hash": "of mpicost's sources",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -87,13 +88,49 @@ def read_cache(index: Path) -> Cache:
     )
 
 
-def read_quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Read how many whole CPUs a control group's quota allows, or None where there is no quota."""
+def read_quota_cpus(
+    root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """Read how many whole CPUs the quotas of control groups allow, or None where there is no quota.
+
+    The least one counts of this process's own group and of all above it, of version 2 and of version 1.
+    """
+    found = [_read_quota(folder) for folder in _list_groups(root, groups)]
+    least = min((share for share in found if share is not None), default=None)
+    return None if least is None else max(1, int(least))
+
+
+def _list_groups(root: Path, groups: Path) -> Iterator[Path]:
+    """List the folders of the control groups that may limit this process; some of them may not be there."""
+    try:
+        lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
+    except OSError:
+        lines = []
+    yield from (root, root / "cpu")  # in a container the root is its own group
+    for _, controllers, path in (words for words in lines if len(words) == 3):
+        own = PurePosixPath("/", path.strip()).relative_to("/")
+        if not controllers:
+            mounts = ["", "unified"]  # of version 2, alone or beside version 1
+        elif "cpu" in controllers.split(","):
+            mounts = ["cpu", controllers]
+        else:
+            continue
+        for mount in mounts:
+            yield from (root / mount / each for each in (own, *own.parents))
+
+
+def _read_quota(group: Path) -> float | None:
+    """Read the CPUs that one group allows; None if it sets no quota."""
     try:
         quota, period = (group / "cpu.max").read_text().split()
-    except OSError:
-        return None
-    return None if quota == "max" else max(1, int(quota) // int(period))
+    except (OSError, ValueError):
+        try:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            quota, period = ((group / name).read_text().strip() for name in names)
+        except OSError:
+            return None
+    limited = quota.isdigit() and period.isdigit() and int(period) > 0  # else "max" or -1
+    return int(quota) / int(period) if limited else None
 
 
 def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:

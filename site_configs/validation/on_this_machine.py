@@ -7,7 +7,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import detect
 from site_configs.schedulers.base import Queue, Scheduler
 from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.login_modules import describe_lacking, read_login_environment
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.machine import read_machine
@@ -34,15 +35,30 @@ class LocalMachine:
     modules: ModuleSystem
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
+    #: variables that choose the cluster or server that was asked, by the first partition that names one
+    choice: Mapping[str, str] = field(default_factory=dict)
 
 
-def inspect_machine() -> LocalMachine:
-    """Look at this machine."""
-    modules, cores = module_system(os.environ), read_machine().cores
+def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
+    """Look at this machine; its modules are those of this shell, or else of a login shell."""
+    here = module_system(os.environ)
+    modules = module_system(read_login_environment()) if here.name == "nomod" else here
+    cores = read_machine().cores
+    system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][
+        0
+    ]
+    choices = map(find_partition_choice, system["partitions"])
+    choice = next(filter(None, choices), {})
     try:
-        return LocalMachine(cores, modules, detect.detect_scheduler())
+        found = detect.detect_scheduler(environment=choice)
     except SchedulerError as error:
-        return LocalMachine(cores, modules, silent=str(error))
+        return LocalMachine(cores, modules, silent=str(error), choice=choice)
+    return LocalMachine(cores, modules, found, choice=choice)
+
+
+def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
+    """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
+    return find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
@@ -78,9 +94,12 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
     named = system.get("modules_system", "nomod")
     if named in ("nomod", "spack", here.modules.name):
         return
-    there = "here is none" if here.modules.name == "nomod" else f"here is {here.modules.name!r}"
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
+    if here.modules.name == "nomod":
+        yield SiteFault(line, f"{title}: {describe_lacking(named)}")
+        return
+    there = f"here is {here.modules.name!r}"
     yield SiteFault(
         line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})"
     )
@@ -107,7 +126,7 @@ def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
         )
     elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
-    elif scheduler.queues:
+    elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
         yield from check_queue(partition, scheduler)
 
 

@@ -26,7 +26,10 @@ from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.nightly.launch_budget import choose_launch_counts, repeat_launches
 from site_configs.schedulers.base import Scheduler
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.limits import find_unknown_limits
+from site_configs.topology.machine import read_quota_cpus
+from site_configs.topology.shell_limits import describe_own_limits
 from site_configs.validation import on_this_machine, rules
 from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
@@ -95,7 +98,7 @@ def find_problems(
     reviewed = [root for root in work.reference_roots if root != work.provisional]
     wrong += find_unmeasured_references(reviewed, trial.planned)
     for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
-        if line := describe_limits(partition):
+        for line in filter(None, (describe_limits(partition), describe_shell_limits(partition))):
             progress.say(line)
     return [f"{path}: {text}" for text in wrong]
 
@@ -111,7 +114,7 @@ def find_file_problems(
     if not usable:
         pass
     elif not found and on_this_machine.is_here(reading):
-        here = on_this_machine.inspect_machine()
+        here = on_this_machine.inspect_machine(reading)
         found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
     elif not found:
         patterns = ", ".join(reading.configuration["systems"][0]["hostnames"])
@@ -242,6 +245,20 @@ def describe_limits(partition: Mapping[str, Any]) -> str:
         for limit in sorted(by_count)
     ]
     return f"{partition['name']}: a night leaves out {'; '.join(parts)}" if parts else ""
+
+
+def describe_shell_limits(partition: Mapping[str, Any]) -> str:
+    """Describe the limits of the shell that launches on a partition have; empty where nothing is known."""
+    scheduler = find_scheduler(partition["scheduler"])
+    if partition["extras"].get("exact"):
+        return ""
+    if scheduler.batch:
+        return (
+            f"{partition['name']}: {scheduler.limits_of_jobs}" if scheduler.limits_of_jobs else ""
+        )
+    limits = describe_own_limits(read_quota_cpus())
+    fix = "a night from another shell, as cron's, may have others, and is then not comparable"
+    return f"{partition['name']}: launches have the limits of the shell: {limits}; {fix}"
 
 
 def find_too_long_launches(

@@ -17,6 +17,7 @@ from postprocess.judging.busy import excuse_headlines
 from postprocess.judging.common_cause_onset import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.foreign_output import describe_foreign_lines
 from postprocess.judging.missing_cases import (
     RequestedCases,
     find_unplanned_cases,
@@ -179,6 +180,7 @@ def judge_night(
         notes: dict[str, Callable[[], Iterable[str]]] = {
             "waivers": lambda: describe_waivers(finished, catalog),
             "interposed libraries": lambda: describe_interposed_libraries(finished),
+            "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],
         }

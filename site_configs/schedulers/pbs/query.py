@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from site_configs.schedulers.base import Ask, NodeKind, Queue
+from site_configs.mpi.probe import ProbeError
+from site_configs.schedulers.base import Ask, NodeKind, Queue, UsableNodes, describe_nodes
 
 NODES = ("pbsnodes", "-a")
 QUEUES = ("qstat", "-Q", "-f")
@@ -19,6 +21,8 @@ CPUS_NOTE = (
     "compute node does"
 )
 Stanza = tuple[str, dict[str, str]]
+NCPUS, MEMORY = "resources_available.ncpus", "resources_available.mem"
+QLIST = "resources_available.Qlist"
 
 
 @dataclass(frozen=True)
@@ -36,18 +40,88 @@ def ask_pbs(ask: Ask) -> Answer:
     :raises ProbeError: if it does not answer.
     :raises ValueError: if nothing of its answer is understood.
     """
-    nodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
-    if not nodes:
+    vnodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+    if not vnodes:
         raise ValueError("pbsnodes -a tells of no node")
-    torque = not any("resources_available.ncpus" in told for _, told in nodes)
-    server = parse_stanzas(ask(SERVER))
-    told = server[0][1] if server else {}
-    queues, notes = list_pbs_queues(
-        parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", "")
+    torque = not any(NCPUS in told for _, told in vnodes)
+    notes = [CPUS_NOTE]
+    queues, odd = list_pbs_queues(
+        parse_stanzas(ask(QUEUES)), merge_vnodes(vnodes, notes), read_default_queue(ask, notes)
     )
     if not queues:
         raise ValueError("qstat -Q -f tells of no queue that runs jobs")
-    return Answer(torque, tuple(queues), (CPUS_NOTE, *notes))
+    return Answer(torque, tuple(queues), (*notes, *odd))
+
+
+def count_usable(ask: Ask, name: str) -> UsableNodes | None:
+    """Count the nodes of a queue that are neither down nor taken out; None if PBS does not tell.
+
+    :param name: of the queue; empty for all nodes.
+    """
+    try:
+        vnodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+    except ProbeError:
+        return None
+    nodes = merge_vnodes(vnodes, [])
+    own = nodes_of(name, nodes) if name else nodes
+    sick = {host: told for host, told in own if is_unusable(told)}
+    shown = [f"{host} ({describe_state(told)})" for host, told in sorted(sick.items())]
+    count = len({host for host, _ in own}) - len(sick)
+    return UsableNodes(count, describe_nodes(shown)) if own else None
+
+
+def describe_state(told: Mapping[str, str]) -> str:
+    """Describe the state of a node, with what an administrator wrote of it."""
+    reason = " ".join((told.get("comment") or told.get("note") or "").split())[:80]
+    return told.get("state", "unknown") + (f": {reason}" if reason else "")
+
+
+def read_default_queue(ask: Ask, notes: list[str]) -> str:
+    """Read the queue of jobs that name none; empty, with a note, if PBS does not tell."""
+    try:
+        server = parse_stanzas(ask(SERVER))
+    except ProbeError as error:
+        notes.append(f"which queue is the default one is not known: {error}")
+        return ""
+    return server[0][1].get("default_queue", "") if server else ""
+
+
+def merge_vnodes(vnodes: Sequence[Stanza], notes: list[str]) -> list[Stanza]:
+    """Merge the virtual nodes of each host into one node: the sum of their CPUs and memory.
+
+    A host whose parts differ in size stays one node. It is unusable if one of its parts is.
+    """
+    hosts: dict[str, list[Stanza]] = {}
+    for name, told in vnodes:
+        hosts.setdefault(told.get("resources_available.host", name), []).append((name, told))
+    merged, parts = [], Counter[int]()
+    for host, own in hosts.items():
+        if len(own) == 1:
+            merged.append(own[0])
+            continue
+        try:
+            cpus = [int(told.get(NCPUS, "0")) for _, told in own]
+            sizes = [memory(told) for _, told in own]
+        except ValueError:  # its queue is told not to be understood
+            merged += [(host, told) for _, told in own]
+            continue
+        states = (state for _, told in own for state in told["state"].split(","))
+        queues = (queue for _, told in own for queue in queues_named(told))
+        together = {
+            "state": ",".join(dict.fromkeys(states)),
+            NCPUS: str(sum(cpus)),
+            MEMORY: f"{sum(sizes)}b",
+            "queue": ",".join(dict.fromkeys(queues)),
+        }
+        parts[sum(map(bool, cpus))] += 1
+        rest = {key: text for key, text in own[0][1].items() if key not in (QLIST, "pcpus")}
+        merged.append((host, rest | together))
+    for count, number in sorted(parts.items()):
+        notes.append(
+            f"PBS divides {number} hosts into {count} virtual nodes with CPUs each, perhaps one a socket "
+            f"or NUMA domain; each host is one node here"
+        )
+    return merged
 
 
 def parse_stanzas(text: str) -> list[Stanza]:
@@ -99,7 +173,7 @@ def nodes_of(queue: str, nodes: Sequence[Stanza]) -> list[Stanza]:
 
 def queues_named(told: Mapping[str, str]) -> list[str]:
     """Return the queues to which a node is bound, by its attribute or by the common custom resource."""
-    text = f"{told.get('queue', '')},{told.get('resources_available.Qlist', '')}"
+    text = f"{told.get('queue', '')},{told.get(QLIST, '')}"
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -127,14 +201,14 @@ def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
 
 def shape_of(told: Mapping[str, str]) -> tuple[int, int]:
     """Return the cores and sockets of a node; 0 if unknown."""
-    cores = told.get("total_cores") or told.get("resources_available.ncpus") or told.get("np", "0")
+    cores = told.get("total_cores") or told.get(NCPUS) or told.get("np", "0")
     return int(cores), int(told.get("total_sockets", "0"))
 
 
 def memory(told: Mapping[str, str]) -> int:
     """Return the bytes of memory of a node; 0 if unknown. Torque tells them in its status line."""
     status = re.search(r"\bphysmem=(\d+[kmgt]?b)", told.get("status", ""), re.I)
-    text = told.get("resources_available.mem") or (status[1] if status else "0b")
+    text = told.get(MEMORY) or (status[1] if status else "0b")
     match = SIZE.fullmatch(text)
     if not match:
         raise ValueError(f"{text[:20]!r} is no size")

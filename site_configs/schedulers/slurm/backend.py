@@ -25,18 +25,20 @@ from reframe.core.exceptions import (
 )
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
+from postprocess.base.sanitize import sanitize_line
 from site_configs.mpi.allocation import strip_allocation
-from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.job_end import WAITS, Ended, Ending, write_ended
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm.jobs import (
     OVER,
     WAITING,
+    ForgottenJob,
     JobState,
     NoAnswer,
     SlurmError,
     UnknownJob,
 )
-from site_configs.schedulers.slurm.scheduler import SCHEDULER
+from site_configs.schedulers.slurm.scheduler import SCHEDULER, find_named_cluster
 from site_configs.schema.variables import SESSION
 
 #: Seconds for which the controller may be away before a launch is given up.
@@ -48,6 +50,10 @@ SHORT_WAIT_SECONDS = 60.0
 #: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
 GRACE_SECONDS = 5.0
 LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
+#: Accounting may be behind the controller: how often it is asked again, and the seconds before each time.
+LATE_QUESTIONS, LATE_PAUSE = 4, 5.0
+#: Seconds of waiting after which the reason is told for the first time, and between two times.
+FIRST_WORD_SECONDS, WORD_SECONDS = 10.0, 30.0
 IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
 #: Beginnings of what Slurm's commands must know in a job as well.
 ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
@@ -77,6 +83,7 @@ class Watch:
     next_look: float = 0.0
     started: float | None = None
     over: bool = False
+    next_word: float = FIRST_WORD_SECONDS  #: seconds of waiting at which its reason is told next
 
 
 def can_never_run(reason: str) -> bool:
@@ -88,12 +95,13 @@ def can_never_run(reason: str) -> bool:
 def request_whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
     """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
 
-    A node that is not filled is asked for like the others: then every launcher fills node after node.
+    A node that is not filled is asked for like the others: then every launcher fills node after node. Limits
+    are those of the nodes, and not those of the shell that submits, unless the site file says otherwise.
     """
     nodes = -(-processes // per_node)
     kept = [line for line in lines if not line.startswith(f"{prefix} --ntasks=")]
     own = [f"{prefix} --nodes={nodes}", f"{prefix} --ntasks={nodes * per_node}"]
-    return [*own, f"{prefix} --no-requeue", *kept]
+    return [*own, f"{prefix} --no-requeue", f"{prefix} --propagate=NONE", *kept]
 
 
 @dataclass
@@ -136,8 +144,9 @@ class BlockSlurm(SlurmJobScheduler):
 
     def submit(self, job: Any) -> None:
         """Hand the job over, also if the controller is away for a while."""
-        write_end_mark()
-        os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
+        write_end_mark(find_cluster(job))
+        # a job goes where its options send it; a session refuses a choice of the shell that they do not have
+        os.environ.pop(slurm_jobs.CLUSTERS, None)
         while True:
             try:
                 with hide_job():
@@ -169,14 +178,14 @@ class BlockSlurm(SlurmJobScheduler):
         while True:
             self.wait_for_controller(job, problem)
             try:
-                jobs = slurm_jobs.list_own_jobs()
+                jobs = slurm_jobs.list_own_jobs([find_cluster(job)])
                 break
             except SlurmError as again:
                 problem = again
         here = os.path.realpath(os.getcwd())
         mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
         if mine:
-            job._jobid, job._submit_time = mine[-1], time.time()
+            job._jobid, job._submit_time = slurm_jobs.split_cluster(mine[-1])[0], time.time()
         return bool(mine)
 
     def poll(self, *jobs: Any) -> None:
@@ -192,7 +201,10 @@ class BlockSlurm(SlurmJobScheduler):
     def look_at(self, job: Any) -> None:
         """Ask Slurm for a job and do what follows."""
         try:
-            state = slurm_jobs.look_up_job(job.jobid)
+            state = look_up_known_job(name_job(job))
+        except ForgottenJob as problem:
+            self.end_forgotten(job, problem)
+            return
         except UnknownJob:
             # Its files tell how it ended; where they do not, the launch counts as crashed.
             state = JobState(job.jobid, "COMPLETED")
@@ -211,6 +223,17 @@ class BlockSlurm(SlurmJobScheduler):
         else:
             self.judge_run(job)
 
+    def end_forgotten(self, job: Any, problem: ForgottenJob) -> None:
+        """End a job that is over, whatever accounting says of it."""
+        self.outage.end()
+        job.watch.over = True
+        if job.watch.started is None:
+            self.fail(job, record_never_started(job, f"Slurm has lost the job: {problem}"))
+            return
+        why = f"Slurm has lost the job while it ran: {problem}"
+        write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, why))
+        self.fail(job, why)
+
     def judge_wait(self, job: Any, state: JobState) -> None:
         """End a wait that cannot end by itself, or that is longer than the site allows."""
         waited = time.monotonic() - job.watch.submitted
@@ -223,9 +246,20 @@ class BlockSlurm(SlurmJobScheduler):
             why = f"waited {waited:.0f} s in the queue ({state.reason or 'no reason is told'})"
             fix = "see sinfo -R, or let the site file allow a longer max_pending_time"
         else:
+            self.tell_wait(job, state, waited)
             return
         sick = slurm_jobs.describe_unhealthy_nodes(state)
         self.give_up(job, record_never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
+
+    def tell_wait(self, job: Any, state: JobState, waited: float) -> None:
+        """Tell on standard output, now and then, why a job waits; whoever started ReFrame passes it on."""
+        if waited < job.watch.next_word:
+            return
+        job.watch.next_word = waited + WORD_SECONDS
+        sick = slurm_jobs.describe_unhealthy_nodes(state)
+        why = f"{state.reason or 'no reason is told'}{f'; not usable: {sick}' if sick else ''}"
+        text = f"{WAITS}job {job.jobid} has waited {waited:.0f} s: {why}"
+        print(sanitize_line(text), flush=True)
 
     def judge_run(self, job: Any) -> None:
         """End a job that outlives its time limit, if Slurm does not."""
@@ -265,13 +299,26 @@ class BlockSlurm(SlurmJobScheduler):
         for job in jobs:
             job._is_cancelling = True
             try:
-                slurm_jobs.cancel([job.jobid])
+                slurm_jobs.cancel([name_job(job)])
             except SlurmError as problem:
                 self.log(f"job {job.jobid} is not cancelled: {problem}")
 
     def finished(self, job: Any) -> bool:
         """Return whether there is nothing more to wait for."""
         return job.watch is not None and job.watch.over
+
+
+def look_up_known_job(number: str) -> JobState:
+    """Look up a job; accounting gets a while to learn of an end that the controller has forgotten.
+
+    :raises ForgottenJob: if it does not.
+    """
+    for _ in range(LATE_QUESTIONS):
+        try:
+            return slurm_jobs.look_up_job(number)
+        except ForgottenJob:
+            time.sleep(LATE_PAUSE)
+    return slurm_jobs.look_up_job(number)
 
 
 @contextmanager
@@ -302,10 +349,23 @@ def record_timed_out(job: Any) -> str:
     return reason
 
 
-def write_end_mark() -> None:
-    """Tell whoever comes after this session that it sent jobs to Slurm."""
+def find_cluster(job: Any) -> str:
+    """Find the cluster that the options of a job name; empty for the default one."""
+    options = [*(getattr(job, "sched_access", None) or ()), *(getattr(job, "options", None) or ())]
+    return find_named_cluster(options)
+
+
+def name_job(job: Any) -> str:
+    """Name a job by its number, and by its cluster if that is not the default one."""
+    cluster = find_cluster(job)
+    return f"{job.jobid}@{cluster}" if cluster else job.jobid
+
+
+def write_end_mark(cluster: str) -> None:
+    """Tell whoever comes after this session that it sent jobs to Slurm, and to which cluster."""
     if session := os.environ.get(SESSION):
-        Path(session, slurm_jobs.MARK).touch()
+        with Path(session, slurm_jobs.MARK).open("a") as mark:
+            mark.write(f"{cluster}\n" if cluster else "")
 
 
 def read_outage_limit() -> float:

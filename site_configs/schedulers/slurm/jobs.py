@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from site_configs.schedulers.base import QueueError
+from site_configs.schedulers.base import QueueError, describe_nodes
 
 MARK = "slurm_jobs"  #: file in a session's directory that tells that it sent jobs to Slurm
 ASK_SECONDS = 60  #: after which a command that has not ended counts as no answer
@@ -32,10 +32,13 @@ OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
     | {"PREEMPTED", "REVOKED", "TIMEOUT"}
 )
-NAMED = 4  #: nodes that a reason names before it only counts them
 #: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
+CLUSTERS = "SLURM_CLUSTERS"
+HEADING = "CLUSTER: "  #: begins a line before what another cluster answers
+NODE = "%N|%T|%E"
+UNHEALTHY = ("down", "drain", "fail", "error", "unknown")  #: beginnings of states of nodes
 QUEUE = "%i|%T|%Z"
 #: A line in this format. A job may be sent without a directory, and not from here.
 QUEUED = re.compile(r"(\d[^\s|]*)\|([A-Z_]+)\|(/[^\0\n]*|)")
@@ -54,6 +57,10 @@ class NoAnswer(SlurmError):
 
 class UnknownJob(SlurmError):
     """Slurm does not know the job, or no more."""
+
+
+class ForgottenJob(UnknownJob):
+    """The controller does not know the job, and accounting tells of no end of it."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +89,22 @@ class QueuedJob:
         return self.state not in OVER and self.state != "COMPLETING"
 
 
-def ask(*words: str) -> str:
+def split_cluster(number: str) -> tuple[str, str]:
+    """Split ``7@rome`` into the number of a job and its cluster, which is empty for the default one."""
+    number, _, cluster = number.partition("@")
+    return number, cluster
+
+
+def ask(*words: str, cluster: str = "") -> str:
     """Run one of Slurm's commands, and return its standard output.
 
+    :param cluster: that is asked, if not the default one
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
+    kept |= {CLUSTERS: cluster} if cluster else {}
     try:
         done = subprocess.run(
             words,
@@ -127,18 +142,26 @@ def build_answer_error(command: str, text: str) -> SlurmError:
 def look_up_job(number: str) -> JobState:
     """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
 
+    :param number: with its cluster behind an @, if that is not the default one
+
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and how it ended is unknown.
+    :raises ForgottenJob: if accounting has it waiting or running, which the controller denies.
     :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
+    plain, cluster = split_cluster(number)
     try:
-        return parse_job(number, ask("scontrol", "--all", "--oneliner", "show", "job", number))
+        words = ["--all", "--oneliner", "show", "job", plain]
+        return parse_job(number, ask("scontrol", *words, cluster=cluster))
     except UnknownJob as error:
         words = ["--noheader", "--parsable2", "--allocations", "--format=state,exitcode,nodelist"]
         try:
-            return parse_account(number, ask("sacct", *words, "--jobs", number))
+            state = parse_account(number, ask("sacct", *words, "--jobs", plain, cluster=cluster))
         except SlurmError:
             raise error from None
+        if state.state not in OVER:
+            raise ForgottenJob(f"{error}, and sacct: {state.state}") from None
+        return state
 
 
 def parse_job(number: str, text: str) -> JobState:
@@ -184,20 +207,22 @@ def check_state(command: str, state: str, text: str) -> str:
     return state
 
 
-def list_own_jobs() -> list[QueuedJob]:
-    """Return every job of this user in the queue, and those that left it a short while ago.
+def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[QueuedJob]:
+    """Return every job of this user in the queue of these clusters, and those that left it a short while ago.
 
     :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
         not seen would be left behind.
     """
     words = ("--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={QUEUE}")
     jobs = []
-    for line in ask("squeue", *words).removesuffix("\n").split("\n"):
-        match = QUEUED.fullmatch(line)
-        if line and not match:
-            raise build_answer_error("squeue", line)
-        if match and match[3]:
-            jobs.append(QueuedJob(match[1], match[2], Path(match[3])))
+    for cluster in clusters:
+        for line in ask("squeue", *words, cluster=cluster).removesuffix("\n").split("\n"):
+            match = QUEUED.fullmatch(line)
+            if line and not match and not (cluster and line.startswith(HEADING)):
+                raise build_answer_error("squeue", line)
+            if match and match[3]:
+                number = f"{match[1]}@{cluster}" if cluster else match[1]
+                jobs.append(QueuedJob(number, match[2], Path(match[3])))
     return jobs
 
 
@@ -207,32 +232,63 @@ def cancel(numbers: Iterable[str]) -> None:
     :raises SlurmError: if Slurm does not do it.
     """
     for number in numbers:
+        plain, cluster = split_cluster(number)
         try:
-            ask("scancel", number)
+            ask("scancel", plain, cluster=cluster)
         except UnknownJob:
             continue
 
 
 def describe_unhealthy_nodes(job: JobState) -> str:
-    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*)``; empty if there is none."""
+    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*: reason)``; empty for none."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
-        text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T")
-        sick = sorted(set(parse_unhealthy_nodes(text)))
+        nodes = list_nodes(where, split_cluster(job.number)[1])
     except SlurmError:
         return ""
-    names = [f"{name} ({state})" for name, state in sick]
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if names[NAMED:] else "")
+    return describe_nodes(sorted({each.shown for each in nodes if each.unhealthy}))
 
 
-def parse_unhealthy_nodes(text: str) -> Iterator[tuple[str, str]]:
-    """Name and state of the nodes that cannot be used, from lines of a name and a state.
+@dataclass(frozen=True)
+class NodeState:
+    """A node at one moment, in Slurm's words."""
+
+    name: str
+    state: str
+    reason: str = ""  #: that an administrator or Slurm gave for it
+
+    @property
+    def unhealthy(self) -> bool:
+        """Whether no job can use it before somebody looks after it."""
+        state = self.state
+        return state.endswith("*") or state.startswith(UNHEALTHY)
+
+    @property
+    def shown(self) -> str:
+        """Name, state and reason."""
+        return f"{self.name} ({self.state}{f': {self.reason}' if self.reason else ''})"
+
+
+def list_nodes(where: Iterable[str], cluster: str = "") -> list[NodeState]:
+    """List the nodes that options of sinfo choose, each once.
+
+    :raises SlurmError: if Slurm does not tell.
+    """
+    told = ask("sinfo", "--noheader", "--Node", *where, f"--format={NODE}", cluster=cluster)
+    return list(dict.fromkeys(parse_nodes(told)))
+
+
+def parse_nodes(text: str) -> Iterator[NodeState]:
+    """Parse the lines of sinfo in the format of ``NODE``.
 
     :raises SlurmError: if a line is something else.
     """
     for line in text.splitlines():
-        name, _, state = line.strip().partition(" ")
-        if not state or " " in state:
+        if line.startswith(HEADING):
+            continue
+        name, _, rest = line.strip().partition("|")
+        state, told, reason = rest.partition("|")
+        if not (name and state and told) or " " in name or " " in state.strip():
             raise build_answer_error("sinfo", line)
-        if state.endswith("*") or state.startswith(("down", "drain", "fail", "error", "unknown")):
-            yield name, state
+        words = " ".join(reason.split())[:SHOWN]
+        yield NodeState(name, state.strip(), "" if words.lower() == "none" else words)

@@ -10,6 +10,7 @@ from typing import Any
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers.base import Ask, NodeKind, Queue
 from site_configs.schedulers.hostlist import expand
+from site_configs.schedulers.slurm.jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = (
@@ -53,23 +54,34 @@ def ask_slurm(ask: Ask) -> dict[str, Any]:
     rows, notes = parse_sinfo(ask(SINFO))
     if not rows:
         raise ValueError(f"sinfo tells of no partition: {notes[0] if notes else 'it says nothing'}")
-    config = parse_config(ask(CONFIG))
+    config = read_config(ask, notes)
     accounting = config.get("AccountingStorageType", "")
-    switches, problem = read_switches(ask)
     return dict(
         cluster=config.get("ClusterName", ""),
-        queues=tuple(subtract_reserved(queue, ask) for queue in list_slurm_queues(rows)),
-        switches=switches,
-        accounting=accounting not in ("", "(null)") and not accounting.endswith("/none"),
-        mpi_types=read_mpi_types(ask),
-        notes=tuple(notes + ([problem] if problem else [])),
+        queues=tuple(subtract_reserved(queue, ask, notes) for queue in list_slurm_queues(rows)),
+        switches=read_switches(ask, notes),
+        accounting=not config
+        or (accounting not in ("", "(null)") and not accounting.endswith("/none")),
+        mpi_types=read_mpi_types(ask, notes),
+        notes=tuple(notes),
     )
+
+
+def read_config(ask: Ask, notes: list[str]) -> dict[str, str]:
+    """Read Slurm's configuration; empty, with a note, if it does not tell it."""
+    try:
+        return parse_config(ask(CONFIG))
+    except ProbeError as error:
+        notes.append(f"the cluster's name, and whether it keeps accounts, are not known: {error}")
+        return {}
 
 
 def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
     """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith(HEADING):
+            continue
         try:
             rows.append(parse_row(line))
         except ValueError as error:
@@ -158,11 +170,21 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
     )
 
 
-def subtract_reserved(queue: Queue, ask: Ask) -> Queue:
-    """Return the queue without the cores that its nodes keep for the operating system."""
+def subtract_reserved(queue: Queue, ask: Ask, notes: list[str]) -> Queue:
+    """Return the queue without the cores that its nodes keep for the operating system.
+
+    A node of a cloud is not known before it runs: then there is a note of it, and no core is taken away.
+    """
     kinds = []
     for kind in queue.kinds:
-        told = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
+        try:
+            told = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
+        except ProbeError as error:
+            told = ""
+            notes.append(
+                f"cores that nodes such as {kind.hosts[0]} of partition {queue.name} keep for the system are "
+                f"not known, and none are taken away: {error}"
+            )
         match = re.search(r"\bCoreSpecCount=(\d+)", told)
         reserved = int(match[1]) if match else 0
         kinds.append(replace(kind, cores=max(kind.cores - reserved, 0), reserved_cores=reserved))
@@ -175,17 +197,19 @@ def parse_config(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def read_switches(ask: Ask) -> tuple[tuple[frozenset[str], ...], str]:
-    """Read the nodes under each leaf switch or block, and a note if that cannot be read.
+def read_switches(ask: Ask, notes: list[str]) -> tuple[frozenset[str], ...]:
+    """Read the nodes under each leaf switch or block; none, with a note, if that cannot be read.
 
-    Where no topology is configured, Slurm refuses to show one: that is no fault.
+    Where no topology is configured, Slurm refuses to show one: that is no fault, and the site file says
+    of each partition that switches are not told.
     """
     try:
-        return parse_topology(ask(TOPOLOGY)), ""
+        return parse_topology(ask(TOPOLOGY))
     except ProbeError:
-        return (), ""
+        return ()
     except ValueError as error:
-        return (), f"not understood in the output of scontrol show topology: {error}"
+        notes.append(f"not understood in the output of scontrol show topology: {error}")
+        return ()
 
 
 def parse_topology(text: str) -> tuple[frozenset[str], ...]:
@@ -202,11 +226,12 @@ def parse_topology(text: str) -> tuple[frozenset[str], ...]:
     return tuple(leaves)
 
 
-def read_mpi_types(ask: Ask) -> tuple[str, ...]:
-    """Read the kinds of MPI that srun can start; empty if it does not tell."""
+def read_mpi_types(ask: Ask, notes: list[str]) -> tuple[str, ...]:
+    """Read the kinds of MPI that srun can start; empty, with a note, if it does not tell."""
     try:
         return parse_mpi_types(ask(MPI_TYPES))
-    except ProbeError:
+    except ProbeError as error:
+        notes.append(f"the kinds of MPI that srun can start are not known: {error}")
         return ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import signal
 import subprocess
@@ -183,12 +184,10 @@ def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place, declared: 
     declared.check_session(ended)
 
 
-@plants("schedulers", "a job that waits too long for a drained node, and one too large", "Slurm",
+@plants("schedulers", "a job that waits too long for a node, and one too large", "Slurm",
         "incomplete", 1, "never started: waited … s in the queue ( | "
         "never started: Slurm cannot run it as it is asked for (Part")  # fmt: skip
 def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place, declared):
-    drained = ("update", "nodename=n3")
-    place.cluster.run("scontrol", *drained, "state=drain", "reason=cables")
     place.cluster.run(
         "sbatch", "--nodelist=n4", "--output=/dev/null", "--job-name=a\nb", "--wrap", "sleep 600"
     )
@@ -199,7 +198,6 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
             "b"
         ]  # the other one's
     finally:
-        place.cluster.run("scontrol", *drained, "state=resume")
         place.cluster.run("scancel", "--user=root")
         wait_until("an empty queue", place.queue_is_empty)
     two, four, eight = sorted(summary(ended), key=lambda case: case["processes"])
@@ -209,9 +207,30 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
         [case["verdict"] for case in late], ended.status, [each["reason"] for each in late]
     )
     assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
-    assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
+    assert "max_pending_time" in four["reason"]
     assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
     assert "topology, layouts and access of the partition" in eight["reason"]
+
+
+@plants("schedulers", "a drained node", "Slurm", "skipped", 1,
+        "needs 4 nodes, and 3 can be used: n3 (drained: bad cables)")  # fmt: skip
+def test_launches_on_drained_nodes_are_skipped_and_the_others_run(place: Place, declared):
+    """Whatever limits the shell that submits has, the launch has those of the nodes."""
+    drained = ("update", "nodename=n3")
+    place.cluster.run("scontrol", *drained, "state=drain", "reason=bad cables")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (777, limits[1]))
+    try:
+        words = (*SHORT, "--processes", "2,4", "--per-node", "1")
+        ended = place.head.measure(*place.site("mpich"), *words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        place.cluster.run("scontrol", *drained, "state=resume")
+    two, four = sorted(summary(ended), key=lambda case: case["processes"])
+    assert two["verdict"] == "no-reference"
+    declared.check([four["verdict"]], ended.status, [four["reason"]])
+    (told,) = {path.read_text() for path in place.left("limits")[-1:]}
+    assert dict(line.split(" ", 1) for line in told.splitlines())["n"] not in ("777", "")
 
 
 @plants("schedulers", "a controller that is away for a while, and a launch that hangs", "Slurm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from postprocess.setup.prepare import PreparedMachine, prepare_machine, report_o
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.inventory import Inventory
+from site_configs.schedulers.base import UsableNodes
+from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.topology.machine import Machine
 from site_configs.validation.catalog import list_site_names, locate_site_file
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.provide import NoSpack, Spack
-from tests.support.faults import Declared, plants
+from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import ROOT
 
 MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 8 * 10**9, ())
@@ -39,6 +42,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkDirectory:
     return WorkDirectory(tmp_path / "home", ROOT)
 
 
+def no_slurm(*_: str, **__: str) -> str:
+    raise slurm_jobs.SlurmError("sinfo: is not here")
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch):
     """A machine with these MPIs, these broken ones, and this Spack."""
@@ -52,6 +59,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(inventory, "collect_inventory", take)
         answer = spack or NoSpack("this is a test")
         monkeypatch.setattr(preparation, "provide_spack", lambda *_: answer)
+        monkeypatch.setattr(slurm_jobs, "ask", no_slurm)
         return asked
 
     return make
@@ -146,14 +154,119 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
 @plants("use", "`--mpis`", "a site that declares its MPIs itself", "", 2,
         "--mpis: site slurm_cluster declares its MPIs itself")  # fmt: skip
 def test_a_site_that_declares_its_mpis_is_not_searched_for_others(
-    machine, work, progress, declared: Declared
+    machine, work, progress, monkeypatch, declared: Declared
 ):
     asked = machine()
+    monkeypatch.setenv("LMOD_CMD", "lmod")
     assert prepare_machine(work, "slurm_cluster", None, progress) == PreparedMachine(None, None)
     assert PreparedMachine(None, SPACK).built_with.startswith("CMake")
     assert asked == []
     with declared.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
         prepare_machine(work, "slurm_cluster", ["mpich"], progress)
+
+
+SITE = """
+from site_configs import slurm
+from site_configs.common import Topology, environment, partition, site
+
+site_configuration = site(
+    "mine", description="a cluster", modules_system="lmod",
+    environments=[environment("mpich", family="mpich", library="MPICH", launcher=["mpiexec"])],
+    partitions=[
+        partition(
+            "cpu", scheduler=slurm.SCHEDULER, access=["--partition=cpu"],
+            topology=Topology(cores_per_node=4, nodes=4), environments=["mpich"],
+        )
+    ],
+)
+"""
+
+
+@pytest.fixture
+def cron(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The site of a cluster in the shell of cron; its file. The home directory is its folder."""
+    for name in list(os.environ):
+        if name.startswith(("LMOD_", "MODULE", "BASH_ENV", "SBATCH_", "SLURM_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # which is changed, and then is as before
+    (tmp_path / "mine.py").write_text(SITE)
+    return tmp_path / "mine.py"
+
+
+def test_modules_of_a_login_shell_are_used_where_the_shell_has_none(
+    machine, work, progress, cron: Path, monkeypatch: pytest.MonkeyPatch
+):
+    profile = cron.parent / ".bash_profile"
+    profile.write_text(
+        "echo a word of the day\nexport LMOD_CMD=/opt/lmod LMOD_FAMILY_MPI=x OMPI_MCA_btl=tcp\n"
+        "module() { :; }; export -f module; export PATH=$PATH:/opt/modules/bin\n"
+    )
+    machine()
+    kept = dict(os.environ)
+    try:
+        prepare_machine(work, str(cron), None, progress)
+        assert os.environ["LMOD_CMD"] == "/opt/lmod" and "BASH_FUNC_module%%" in os.environ
+        assert os.environ["PATH"].split(os.pathsep)[-1] == "/opt/modules/bin"
+        # what is loaded there, and what steers an MPI, comes from nobody's profile
+        assert not {"LMOD_FAMILY_MPI", "OMPI_MCA_btl"} & os.environ.keys()
+        assert any("bash -lc" in note for note in progress.notes)
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+@plants("environment", "a shell without modules, as cron's, and a site that has them", "`nightly`", "",
+        2, "'lmod': this shell has no modules, and a login shell of this user has none …bash -lc")  # fmt: skip
+def test_a_shell_without_modules_is_told(machine, work, progress, cron, declared: Declared):
+    machine()
+    with declared.raises(UsageError):
+        prepare_machine(work, str(cron), None, progress)
+
+
+CHOICES = {
+    ("SLURM_CLUSTERS", "rome"): plants(
+        "schedulers",
+        "a variable of the shell that chooses another cluster",
+        "`nightly`",
+        "",
+        2,
+        "SLURM_CLUSTERS=rome chooses another cluster than the site file; write --clusters=rome",
+    ),
+    ("SBATCH_PARTITION", "gpu"): plants(
+        "schedulers",
+        "a variable of the shell that chooses another partition",
+        "`nightly`",
+        "",
+        2,
+        "partition 'cpu': SBATCH_PARTITION=gpu would override what the site file asks sbatch for",
+    ),
+}
+
+
+@pytest.mark.parametrize("choice", each_of(CHOICES))
+def test_a_shell_that_would_send_jobs_elsewhere_is_refused(
+    choice, machine, work, progress, cron: Path, monkeypatch, declared: Declared
+):
+    machine()
+    monkeypatch.setenv("LMOD_CMD", "lmod")
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")  # which only says who pays
+    prepare_machine(work, str(cron), None, progress)
+    monkeypatch.setenv(*choice)
+    with declared.raises(UsageError):
+        prepare_machine(work, str(cron), None, progress)
+
+
+def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, monkeypatch):
+    machine()
+    monkeypatch.setenv("LMOD_CMD", "lmod")
+    monkeypatch.setattr(preparation.shutil, "which", lambda name: name)
+    nodes = "n1|idle|none\nn2|drained|bad DIMM\nn1|idle|none\nn3|allocated|none\n"
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: nodes)
+    usable = prepare_machine(work, str(cron), None, progress).usable_nodes
+    assert usable == {"cpu": UsableNodes(2, "n2 (drained: bad DIMM)")}
+    told = "partition cpu: 2 nodes can be used; what needs more is skipped: n2 (drained: bad DIMM)"
+    assert told in progress.notes
 
 
 def test_the_sites_that_come_with_plumbline(work: WorkDirectory):

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import survey, write
-from site_configs.generate.survey import build_host_pattern, choose_site_name, clean_name
+from site_configs.generate.survey import (
+    build_host_pattern,
+    choose_distinct_names,
+    choose_site_name,
+    clean_name,
+)
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers import detect
@@ -23,6 +28,7 @@ from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import module_system
 from site_configs.schedulers.slurm.scheduler import SLURM
+from site_configs.schema.fields import NAME
 from tests.support.factories.scheduler import CRAY, GROWN, NODE, PBS, TORQUE
 from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 from tests.support.faults import Declared, plants
@@ -44,7 +50,7 @@ def test_a_large_cray_with_slurm():
     facts = slurm(CRAY, CRAY_MPICH, cray_modules=("PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"))
     text = text_of(facts, choose_site_name(facts))
     ast.parse(text)
-    assert '"big_cray",  # part of every reference\'s path' in text
+    assert '"big-cray",  # part of every reference\'s path' in text
     assert values(text, "launcher") == ["slurm.SRUN_CRAY"]
     assert values(text, "mpicc") == ['"/opt/cray/pe/craype/2.7/bin/cc"']
     assert values(text, "modules") == ['["PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"]']
@@ -174,7 +180,20 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
 
 @given(st.text(max_size=20))
 def test_a_name_of_a_site_is_one(text: str):
-    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", clean_name(text))
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", clean_name(text))
+
+
+def test_no_two_partitions_get_one_name():
+    names = ["gpu:a100", "gpu.a100", "cpu-short", "cpu_short", "gpu_a100", "GPU_a100", "Cpu-Short"]
+    expected = ["gpu_a100_2", "gpu_a100_3", "cpu-short", "cpu_short", "gpu_a100"]
+    assert choose_distinct_names(names) == [*expected, "GPU_a100_4", "Cpu-Short_2"]
+
+
+@given(st.lists(st.text(max_size=9), max_size=9))
+def test_names_are_distinct_and_allowed(texts: list[str]):
+    names = choose_distinct_names(texts)
+    assert len({name.lower() for name in names}) == len(texts)
+    assert all(NAME.fullmatch(name) for name in names)
 
 
 def test_hosts_that_are_numbered_are_alike():

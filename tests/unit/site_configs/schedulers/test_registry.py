@@ -65,7 +65,7 @@ class MadeUp(Scheduler):
     def choose_launcher(self, mpi: Mpi) -> Pairing:
         return Pairing("trun", "Tilly starts the processes")
 
-    def list_own_jobs(self) -> tuple[SimpleNamespace, ...]:
+    def list_own_jobs(self, marks=()) -> tuple[SimpleNamespace, ...]:
         if not self.jobs:
             raise QueueError("tqueue does not answer")
         return self.jobs
@@ -219,6 +219,7 @@ FOR_ALL = {
     "job_end",
     "launcher_choice",
     "local",
+    "login_modules",
     "module_systems",
     "registry",
 }

@@ -130,6 +130,30 @@ def test_the_quota_of_a_control_group(tmp_path: Path, text: str | None, expected
     assert read_quota_cpus(tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        # version 2: of the own group, or of one above it, the least
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "200000 100000"}, 2),
+        ("0::/a/b", {"a/b/cpu.max": "300000 100000", "a/cpu.max": "200000 100000"}, 2),
+        # version 1, beside version 2, under either name of its folder
+        ("4:cpu,cpuacct:/j\n0::/", {"cpu/j/cpu.cfs_quota_us": "150000"}, 1),
+        ("4:cpu,cpuacct:/j/s\n0::/", {"cpu,cpuacct/j/cpu.cfs_quota_us": "400000"}, 4),
+        ("4:cpu:/j", {"cpu/cpu.cfs_quota_us": "100000"}, 1),
+        ("4:cpu:/j", {"cpu/j/cpu.cfs_quota_us": "-1"}, None),
+        ("3:cpuset:/j", {"cpuset/j/cpu.cfs_quota_us": "100000"}, None),
+        ("0::/../outside", {"cpu.max": "100000 100000"}, 1),
+    ],
+)
+def test_the_quota_of_any_group_above_counts(tmp_path, groups, files, expected):
+    for name, text in files.items():
+        write(tmp_path / "fs" / name, text)
+        if name.endswith("cpu.cfs_quota_us"):
+            write((tmp_path / "fs" / name).with_name("cpu.cfs_period_us"), "100000")
+    write(tmp_path / "cgroup", groups)
+    assert read_quota_cpus(tmp_path / "fs", tmp_path / "cgroup") == expected
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_the_name_of_the_processor(sample: str, tmp_path: Path):
     """``test_mpicost_processor.py`` has the same samples."""

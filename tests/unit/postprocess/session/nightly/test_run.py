@@ -309,6 +309,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
     monkeypatch.setattr(module, "evaluate_launches", evaluate)
     monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
     monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
+    monkeypatch.setattr(module, "describe_foreign_lines", lambda *_: [])
     monkeypatch.setattr(
         module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1]))
     )

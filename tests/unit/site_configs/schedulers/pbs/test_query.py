@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs.schedulers.pbs import scheduler as pbs
-from site_configs.schedulers.pbs.query import clock, parse_stanzas
-from tests.support.factories.scheduler import PBS, PBS_QUEUES, TORQUE, answering
+from site_configs.schedulers.pbs.query import clock, count_usable, parse_stanzas
+from tests.support.factories.scheduler import PBS, PBS_NODE, PBS_QUEUES, TORQUE, answering
 
 
 def test_a_machine_with_pbs():
@@ -88,3 +90,54 @@ def test_no_output_ends_in_a_traceback(text: str):
         "resources_available.ncpus = 96", f"resources_available.ncpus = {text}"
     )
     pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
+
+
+def divided(host: str, natural: str = "0") -> str:
+    """A host as two virtual nodes of 64 CPUs, beside its natural one."""
+    parts = [(host, natural, 0), (f"{host}[0]", "64", 263000000), (f"{host}[1]", "64", 263000000)]
+    stanzas = [
+        PBS_NODE.format(name=name, state="free", cpus=cpus, memory=memory, queues="standard")
+        for name, cpus, memory in parts
+    ]
+    return "".join(
+        re.sub(r"(?<=resources_available.host = ).*", host, stanza) for stanza in stanzas
+    )
+
+
+def test_virtual_nodes_of_a_host_are_one_node():
+    offline = divided("cn3").replace("state = free", "state = offline", 1)
+    nodes = divided("cn1") + divided("cn2") + offline
+    found = pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
+    (node,) = found.queue("standard").kinds
+    assert (node.hosts, node.unusable) == (("cn1", "cn2", "cn3"), 1)
+    assert (node.cores, node.sockets, node.hardware_threads) == (128, 0, 128)
+    assert node.memory_bytes == 2 * 263000000 * 1024
+    assert "3 hosts into 2 virtual nodes" in found.notes[1]
+
+
+def test_virtual_nodes_that_are_not_understood_are_told():
+    nodes = divided("cn1", natural="many") + PBS["pbsnodes"]
+    found = pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
+    assert found.queue("large") and "'many'" in found.notes[1]
+
+
+def test_nodes_that_are_out_are_named_with_what_is_written_of_them():
+    nodes = PBS["pbsnodes"].replace("state = offline", "state = offline\n     comment = bad fan")
+    usable = count_usable(answering(PBS | {"pbsnodes": nodes}), "standard")
+    assert usable.count == 94
+    assert usable.why == "cn007 (offline: bad fan), cn008 (offline: bad fan)"
+    assert count_usable(answering({}), "standard") is None
+
+
+def test_the_server_that_the_shell_chooses_is_named_in_the_options():
+    chosen = pbs.PBS.choose_machine({"PBS_DEFAULT": "pbs02"})
+    assert chosen.asking == (("PBS_DEFAULT", "pbs02"),)
+    found = chosen.read(answering(PBS))
+    assert found.exclusive[0].format("standard") == "-q standard@pbs02"
+    assert "PBS_DEFAULT=pbs02" in found.notes[0]
+    assert found.find_queue_name(["-q standard@pbs02"]) == "standard"
+    assert found.find_choice(["-q standard@pbs02"]) == {"PBS_DEFAULT": "pbs02"}
+    shell = {"PBS_DEFAULT": "pbs02"}
+    assert list(found.find_shell_faults(shell, ["-q standard@pbs01"])) == []
+    (fault,) = found.find_shell_faults(shell, ["-q standard"])
+    assert "write -q QUEUE@pbs02 in access if it is meant, or unset PBS_DEFAULT" in fault

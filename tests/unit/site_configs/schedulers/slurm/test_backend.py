@@ -18,6 +18,7 @@ from site_configs.schedulers import job_end
 from site_configs.schedulers.slurm import backend as slurm_backend
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm import launchers as slurm_launchers
+from site_configs.schedulers.slurm import scheduler as slurm_scheduler
 from site_configs.schedulers.slurm.backend import (
     GRACE_SECONDS,
     PATIENCE,
@@ -30,8 +31,9 @@ from site_configs.schedulers.slurm.backend import (
     read_outage_limit,
     request_whole_nodes,
 )
-from site_configs.schedulers.slurm.jobs import JobState, NoAnswer, QueuedJob, SlurmError
+from site_configs.schedulers.slurm.jobs import JobState, NoAnswer, QueuedJob, SlurmError, UnknownJob
 from tests.support.factories.launch import entry
+from tests.support.faults import Declared, plants
 
 HEAD = ['#SBATCH --job-name="rfm"', "#SBATCH --ntasks=9", "#SBATCH --ntasks-per-node=4"]
 
@@ -40,6 +42,11 @@ def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
     lines = request_whole_nodes(HEAD, "#SBATCH", processes=9, per_node=4)
     assert "#SBATCH --nodes=3" in lines and "#SBATCH --ntasks=12" in lines
     assert "#SBATCH --no-requeue" in lines
+    # limits are those of the nodes; what a site file says comes later, and counts
+    own = request_whole_nodes(
+        [*HEAD, "#SBATCH --propagate=ALL"], "#SBATCH", processes=9, per_node=4
+    )
+    assert own.index("#SBATCH --propagate=NONE") < own.index("#SBATCH --propagate=ALL")
     assert not any("--ntasks=9" in line for line in lines)
     assert HEAD[0] in lines and HEAD[2] in lines
 
@@ -111,7 +118,10 @@ def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
     allowed: float | None, waited: float, ends: bool, given_up: list[str]
 ):
     job = SimpleNamespace(
-        workdir="/nowhere", max_pending_time=allowed, watch=Watch(time.monotonic() - waited)
+        jobid="1",
+        workdir="/nowhere",
+        max_pending_time=allowed,
+        watch=Watch(time.monotonic() - waited),
     )
     scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert bool(given_up) is ends
@@ -122,7 +132,10 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     slurm_.waited_in_vain = True
     for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
         job = SimpleNamespace(
-            workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - waited)
+            jobid="1",
+            workdir="/nowhere",
+            max_pending_time=None,
+            watch=Watch(time.monotonic() - waited),
         )
         slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert len(given_up) == 1
@@ -183,7 +196,7 @@ def test_job_that_was_taken_without_an_answer_is_not_sent_again(
         sent.append(job)
         raise failure
 
-    def own_jobs() -> list[QueuedJob]:
+    def own_jobs(_: object) -> list[QueuedJob]:
         if answers:
             raise answers.pop()
         return [QueuedJob("1", "RUNNING", Path("/other")), QueuedJob("2", state, tmp_path)]
@@ -251,6 +264,87 @@ def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.Mon
     )
     scheduler().submit(SimpleNamespace())
     assert seen == [None]
+
+
+@plants(
+    "schedulers",
+    "a job that the controller has forgotten, and that accounting has as waiting or running",
+    "Slurm",
+    "",
+    1,
+    "and sacct: REQUEUED | and sacct: RUNNING",
+)
+def test_a_forgotten_job_is_over_whatever_accounting_says(
+    tmp_path, monkeypatch, declared: Declared
+):
+    monkeypatch.setattr(slurm_backend, "LATE_PAUSE", 0.0)
+    told, reasons = [], []
+
+    def ask(command: str, *_: str, **__: str) -> str:
+        if command == "scontrol":
+            raise UnknownJob("scontrol: Invalid job id specified")
+        return f"{told[-1]}|0:0|n1"
+
+    monkeypatch.setattr(slurm_jobs, "ask", ask)
+    for state, started in (("REQUEUED", None), ("RUNNING", 5.0)):
+        told.append(state)
+        folder = tmp_path / state
+        folder.mkdir()
+        job = SimpleNamespace(jobid="77", workdir=folder, watch=Watch(0.0, started=started))
+        scheduler().look_at(job)
+        assert job.watch.over
+        there = entry(result="fail", phase="run", reason=str(job._exception), directory=str(folder))
+        assert bool(there.never_started) == (started is None)
+        assert there.taken_away == (started is not None)
+        reasons.append(str(job._exception))
+    declared.check((), 1, [reason.partition("specified, ")[2] for reason in reasons])
+
+
+def test_accounting_that_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(slurm_backend, "LATE_PAUSE", 0.0)
+    answers = [slurm_jobs.ForgottenJob("no"), slurm_jobs.ForgottenJob("no")]
+
+    def look_up(number: str) -> JobState:
+        if answers:
+            raise answers.pop()
+        return JobState(number, "COMPLETED")
+
+    monkeypatch.setattr(slurm_jobs, "look_up_job", look_up)
+    assert slurm_backend.look_up_known_job("7").state == "COMPLETED"
+
+
+def test_the_reason_of_a_wait_is_told_after_ten_seconds_and_then_every_thirty(
+    given_up, capsys: pytest.CaptureFixture[str]
+):
+    job = SimpleNamespace(
+        jobid="7", workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - 9)
+    )
+    for waited, words in ((9, 0), (11, 1), (30, 0), (42, 1)):
+        job.watch.submitted = time.monotonic() - waited
+        scheduler().judge_wait(job, JobState("7", "PENDING", "Resources"))
+        lines = capsys.readouterr().out.splitlines()
+        assert lines == [f"{job_end.WAITS}job 7 has waited {waited} s: Resources"] * words
+    assert not given_up
+
+
+def test_a_job_of_another_cluster_is_looked_for_there(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    asked = []
+
+    def ask(command: str, *_: str, cluster: str = "") -> str:
+        asked.append((command, cluster))
+        if command == "scontrol":
+            return "JobState=RUNNING"
+        return "CLUSTER: rome\n7|RUNNING|/x\n" if cluster else ""
+
+    monkeypatch.setattr(slurm_jobs, "ask", ask)
+    monkeypatch.setenv("PLUMBLINE_SESSION", str(tmp_path))
+    monkeypatch.setattr(SlurmJobScheduler, "submit", lambda *_: None)
+    job = SimpleNamespace(jobid="7", sched_access=["--clusters=rome"], time_limit=None, options=[])
+    scheduler().submit(job)
+    scheduler().look_at(job)
+    assert slurm_scheduler.SLURM.list_own_jobs([(tmp_path / slurm_jobs.MARK).read_text()])
+    slurm_scheduler.SLURM.cancel(["7@rome"])
+    assert asked == [("scontrol", "rome"), ("squeue", ""), ("squeue", "rome"), ("scancel", "rome")]
 
 
 @pytest.mark.parametrize("in_a_job", [True, False])

@@ -24,7 +24,7 @@ from site_configs.schedulers.slurm.jobs import (
     describe_unhealthy_nodes,
     parse_account,
     parse_job,
-    parse_unhealthy_nodes,
+    parse_nodes,
     refusal,
 )
 from site_configs.schedulers.slurm.scheduler import SLURM
@@ -98,9 +98,9 @@ def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
         with contextlib.suppress(SlurmError):
             assert reading("7", said).state
     with contextlib.suppress(SlurmError):
-        list(parse_unhealthy_nodes(said))
+        list(parse_nodes(said))
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SlurmError):
-        patch.setattr(slurm_jobs, "ask", lambda *_: said)
+        patch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
         assert all(os.path.realpath(job.directory) for job in slurm_jobs.list_own_jobs())
 
 
@@ -129,19 +129,25 @@ def test_a_controller_that_is_away_is_told_from_one_that_refuses(text: str, kind
 
 
 def test_nodes_that_cannot_be_used():
-    lines = "n1 idle\nn2 down*\nn3 drained \nn4 allocated\nn5 mixed*\n"
-    assert dict(parse_unhealthy_nodes(lines)) == {"n2": "down*", "n3": "drained", "n5": "mixed*"}
+    lines = "n1|idle|none\nn2|down*|Not  responding\nn3|drained |bad DIMM\nn4|allocated|none\nn5|mixed*|none\n"
+    assert [each.shown for each in parse_nodes(lines) if each.unhealthy] == [
+        "n2 (down*: Not responding)",
+        "n3 (drained: bad DIMM)",
+        "n5 (mixed*)",
+    ]
 
 
-@pytest.mark.parametrize("said", ["n1 down*\nwarning\n", "n1 down*\na warning of words\n", "\n"])
+@pytest.mark.parametrize(
+    "said", ["n1|down*|none\nwarning\n", "n1|down*|none\na warning|of words\n", "\n"]
+)
 def test_nodes_are_not_named_if_the_answer_is_not_understood(said: str, monkeypatch):
-    monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
     assert describe_unhealthy_nodes(JobState("1", "PENDING", partition="work")) == ""
 
 
 def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.MonkeyPatch):
-    said = "".join(f"n{number} down*\n" for number in range(1, 8))
-    monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
+    said = "".join(f"n{number}|down*|none\n" for number in range(1, 8))
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
     named = describe_unhealthy_nodes(JobState("1", "PENDING", partition="work"))
     assert named == "n1 (down*), n2 (down*), n3 (down*), n4 (down*) and 3 more"
 

@@ -156,7 +156,10 @@ def test_sinfo_without_a_partition_is_a_clear_line(text: str):
 def test_topology_that_is_not_told_or_not_understood():
     without = {key: text for key, text in CRAY.items() if key not in ("topology", "mpi")}
     found = slurm.SLURM.read(answering(without))
-    assert (found.switches, found.mpi_types, found.notes) == ((), (), ())
+    assert (found.switches, found.mpi_types) == ((), ())
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "the kinds of MPI that srun can start are not known"
+    ]
     found = slurm.SLURM.read(answering(CRAY | {"topology": "SwitchName=s0 Level=0 Nodes=n[1-"}))
     assert found.switches == () and "scontrol show topology" in found.notes[0]
 
@@ -179,3 +182,13 @@ def test_no_output_ends_in_a_traceback(text: str):
         )
     except ValueError as refused:
         assert str(refused).startswith("sinfo tells of no partition")
+
+
+def test_the_cluster_that_the_shell_chooses_is_asked_and_named_in_the_options():
+    chosen = slurm.SLURM.choose_machine({"SLURM_CLUSTERS": "rome"})
+    assert chosen.asking == (("SLURM_CLUSTERS", "rome"),)
+    found = chosen.read(answering(CRAY | {"sinfo": f"CLUSTER: rome\n{CRAY_SINFO}"}))
+    assert found.exclusive[0] == "--clusters=rome" and "SLURM_CLUSTERS=rome" in found.notes[0]
+    assert found.find_choice(["-M rome", "--exclusive"]) == {"SLURM_CLUSTERS": "rome"}
+    with pytest.raises(ValueError, match="a site file is of one cluster"):
+        slurm.SLURM.choose_machine({"SBATCH_CLUSTERS": "rome,skl"})
