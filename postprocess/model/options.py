@@ -113,7 +113,9 @@ AGAIN = "again"  #: what a confirmation run measures
 WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
 LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
-AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
+AS_REFERENCES = (
+    "as_references"  #: trials and rounds as the references of each environment have them
+)
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
 FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too

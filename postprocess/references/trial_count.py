@@ -1,4 +1,4 @@
-"""The trials and rounds that references were measured with: a night takes them, or nothing could be compared."""
+"""Trials and rounds that references were measured with: a night takes them, or nothing could be compared."""
 
 from __future__ import annotations
 

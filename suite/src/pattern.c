@@ -1,32 +1,138 @@
 #include "pattern.h"
 
+#include <string.h>
+
 #include "splitmix.h"
 
-/* Element i of rank r is base + step * ((r + shift) mod p), with base, step > 0 and shift drawn from a
- * hash of seed and i. Ranks differ in every element, and which rank holds the least and the greatest
- * value changes from element to element. */
+/* SUMS and ORDER: element i of rank r is base + key + step * ((r + shift) mod p), with base, step > 0 and shift drawn
+ * from hashes of seed and i. Ranks differ in every element, and which rank holds the least and the greatest value changes
+ * from element to element. A mantissa is the sum of three terms below 2^50, and a sum one of three times 2^room terms below 2^(51 - room). */
 struct terms {
     int64_t base, step, shift;
 };
 
+enum { ORDER_BITS = 50, SUM_BITS = 51, MANTISSA = 52, TOP = 62 };
+
+static const uint64_t ONE = UINT64_C(1), APART = 0xd1342543de82ef95u, LOWEST = 0x0101010101010101u;
+
+static int term_bits(const struct pattern *pattern)
+{
+    return pattern->data == DATA_SUMS ? SUM_BITS - pattern->room : ORDER_BITS;
+}
+
+/* Bits by which `count` differ. */
+static int bits_of(int count)
+{
+    int bits = 0;
+    while (count > 1 << bits)
+        bits++;
+    return bits;
+}
+
 static struct terms terms_at(const struct pattern *pattern, size_t index)
 {
-    uint64_t hash = splitmix_at(pattern->seed, (uint64_t)index);
-    uint64_t shift = ((hash >> 32) * (uint64_t)pattern->processes) >> 32;
+    uint64_t hash = splitmix_at(pattern->seed, (uint64_t)index), other = hash * APART;
+    uint64_t shift = ((other >> 32) * (uint64_t)pattern->processes) >> 32;
+    int bits = term_bits(pattern), step = bits - bits_of(pattern->processes);
     return (struct terms){
-        .base = (int64_t)(hash & 0xfffff),
-        .step = 1 + (int64_t)((hash >> 20) & 0xff),
+        .base = (int64_t)(hash >> (64 - bits)) + (int64_t)pattern->key,
+        .step = 1 + (int64_t)((hash ^ other) & ((ONE << step) - 1)),
         .shift = (int64_t)shift,
     };
 }
 
+static double from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The number, or that of which it is the mantissa: the order is the same. */
+static double number(const struct pattern *pattern, int64_t value)
+{
+    return pattern->data == DATA_ORDER ? from_bits(UINT64_C(1023) << MANTISSA | (uint64_t)value) : (double)value;
+}
+
+/* The lowest bit of the exponent is another one than the highest, so that no number is infinite or none. */
+static uint64_t bits_at(const struct pattern *pattern, int rank, size_t index)
+{
+    uint64_t bits = splitmix_at(pattern->seed + (uint64_t)rank * APART, (uint64_t)index);
+    return ((bits & ~(ONE << MANTISSA)) | (~bits >> TOP & ONE) << MANTISSA) ^ pattern->key;
+}
+
+static unsigned char byte_at(const struct pattern *pattern, int rank, size_t index)
+{
+    uint64_t bits = splitmix_at(pattern->seed + (uint64_t)rank * APART, (uint64_t)index);
+    return (unsigned char)(bits >> 56 ^ pattern->key >> 8 * (index % sizeof bits));
+}
+
+struct pattern pattern_open(enum data data, uint64_t seed, int processes, int addends)
+{
+    int room = bits_of(addends > processes ? addends : processes);
+    return (struct pattern){.data = data, .seed = seed, .processes = processes, .room = room};
+}
+
+struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn)
+{
+    struct pattern next = *pattern;
+    uint64_t key = splitmix_at(~pattern->seed, turn);
+    if (pattern->data == DATA_BYTES) /* in every byte one bit that changes with each turn */
+        next.key = (key & ~LOWEST) | (turn % 2 * LOWEST);
+    else if (pattern->data == DATA_BITS) /* both bits of the exponent change, or neither */
+        next.key = (key & ~(ONE << MANTISSA)) | (key >> TOP & ONE) << MANTISSA;
+    else
+        next.key = key >> (64 - term_bits(pattern));
+    return next;
+}
+
+static void flip_bytes(uint64_t flips, unsigned char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] ^= (unsigned char)(flips >> 8 * (i % sizeof flips));
+}
+
+static void flip(uint64_t flips, uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        words[i] ^= flips;
+}
+
+static void raise_words(uint64_t more, uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        words[i] += more;
+}
+
+static void raise_numbers(double more, double *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        numbers[i] += more;
+}
+
+void pattern_renew(const struct pattern *from, const struct pattern *to, void *elements, size_t count)
+{
+    if (from->data == DATA_BYTES)
+        flip_bytes(from->key ^ to->key, elements, count);
+    else if (from->data == DATA_BITS)
+        flip(from->key ^ to->key, elements, count);
+    else if (from->data == DATA_ORDER)
+        raise_words(to->key - from->key, elements, count);
+    else
+        raise_numbers((double)to->key - (double)from->key, elements, count);
+}
+
 double pattern_value(const struct pattern *pattern, int rank, size_t index)
 {
+    if (pattern->data == DATA_BYTES)
+        return byte_at(pattern, rank, index);
+    if (pattern->data == DATA_BITS)
+        return from_bits(bits_at(pattern, rank, index));
     struct terms t = terms_at(pattern, index);
     int64_t turn = rank + t.shift;
     if (turn >= pattern->processes)
         turn -= pattern->processes;
-    return (double)(t.base + t.step * turn);
+    return number(pattern, t.base + t.step * turn);
 }
 
 double pattern_sum(const struct pattern *pattern, int ranks, size_t index)
@@ -42,7 +148,7 @@ double pattern_min(const struct pattern *pattern, int ranks, size_t index)
 {
     struct terms t = terms_at(pattern, index);
     int64_t least = t.shift + ranks > pattern->processes ? 0 : t.shift;
-    return (double)(t.base + t.step * least);
+    return number(pattern, t.base + t.step * least);
 }
 
 double pattern_max(const struct pattern *pattern, int ranks, size_t index)
@@ -50,5 +156,5 @@ double pattern_max(const struct pattern *pattern, int ranks, size_t index)
     struct terms t = terms_at(pattern, index);
     int64_t last = t.shift + ranks - 1;
     int64_t greatest = last < pattern->processes ? last : pattern->processes - 1;
-    return (double)(t.base + t.step * greatest);
+    return number(pattern, t.base + t.step * greatest);
 }

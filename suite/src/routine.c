@@ -93,6 +93,11 @@ bool routine_takes_part(const struct routine *routine, const struct exchange *ex
     return routine->pairing == PAIRING_NONE || exchange->partner >= 0;
 }
 
+bool routine_is_barrier(const struct routine *routine)
+{
+    return strcmp(routine->sizes, "0") == 0;
+}
+
 /* An empty ping-pong: when it is over, both ranks are there, whichever of them was late. */
 static void meet_partner(const struct exchange *x)
 {

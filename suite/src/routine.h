@@ -108,6 +108,9 @@ int routine_legs(const struct routine *routine);
 /* Whether this rank does any work in the case, so that its times count. */
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);
 
+/* Whether no rank may leave the call before each has come: it has no payload to be verified. */
+bool routine_is_barrier(const struct routine *routine);
+
 /* What the ranks do after the synchronisation, before the first stamp: the two of a pair of a tournament
  * meet, so that neither waits for the other in its timed call. NULL for all other routines. */
 meeting *routine_meeting(const struct routine *routine);
