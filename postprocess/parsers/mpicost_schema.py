@@ -331,7 +331,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
 def _value(wrong: JsonObject, key: str) -> str:
     """Format a number as it was received, of any size."""
     value = wrong.get(key, int, float, type(None))
-    return "no finite number" if value is None else f"{value:.17g}"
+    return "no number up to 1e150" if value is None else f"{value:.17g}"
 
 
 def _name(entry: JsonObject, key: str) -> str:

@@ -6,19 +6,15 @@
 
 /* SUMS and ORDER: element i of rank r is base + key + step * ((r + shift) mod p), with base, step > 0 and shift drawn
  * from hashes of seed and i. Ranks differ in every element, and which rank holds the least and the greatest value changes
- * from element to element. A mantissa is the sum of three terms below 2^50, and a sum one of three times 2^room terms below 2^(51 - room). */
+ * from element to element. The three terms are below 2^50, so that together they are a mantissa. Of SUMS they are below
+ * 2^50 / addends, and a constant is added, by which the sum of all addends is from 2^52 to 2^53. */
 struct terms {
     int64_t base, step, shift;
 };
 
-enum { ORDER_BITS = 50, SUM_BITS = 51, MANTISSA = 52, TOP = 62 };
+enum { TERM = 50, MANTISSA = 52, TOP = 62 };
 
 static const uint64_t ONE = UINT64_C(1), APART = 0xd1342543de82ef95u, LOWEST = 0x0101010101010101u;
-
-static int term_bits(const struct pattern *pattern)
-{
-    return pattern->data == DATA_SUMS ? SUM_BITS - pattern->room : ORDER_BITS;
-}
 
 /* Bits by which `count` differ. */
 static int bits_of(int count)
@@ -29,13 +25,23 @@ static int bits_of(int count)
     return bits;
 }
 
+static int term_bits(const struct pattern *pattern)
+{
+    return pattern->data == DATA_SUMS ? TERM - bits_of(pattern->addends) : TERM;
+}
+
+static int64_t least_of(const struct pattern *pattern)
+{
+    return pattern->data == DATA_SUMS ? (INT64_C(1) << MANTISSA) / pattern->addends + 1 : 0;
+}
+
 static struct terms terms_at(const struct pattern *pattern, size_t index)
 {
     uint64_t hash = splitmix_at(pattern->seed, (uint64_t)index), other = hash * APART;
     uint64_t shift = ((other >> 32) * (uint64_t)pattern->processes) >> 32;
     int bits = term_bits(pattern), step = bits - bits_of(pattern->processes);
     return (struct terms){
-        .base = (int64_t)(hash >> (64 - bits)) + (int64_t)pattern->key,
+        .base = least_of(pattern) + (int64_t)(hash >> (64 - bits)) + (int64_t)pattern->key,
         .step = 1 + (int64_t)((hash ^ other) & ((ONE << step) - 1)),
         .shift = (int64_t)shift,
     };
@@ -54,11 +60,17 @@ static double number(const struct pattern *pattern, int64_t value)
     return pattern->data == DATA_ORDER ? from_bits(UINT64_C(1023) << MANTISSA | (uint64_t)value) : (double)value;
 }
 
-/* The lowest bit of the exponent is another one than the highest, so that no number is infinite or none. */
+/* The bits with the two below the highest one of the exponent set to `pair`. */
+static uint64_t with_pair(uint64_t bits, uint64_t pair)
+{
+    return (bits & ~(UINT64_C(3) << (TOP - 2))) | (pair & 1) * (UINT64_C(3) << (TOP - 2));
+}
+
+/* The two bits below the highest one of the exponent are others than that: from 2^-255 to 2^257. */
 static uint64_t bits_at(const struct pattern *pattern, int rank, size_t index)
 {
     uint64_t bits = splitmix_at(pattern->seed + (uint64_t)rank * APART, (uint64_t)index);
-    return ((bits & ~(ONE << MANTISSA)) | (~bits >> TOP & ONE) << MANTISSA) ^ pattern->key;
+    return with_pair(bits, ~bits >> TOP) ^ pattern->key;
 }
 
 static unsigned char byte_at(const struct pattern *pattern, int rank, size_t index)
@@ -69,8 +81,8 @@ static unsigned char byte_at(const struct pattern *pattern, int rank, size_t ind
 
 struct pattern pattern_open(enum data data, uint64_t seed, int processes, int addends)
 {
-    int room = bits_of(addends > processes ? addends : processes);
-    return (struct pattern){.data = data, .seed = seed, .processes = processes, .room = room};
+    int most = addends > processes ? addends : processes;
+    return (struct pattern){.data = data, .seed = seed, .processes = processes, .addends = most};
 }
 
 struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn)
@@ -79,8 +91,8 @@ struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn)
     uint64_t key = splitmix_at(~pattern->seed, turn);
     if (pattern->data == DATA_BYTES) /* in every byte one bit that changes with each turn */
         next.key = (key & ~LOWEST) | (turn % 2 * LOWEST);
-    else if (pattern->data == DATA_BITS) /* both bits of the exponent change, or neither */
-        next.key = (key & ~(ONE << MANTISSA)) | (key >> TOP & ONE) << MANTISSA;
+    else if (pattern->data == DATA_BITS) /* all three bits of the exponent change, or none */
+        next.key = with_pair(key, key >> TOP);
     else
         next.key = key >> (64 - term_bits(pattern));
     return next;

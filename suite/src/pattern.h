@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum data {
-    DATA_BITS,  /* doubles of which every bit is drawn, the sign and the exponent too; all are finite */
-    DATA_SUMS,  /* whole numbers, as large as their sum stays exact */
+    DATA_BITS,  /* doubles of which every bit is drawn, those of sign and exponent too; none is above 2^257 */
+    DATA_SUMS,  /* whole numbers whose sum is exact, and so large that its lowest bit is that of a double */
     DATA_ORDER, /* doubles from 1 to 2 of which every bit of the mantissa counts */
     DATA_BYTES, /* bytes, of which every bit is drawn */
 };
@@ -17,7 +17,7 @@ struct pattern {
     enum data data;
     uint64_t seed;
     int processes; /* at most 2^20 */
-    int room;      /* bits that a sum has more than what is added up */
+    int addends;   /* of a sum at most */
     uint64_t key;  /* of this turn: what it makes of the first turn's data */
 };
 

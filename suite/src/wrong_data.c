@@ -1,5 +1,6 @@
 #include "wrong_data.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "clock.h"
@@ -43,6 +44,12 @@ void wrong_data_print(const struct wrong_data *wrong, const struct item *item, i
     print_error(text);
 }
 
+/* Readers take no number beyond what products of two can be made of. */
+static double recordable(double number)
+{
+    return fabs(number) <= 1e150 ? number : NAN;
+}
+
 void wrong_data_record(struct json *json, const struct wrong_data *wrong)
 {
     static const char *const moments[] = {"before", "timed", "after"};
@@ -58,8 +65,8 @@ void wrong_data_record(struct json *json, const struct wrong_data *wrong)
         if (finding->sent)
             json_key_string(json, "buffer", "send");
         json_key_integer(json, "index", finding->index);
-        json_key_number(json, "received", finding->received);
-        json_key_number(json, "expected", finding->expected);
+        json_key_number(json, "received", recordable(finding->received));
+        json_key_number(json, "expected", recordable(finding->expected));
     }
     json_key_string(json, "moment", moments[wrong->moment]);
     json_key_integer(json, "trial", wrong->trial);
