@@ -57,6 +57,7 @@ PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
 GUARD_BYTES = (
     64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
 )
+GUARD_PAGE = 4096  #: bytes that nobody may write to, before and behind each buffer (``buffers.h``)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 

@@ -7,53 +7,152 @@ from pathlib import Path
 import pytest
 
 from postprocess.parsers.mpicost import read_launch
-from tests.support.faults import Declared, plants
+from tests.support.faults import Declared, each_of, plants
 from tests.support.mpicost import library, preload, program, read
 
 SHORT = ("--cache", "warm", "--trials", "5", "--settle", "0", "--seed", "3")
-WHERE = "MPI under mpicost itself"
-
-
-def planted(what: str, message: str):
-    """Declare an MPI whose results are wrong in a way that earlier data did not show."""
-    return plants("data", what, WHERE, "", 1, message)
-
-
-#: fault: (what is planted, where it is measured, what mpicost says)
 FAULTS = {
-    "half_numbers": ("the lower half of every number is lost", "rightshift:8:8000", "index 0: "),
-    "few_bits": ("the lowest 4 of 64 bits are lost", "rightshift:80", "index "),
-    "one_bit": ("one bit of the last element is wrong on the last rank", "scatter:80", "rank 2 index 9: "),
-    "single": ("a sum in single precision", "scan_sum:80", "index 0: "),
-    "single_root": ("the same at the root", "reduce_sum:80", "rank 0 index 0: "),
-    "least": ("the least bit of a sum is lost on one rank", "allreduce_sum:800", "rank 2 index "),
-    "remembered": ("the first answer again", "rightshift:80", "in trial 1"),
-    "stale_half": ("half of the message before", "rightshift:80", "index 5: "),
-    "stale_block": ("a block of the call before", "allgather:80", "rank 0 index 20: "),
-    "last_block": ("a block that is not delivered", "alltoall:80", "rank 2 index 20: -1 "),
-    "spoiled": ("a call that changes what it sends", "gather:80", "rank 0 index 20: "),
-    "behind": ("a byte written 64 bytes behind the result", "scatter:80", "rank 2 index 18: 164 "),
-    "before": ("a byte written before the result", "scatter:80", "rank 2 index -1: 164 "),
-    "around": ("a byte written behind what is sent", "gather:80", "rank 2 send buffer index 10: 164 "),
-    "idle_barrier": ("a barrier that does nothing", "barrier", " s before the last had come, "),
-    "one_sided": ("a barrier in which one rank waits for nobody", "barrier", " left "),
-    "deaf": ("the same of the last rank", "barrier", " left "),
-}  # fmt: skip
+    "half_numbers": plants(
+        "data",
+        "the lower half of every number is lost",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "index 0: ",
+    ),
+    "few_bits": plants(
+        "data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index "
+    ),
+    "one_bit": plants(
+        "data",
+        "one bit of the last element is wrong on the last rank",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 9: ",
+    ),
+    "single": plants(
+        "data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: "
+    ),
+    "single_root": plants(
+        "data",
+        "a sum in single precision, at the root only",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 0 index 0: ",
+    ),
+    "least": plants(
+        "data",
+        "the least bit of a sum is lost on one rank",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index ",
+    ),
+    "remembered": plants(
+        "data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1"
+    ),
+    "stale_half": plants(
+        "data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: "
+    ),
+    "stale_block": plants(
+        "data", "a block of the call before", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
+    ),
+    "last_block": plants(
+        "data",
+        "a block that is not delivered",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 20: -1 ",
+    ),
+    "spoiled": plants(
+        "data",
+        "a call that changes what it sends",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 0 index 20: ",
+    ),
+    "behind": plants(
+        "data",
+        "a byte written 64 bytes behind the result",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 18: 164 ",
+    ),
+    "before": plants(
+        "data",
+        "a byte written before the result",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index -1: 164 ",
+    ),
+    "around": plants(
+        "data",
+        "a byte written behind what is sent",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 send buffer index 10: 164 ",
+    ),
+    "idle_barrier": plants(
+        "data",
+        "a barrier that does nothing",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " s before the last had come, ",
+    ),
+    "one_sided": plants(
+        "data",
+        "a barrier in which one rank waits for nobody",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " left ",
+    ),
+    "deaf": plants(
+        "data",
+        "a barrier in which the last rank waits for nobody",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " left ",
+    ),
+}
+#: where each is measured
+ROUTINES = {
+    "half_numbers": "rightshift:8:8000",
+    "few_bits": "rightshift:80",
+    "one_bit": "scatter:80",
+    "single": "scan_sum:80",
+    "single_root": "reduce_sum:80",
+    "least": "allreduce_sum:800",
+    "remembered": "rightshift:80",
+    "stale_half": "rightshift:80",
+    "stale_block": "allgather:80",
+    "last_block": "alltoall:80",
+    "spoiled": "gather:80",
+    "behind": "scatter:80",
+    "before": "scatter:80",
+    "around": "gather:80",
+    "idle_barrier": "barrier",
+    "one_sided": "barrier",
+    "deaf": "barrier",
+}
 
 
-@pytest.mark.parametrize(
-    ("fault", "routine"),
-    [
-        pytest.param(fault, routine, marks=planted(what, message), id=fault)
-        for fault, (what, routine, message) in FAULTS.items()
-    ],
-)
+@pytest.mark.parametrize("fault", each_of(FAULTS))
 def test_what_earlier_data_did_not_show_is_found(
-    fault: str, routine: str, tmp_path: Path, declared: Declared
+    fault: str, tmp_path: Path, declared: Declared
 ) -> None:
     file = tmp_path / "out.jsonl"
     ended = program("mpich").run(
-        *(3, *SHORT, "--routine", routine, "--output", str(file)),
+        *(3, *SHORT, "--routine", ROUTINES[fault], "--output", str(file)),
         wrapper=preload(library("mpich", "sly_mpi")),
         variables={"PLUMBLINE_FAULT": fault},
     )
@@ -64,7 +163,7 @@ def test_what_earlier_data_did_not_show_is_found(
 
 
 def test_the_library_alone_does_no_harm(tmp_path: Path) -> None:
-    routines = ",".join(dict.fromkeys(routine for _, routine, _ in FAULTS.values()))
+    routines = ",".join(dict.fromkeys(ROUTINES.values()))
     ended = program("mpich").run(
         *(3, *SHORT, "--routine", routines.replace("rightshift:8:8000,", "")),
         wrapper=preload(library("mpich", "sly_mpi")),
