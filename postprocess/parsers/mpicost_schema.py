@@ -46,6 +46,7 @@ UNIT = "s"
 #: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
+EARLY = "early"  #: seconds by which a rank left a barrier before the last had come
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 CORES = "core_latency"
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
@@ -53,7 +54,10 @@ EVICTED = "evicted_lines"
 #: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
 PROOFS = 5
 PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
-GUARD_BYTES = 64  #: behind the received data, on every rank and in every case (``buffers.h``)
+GUARD_BYTES = (
+    64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
+)
+GUARD_PAGE = 4096  #: bytes that nobody may write to, before and behind each buffer (``buffers.h``)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -306,23 +310,29 @@ def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
 
 
 def _finding(wrong: JsonObject, run: JsonObject) -> str:
-    """Describe rank, element, values and moment of what was received first."""
+    """Describe rank, element, values and moment of what was received first, or who left a barrier too early."""
     rank, trial = wrong.integer("rank"), wrong.integer("trial")
     if rank >= run.integer("processes"):
         raise ValueError(f"wrong.rank: there is no rank {rank}")
     moment = wrong.word("moment", MOMENTS)
     if trial > run.integer("trials") or (moment == TIMED) is not bool(trial):
         raise ValueError(f"wrong.trial: {trial} is none of {run.integer('trials')}, {moment}")
-    received, expected = (_value(wrong, key) for key in ("received", "expected"))
     when = f"in trial {trial}" if trial else f"{moment} the trials"
-    element = wrong.integer("index")
-    return f"rank {rank} received {received} in element {element} instead of {expected}, {when}"
+    if EARLY in wrong.fields:
+        return f"rank {rank} left {wrong.number(EARLY):.3g} s before the last rank had come, {when}"
+    received, expected = (_value(wrong, key) for key in ("received", "expected"))
+    element = wrong.get("index", int)
+    where = f"has {received}" if "buffer" in wrong.fields else f"received {received}"
+    around = (
+        f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""
+    )
+    return f"rank {rank} {where} {around}in element {element} instead of {expected}, {when}"
 
 
 def _value(wrong: JsonObject, key: str) -> str:
     """Format a number as it was received, of any size."""
     value = wrong.get(key, int, float, type(None))
-    return "no finite number" if value is None else f"{value:.17g}"
+    return "no number up to 1e150" if value is None else f"{value:.17g}"
 
 
 def _name(entry: JsonObject, key: str) -> str:
@@ -401,7 +411,7 @@ def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
     """Parse the times before and after each visit: of more than one, those two that are farthest apart."""
     if CORES not in entry.fields:
         return None
-    times = entry.sparse_series(CORES, 2 * _rounds(run), CORE_LATENCIES)
+    times = entry.sparse_series(CORES, 2 * read_rounds(run), CORE_LATENCIES)
     known = [each for each in times if each is not None]
     if len(times) > 2 and known:
         low, high = known.index(min(known)), known.index(max(known))
@@ -409,7 +419,8 @@ def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
     return CoreLatency(times[0], times[-1])
 
 
-def _rounds(run: JsonObject) -> int:
+def read_rounds(run: JsonObject) -> int:
+    """Return the rounds of a run record that was parsed."""
     return run.fields.get(ROUNDS, 1)
 
 
@@ -417,7 +428,7 @@ def _check_visits(entry: JsonObject, run: JsonObject, trials: int) -> None:
     """Check that each round had its share of the trials, the first ones one more where they must."""
     if ROUNDS not in run.fields:
         return
-    rounds = _rounds(run)
+    rounds = read_rounds(run)
     expected = [trials // rounds + (number < trials % rounds) for number in range(rounds)]
     if entry.get("visits", list) != expected:
         raise ValueError(f"visits: are not the {rounds} shares of {trials} trials")

@@ -9,14 +9,15 @@
 #include "memory.h"
 #include "routine.h"
 
-enum { GUARD_BYTES = 64 }; /* behind the received data; nobody may write to them */
-enum { POISON = -1 };      /* fills the receive buffer before a trial: the pattern has no negative values */
+enum { GUARD_BYTES = 4096 }; /* before and behind what a case uses of each buffer; nobody may write to them */
+enum { EVICTED_GUARD = 64 }; /* of them, behind the received data: every case has a line to evict */
+enum { POISON = -1 };        /* fills the receive buffer before a trial */
 
 struct buffers {
     double *send;
     double *receive;
     size_t send_bytes;
-    size_t receive_bytes; /* with the guard */
+    size_t receive_bytes; /* both with the guards */
     int *counts;          /* of the blocks of struct exchange */
     int processes;
     void *room; /* for buffered sends */
@@ -26,8 +27,10 @@ struct buffers {
 /* An element that is not what it must be. */
 struct finding {
     bool wrong;
-    size_t index; /* in the receive buffer; the lowest */
+    bool sent;     /* whether it is around the send buffer; else of or around the receive buffer */
+    int64_t index; /* the lowest; below 0 and above the last it is of a guard, of which one byte is told */
     double expected, received;
+    int64_t early; /* ns by which the rank left a barrier before another had come; 0: something else is wrong */
 };
 
 /* Bytes that a rank needs in each buffer for the case; false if they do not fit into size_t. */
@@ -47,14 +50,20 @@ void buffers_assign(const struct buffers *buffers, struct exchange *exchange);
 /* What of the send and of the receive buffer the case uses, the guard included. */
 void buffers_span(struct span spans[2], const struct routine *routine, const struct exchange *exchange);
 
+/* The data that the routine can be verified with to the last bit. What it adds up may be added for each call. */
+struct pattern buffers_pattern(const struct routine *routine, const struct exchange *exchange, uint64_t seed);
+
 /* Fills the send buffer with this rank's data. */
 void buffers_fill(const struct routine *routine, const struct exchange *exchange,
                   const struct pattern *pattern);
 
-/* Overwrites the receive buffer and its guard with a value that no routine yields. */
+/* Makes new data of it, of another turn. What the MPI has done to it stays and is seen where it is received. */
+void buffers_renew(const struct routine *routine, const struct exchange *exchange, struct pattern *pattern, uint64_t turn);
+
+/* Overwrites the receive buffer with a value that no routine yields, and the guards. */
 void buffers_poison(const struct routine *routine, const struct exchange *exchange);
 
-/* Compares every element received, and the guard, with what it must be. */
+/* Compares every bit received, and the guards, with what it must be. */
 struct finding buffers_verify(const struct routine *routine, const struct exchange *exchange,
                               const struct pattern *pattern);
 

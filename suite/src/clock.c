@@ -1,6 +1,7 @@
 #include "clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { READINGS = 200, BATCHES = 5, ROUND_TRIPS = 30 };
 
@@ -141,6 +142,21 @@ void clock_synchronise(struct clock *clock, const struct world *world)
     control_maximum(&world->control, worst, work, 2);
     clock->error = worst[0];
     clock->deviation = worst[1] > clock->deviation ? worst[1] : clock->deviation;
+}
+
+int64_t clock_uncertainty(const struct clock *clock, const struct world *world)
+{
+    if (world->hosts > 1 && !clock->common)
+        return -1;
+    return clock->common ? 2 * (clock->error + clock->deviation) + clock->resolution : 0;
+}
+
+bool clock_is_simulated(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(version, &length);
+    return strncmp(version, "SMPI", 4) == 0;
 }
 
 bool clock_is_due(const struct clock *clock)

@@ -24,14 +24,6 @@ struct core_words {
     alignas(APART) _Atomic int64_t answered; /* by the second */
 };
 
-static bool is_simulated(void)
-{
-    char version[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    MPI_Get_library_version(version, &length);
-    return strncmp(version, "SMPI", 4) == 0;
-}
-
 /* Whether MPICOST_CORE_LATENCY=off stands in the environment of rank 0. */
 static bool is_off(const struct control *control)
 {
@@ -78,7 +70,7 @@ void core_latency_open(struct core_latency *cores, const struct world *world)
 {
     const struct control *host = &world->host;
     *cores = (struct core_latency){.pairs = (size_t)host->size / 2, .first = host->rank % 2 == 0};
-    if (world->per_node < 2 || is_simulated() || is_off(&world->control))
+    if (world->per_node < 2 || clock_is_simulated() || is_off(&world->control))
         return;
     size_t pair = (size_t)host->rank / 2;
     if (cores->pairs > 0)

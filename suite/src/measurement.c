@@ -3,6 +3,8 @@
 #include "swaps.h"
 
 enum { BATCH = 10 };
+enum { CALLS_MOST = 10000 }; /* of a trial that is a loop */
+enum { LATENESS = 20000 };   /* ns by which a rank comes to a barrier on purpose */
 
 struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control)
 {
@@ -72,25 +74,82 @@ static void verify(struct wrong_data *wrong, const struct routine *routine, cons
         *wrong = (struct wrong_data){exchange->rank, (int64_t)trial, moment, finding};
 }
 
-/* One run on fresh data, which nobody times. */
+/* One run, which nobody times. */
 static void verify_run(struct wrong_data *wrong, const struct routine *routine, const struct exchange *exchange,
                        const struct pattern *pattern, enum moment moment)
 {
-    buffers_fill(routine, exchange, pattern);
     buffers_poison(routine, exchange);
     exchange->operation(exchange);
     verify(wrong, routine, exchange, pattern, moment, 0);
 }
 
-/* Trials, what each of them brought verified before the next one begins. */
+/* Looks whether this rank left a barrier before the last one had come, which `last_starts` tell on rank 0. No two clocks
+ * agree to more than their uncertainty. Collective. */
+static void check_departures(struct wrong_data *wrong, const struct bench *bench, const struct stamps *stamps,
+                             int64_t *last_starts, size_t count, enum moment moment)
+{
+    const struct control *control = &bench->world->control;
+    int64_t uncertainty = clock_uncertainty(&bench->clock, bench->world);
+    for (size_t i = 0; i < count && control->rank == 0; i++)
+        last_starts[i] = uncertainty < 0 ? INT64_MIN : last_starts[i] - uncertainty;
+    control_broadcast(control, last_starts, (int)count);
+    for (size_t i = 0; i < count && wrong->rank < 0; i++) {
+        int64_t left = stamps[i].stop - clock_offset(&bench->clock, stamps[i].stop);
+        int64_t trial = moment == MOMENT_TIMED ? (int64_t)(bench->trials.count - count + i) + 1 : 0;
+        if (left < last_starts[i])
+            *wrong = (struct wrong_data){control->rank, trial, moment, {.wrong = true, .early = last_starts[i] - left}};
+    }
+}
+
+/* Its partner is the rank that is to be late. */
+static void come_late(const struct exchange *exchange)
+{
+    int64_t until = clock_now() + LATENESS;
+    while (exchange->rank == exchange->partner && clock_now() < until)
+        ;
+}
+
+/* A barrier to which one rank comes late on purpose, with nothing else between. Collective. */
+static void verify_barrier(struct wrong_data *wrong, struct bench *bench, const struct exchange *exchange, int late)
+{
+    struct cooling none = {.state = CACHE_WARM};
+    struct exchange delayed = *exchange;
+    delayed.partner = late;
+    struct stamps stamps = timing_trial(&delayed, come_late, false, 1, &bench->sync, &none);
+    int64_t work, start = stamps.start - clock_offset(&bench->clock, stamps.start);
+    control_maximum(&bench->world->control, &start, &work, 1);
+    check_departures(wrong, bench, &stamps, &start, 1, MOMENT_BEFORE);
+}
+
+/* The first of all ranks is late, then the last. Simulated ranks cannot be. */
+static void verify_barriers(struct wrong_data *wrong, struct bench *bench, const struct exchange *exchange)
+{
+    for (int i = 0; i < 2 && !clock_is_simulated(); i++)
+        verify_barrier(wrong, bench, exchange, i * (exchange->processes - 1));
+}
+
+/* The first trial of a later visit, whose time is forgotten: it is as disturbed by the cases before it as the one that
+ * is dropped, which has a call before it too. */
+static void run_untimed(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
+                        const struct exchange *exchange, const struct pattern *pattern)
+{
+    exchange->operation(exchange);
+    buffers_poison(routine, exchange);
+    timing_trial(exchange, routine_meeting(routine), false, exchange->calls, &bench->sync, &bench->cooling);
+    verify(wrong, routine, exchange, pattern, MOMENT_BEFORE, 0);
+}
+
+/* Trials on new data each, what each of them brought verified before the next one begins. */
 static void run_verified(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                         const struct exchange *exchange, const struct pattern *pattern, size_t count)
+                         const struct exchange *exchange, struct pattern *pattern, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        size_t trial = bench->trials.count + i + 1;
+        buffers_renew(routine, exchange, pattern, trial);
         buffers_poison(routine, exchange);
         bench->trials.stamps[i] =
             timing_trial(exchange, routine_meeting(routine), false, exchange->calls, &bench->sync, &bench->cooling);
-        verify(wrong, routine, exchange, pattern, MOMENT_TIMED, bench->trials.count + i + 1);
+        verify(wrong, routine, exchange, pattern, MOMENT_TIMED, trial);
     }
 }
 
@@ -132,7 +191,7 @@ static int64_t time_calls(struct bench *bench, const struct routine *routine, co
 /* Calls of a trial that lasts as long as it is asked to, from trials whose times are forgotten. Collective. */
 static size_t choose_calls(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
 {
-    enum { CALLS_MOST = 10000, PART = 4 };
+    enum { PART = 4 };
     int64_t wanted = (int64_t)(bench->options->loop_seconds * 1e9), took = 0;
     size_t calls = 1;
     for (size_t next = 1; took < wanted / PART && calls < CALLS_MOST; next = 2 * calls) {
@@ -145,37 +204,54 @@ static size_t choose_calls(struct bench *bench, const struct routine *routine, c
 
 /* Trials, until there are `end` of them. */
 static void sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                   const struct exchange *exchange, const struct pattern *pattern, size_t calls, size_t end)
+                   const struct exchange *exchange, struct pattern *pattern, size_t end)
 {
     struct trials *trials = &bench->trials;
-    struct exchange timed = *exchange;
-    timed.calls = calls;
     do {
         size_t left = end - trials->count;
         size_t count = left < trials->room.batch ? left : trials->room.batch;
         if (bench->options->back_to_back)
             run_back_to_back(bench, routine, exchange, count);
         else
-            run_verified(bench, wrong, routine, &timed, pattern, count);
+            run_verified(bench, wrong, routine, exchange, pattern, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
-                      routine_takes_part(routine, exchange), routine_legs(routine) * (int)timed.calls);
+                      routine_takes_part(routine, exchange), routine_legs(routine) * (int)exchange->calls);
+        if (routine_is_barrier(routine))
+            check_departures(wrong, bench, trials->stamps, trials_last_starts(trials, count), count, MOMENT_TIMED);
     } while (!sampling_is_done(bench, end));
+}
+
+/* The first visit begins with a run that is verified, and finds out how many calls a trial has. */
+static size_t begin(struct wrong_data *wrong, struct bench *bench, const struct routine *routine,
+                    const struct exchange *exchange, uint64_t seed)
+{
+    struct pattern pattern = buffers_pattern(routine, exchange, seed);
+    buffers_fill(routine, exchange, &pattern);
+    verify_run(wrong, routine, exchange, &pattern, MOMENT_BEFORE);
+    if (routine_is_barrier(routine))
+        verify_barriers(wrong, bench, exchange);
+    warm_up(bench, routine, exchange);
+    return bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
 }
 
 /* Leaves in `wrong` what this rank received that it must not have: before, in or after the timing. */
 static void verify_and_sample(struct wrong_data *wrong, struct bench *bench, const struct routine *routine,
                               const struct exchange *exchange, uint64_t seed, size_t round, size_t *calls)
 {
-    struct pattern pattern = {.seed = seed, .processes = exchange->processes};
-    struct pattern other = {.seed = ~seed, .processes = exchange->processes};
-    verify_run(wrong, routine, exchange, &pattern, MOMENT_BEFORE);
-    warm_up(bench, routine, exchange);
-    if (*calls == 0)
-        *calls = bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
-    size_t end = bench->trials.count + measurement_share(bench->options, round);
-    sample(bench, wrong, routine, exchange, &pattern, *calls, end);
-    if (round + 1 == bench->options->rounds)
-        verify_run(wrong, routine, exchange, &other, MOMENT_AFTER);
+    if (round == 0)
+        *calls = begin(wrong, bench, routine, exchange, seed);
+    struct exchange timed = *exchange;
+    timed.calls = *calls;
+    struct pattern pattern = buffers_pattern(routine, &timed, seed);
+    if (round > 0 || *calls > 1)
+        buffers_fill(routine, &timed, &pattern);
+    if (round > 0)
+        run_untimed(bench, wrong, routine, &timed, &pattern);
+    sample(bench, wrong, routine, &timed, &pattern, bench->trials.count + measurement_share(bench->options, round));
+    if (round + 1 < bench->options->rounds)
+        return;
+    buffers_renew(routine, exchange, &pattern, bench->trials.count + 1);
+    verify_run(wrong, routine, exchange, &pattern, MOMENT_AFTER);
 }
 
 /* What OSU and IMB print: of each rank the mean of its own times, and of these means the largest. On rank 0. */

@@ -53,15 +53,10 @@ static bool add_item(struct plan *plan, const struct routine *routine, const cha
     return true;
 }
 
-static bool has_payload(const struct routine *routine)
-{
-    return strcmp(routine->sizes, "0") != 0;
-}
-
 /* A routine without payload keeps its one size whatever sizes are asked for. */
 static struct sizes sizes_of(const struct routine *routine, const struct options *options)
 {
-    bool replaced = options->bytes != NULL && has_payload(routine);
+    bool replaced = options->bytes != NULL && !routine_is_barrier(routine);
     return (struct sizes){replaced ? options->bytes : routine->sizes, ',', "--bytes"};
 }
 
@@ -88,7 +83,7 @@ static bool own_sizes(struct sizes *sizes, const struct routine *routine, const 
     if (options->bytes != NULL)
         return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s has sizes of its own in --routine",
                             routine->name);
-    if (!has_payload(routine))
+    if (routine_is_barrier(routine))
         return outcome_fail(outcome, EXIT_USAGE, "--routine: %s has no payload, so no sizes", routine->name);
     *sizes = (struct sizes){end + 1, ':', "--routine"};
     return true;

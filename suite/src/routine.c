@@ -94,6 +94,11 @@ bool routine_takes_part(const struct routine *routine, const struct exchange *ex
     return routine->pairing == PAIRING_NONE || exchange->partner >= 0;
 }
 
+bool routine_is_barrier(const struct routine *routine)
+{
+    return strcmp(routine->sizes, "0") == 0;
+}
+
 enum { MEET = 3, MET, GO, OF_ONE_ROUND_TRIP = 2 };
 
 /* An empty ping-pong: when it is over, both ranks are there, whichever of them was late. */

@@ -108,6 +108,9 @@ int routine_legs(const struct routine *routine);
 /* Whether this rank does any work in the case, so that its times count. */
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);
 
+/* Whether no rank may leave the call before each has come: it has no payload to be verified. */
+bool routine_is_barrier(const struct routine *routine);
+
 /* What the ranks do after the synchronisation, before the first stamp: the two of a pair meet, so that neither waits
  * in its timed call for the other, who may have left the barrier later; those who swap begin at the same time. NULL
  * for all other routines. */

@@ -103,3 +103,10 @@ void trials_append(struct trials *trials, const struct control *control, const s
     for (size_t i = 0; i < count; i++)
         record(trials, trials->extremes + EXTREMES * i, legs);
 }
+
+int64_t *trials_last_starts(struct trials *trials, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        trials->extremes_work[i] = trials->extremes[EXTREMES * i + LAST_START];
+    return trials->extremes_work;
+}

@@ -64,4 +64,8 @@ void trials_select(struct trials *trials, size_t number, size_t played, size_t c
 void trials_append(struct trials *trials, const struct control *control, const struct clock *clock,
                    size_t count, bool takes_part, int legs);
 
+/* Of the `count` trials that were appended last, ns on the common clock when the last rank began each: on rank 0; on
+ * the others room for them. */
+int64_t *trials_last_starts(struct trials *trials, size_t count);
+
 #endif

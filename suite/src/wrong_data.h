@@ -1,4 +1,4 @@
-/* Where wrong data was received first, and by whom. */
+/* Where wrong data was received first, and by whom; or who left a barrier too early. */
 #ifndef MPICOST_WRONG_DATA_H
 #define MPICOST_WRONG_DATA_H
 

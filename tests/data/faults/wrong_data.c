@@ -29,10 +29,11 @@ static int is_rank_1(void)
     return rank == 1;
 }
 
+/* The least bit: the smallest difference that an element can have. */
 static void corrupt(void *buffer, int count)
 {
     if (count > 0)
-        ((double *)buffer)[count - 1] += 1;
+        ((unsigned char *)buffer)[8 * (count - 1)] ^= 1;
 }
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)

@@ -27,7 +27,8 @@ def faulty(family: str, fault: str, first: int, file: Path, once: bool = False) 
     variables = {"PLUMBLINE_FAULT": fault, "PLUMBLINE_FAULT_AFTER": str(first)}
     if once:
         variables["PLUMBLINE_FAULT_BEFORE"] = str(first + 1)
-    options = (*TINY, *ROUTINES, "--bytes", "80", "--peers", "1", "--trials", str(TRIALS))
+    once_each = ("--trials", str(TRIALS), "--rounds", "1")  # calls are counted
+    options = (*TINY, *ROUTINES, "--bytes", "80", "--peers", "1", *once_each)
     wrapper = preload(library(family, "wrong_data"))
     return program(family).run(
         3, *options, "--output", str(file), wrapper=wrapper, variables=variables
@@ -104,8 +105,8 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
     A rank that has no core of its own may miss all the others too.
     """
     file = tmp_path / "out.jsonl"
-    options = (*TINY, "--sync", "window", "--routine", "barrier", "--output", str(file))
-    options = (*options, "--trials", "100")
+    options = (*TINY, "--sync", "window", "--routine", "bcast:8", "--output", str(file))
+    options = (*options, "--trials", "100", "--rounds", "1")  # calls are counted
     variables = {
         "PLUMBLINE_FAULT_AFTER": "20",
         "PLUMBLINE_FAULT_BEFORE": "100",
@@ -122,11 +123,11 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
         assert case["kept"] + case["removed"] == 100 - 1 - sum(case["late"][1:])
 
 
-@plants("programs", "a rank that comes too late to each trial", "mpicost itself", "", 4, "barrier")
+@plants("programs", "a rank that comes too late to each trial", "mpicost itself", "", 4, "bcast")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_case_whose_every_trial_is_late_fails(family: str, tmp_path: Path, declared: Declared):
     file = tmp_path / "out.jsonl"
-    options = (*TINY, "--sync", "window", "--routine", "barrier", "--trials", "4")
+    options = (*TINY, "--sync", "window", "--routine", "bcast:8", "--trials", "4")
     variables = {"PLUMBLINE_FAULT_AFTER": "0", "PLUMBLINE_FAULT_BEFORE": "1000"}
     ended = program(family).run(
         2,

@@ -24,7 +24,7 @@ RUN = {
         ("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str
     ),
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
-    **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials"), int),
+    **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials", "rounds"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),
     **dict.fromkeys(("command", "hosts", "ranks", "caches", "interposed"), list),
     **dict.fromkeys(("timer", "environment"), dict),
@@ -37,7 +37,7 @@ SERIES = ("t_max", "t_min", "t_global", "skew", "late")
 CASE = {
     **dict.fromkeys(("record", "routine", "unit"), str),
     **dict.fromkeys(("peer", "bytes", "trials", "kept", "candidates", "removed"), int),
-    **dict.fromkeys(SERIES, list),
+    **dict.fromkeys((*SERIES, "visits"), list),
     **dict.fromkeys(("headline", "median", "minimum", "p90", "p99"), (int, float)),
     **dict.fromkeys(("filter_saturated", "bimodal", "verified"), bool),
 }
@@ -66,7 +66,7 @@ def family(request: pytest.FixtureRequest) -> str:
 def launch(family: str, tmp_path_factory: pytest.TempPathFactory) -> Records:
     """The default family at two processes, flushed with an odd number of bytes."""
     file = tmp_path_factory.mktemp(family) / "out.jsonl"
-    options = ("--flush-bytes", "100001", "--seed", "7", "--trials", "21")
+    options = ("--flush-bytes", "100001", "--seed", "7", "--trials", "21", "--rounds", "1")
     records = program(family).measure(2, file, *options)
     assert len(records.cases) == 45
     return records
@@ -100,7 +100,8 @@ def test_provenance(launch: Records, family: str) -> None:
     assert len(run["source_hash"]) == 16
     assert int(run["source_hash"], 16) >= 0
     assert run["command"][1:3] == ["--output", run["command"][2]]
-    assert run["command"][3:] == ["--flush-bytes", "100001", "--seed", "7", "--trials", "21"]
+    words = "--flush-bytes 100001 --seed 7 --trials 21 --rounds 1"
+    assert run["command"][3:] == words.split()
     assert (run["seed"], run["trials"], run["dropped"]) == (7, 21, 1)
     assert sum(host["ranks"] for host in run["hosts"]) == 2 == run["per_node"]
     assert [rank["rank"] for rank in run["ranks"]] == [0, 1]

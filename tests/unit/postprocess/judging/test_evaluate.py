@@ -336,7 +336,7 @@ def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finis
     ],
 )
 def test_the_rerun_command_names_the_case(changes, trials, expected):
-    command = format_rerun_command(planned(trials=trials), case(**changes), "local")
+    command = format_rerun_command(planned(trials=trials, rounds=5), case(**changes), "local")
     start = "./plumbline run --environment mpich-5_0_2 --program mpicost "
     assert command == start + expected
 

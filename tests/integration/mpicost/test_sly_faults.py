@@ -1,0 +1,184 @@
+"""MPIs whose results pass where only a part of the bits is looked at, or the same data again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postprocess.parsers.mpicost import read_launch
+from tests.support.faults import Declared, each_of, plants
+from tests.support.mpicost import library, preload, program, read
+
+SHORT = ("--cache", "warm", "--trials", "5", "--settle", "0", "--seed", "3")
+FAULTS = {
+    "half_numbers": plants(
+        "data",
+        "the lower half of every number is lost",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "index 0: ",
+    ),
+    "few_bits": plants(
+        "data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index "
+    ),
+    "one_bit": plants(
+        "data",
+        "one bit of the last element is wrong on the last rank",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 9: ",
+    ),
+    "single": plants(
+        "data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: "
+    ),
+    "single_root": plants(
+        "data",
+        "a sum in single precision, at the root only",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 0 index 0: ",
+    ),
+    "least": plants(
+        "data",
+        "the least bit of a sum is lost on one rank",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index ",
+    ),
+    "remembered": plants(
+        "data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1"
+    ),
+    "stale_half": plants(
+        "data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: "
+    ),
+    "stale_block": plants(
+        "data", "a block of the call before", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
+    ),
+    "last_block": plants(
+        "data",
+        "a block that is not delivered",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 20: -1 ",
+    ),
+    "spoiled": plants(
+        "data",
+        "a call that changes what it sends",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 0 index 20: ",
+    ),
+    "behind": plants(
+        "data",
+        "a byte written 64 bytes behind the result",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index 18: 164 ",
+    ),
+    "before": plants(
+        "data",
+        "a byte written before the result",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 index -1: 164 ",
+    ),
+    "around": plants(
+        "data",
+        "a byte written behind what is sent",
+        "MPI under mpicost itself",
+        "",
+        1,
+        "rank 2 send buffer index 10: 164 ",
+    ),
+    "idle_barrier": plants(
+        "data",
+        "a barrier that does nothing",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " s before the last had come, ",
+    ),
+    "one_sided": plants(
+        "data",
+        "a barrier in which one rank waits for nobody",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " left ",
+    ),
+    "deaf": plants(
+        "data",
+        "a barrier in which the last rank waits for nobody",
+        "MPI under mpicost itself",
+        "",
+        1,
+        " left ",
+    ),
+}
+#: where each is measured
+ROUTINES = {
+    "half_numbers": "rightshift:8:8000",
+    "few_bits": "rightshift:80",
+    "one_bit": "scatter:80",
+    "single": "scan_sum:80",
+    "single_root": "reduce_sum:80",
+    "least": "allreduce_sum:800",
+    "remembered": "rightshift:80",
+    "stale_half": "rightshift:80",
+    "stale_block": "allgather:80",
+    "last_block": "alltoall:80",
+    "spoiled": "gather:80",
+    "behind": "scatter:80",
+    "before": "scatter:80",
+    "around": "gather:80",
+    "idle_barrier": "barrier",
+    "one_sided": "barrier",
+    "deaf": "barrier",
+}
+
+
+@pytest.mark.parametrize("fault", each_of(FAULTS))
+def test_what_earlier_data_did_not_show_is_found(
+    fault: str, tmp_path: Path, declared: Declared
+) -> None:
+    file = tmp_path / "out.jsonl"
+    ended = program("mpich").run(
+        *(3, *SHORT, "--routine", ROUTINES[fault], "--output", str(file)),
+        wrapper=preload(library("mpich", "sly_mpi")),
+        variables={"PLUMBLINE_FAULT": fault},
+    )
+    declared.check((), ended.status, ended.complaints)
+    assert not read(file).end["verified"]
+    launch = read_launch(file)
+    assert launch.wrong and not set(launch.wrong) & set(launch.measurements)
+
+
+def test_the_library_alone_does_no_harm(tmp_path: Path) -> None:
+    routines = ",".join(dict.fromkeys(ROUTINES.values()))
+    ended = program("mpich").run(
+        *(3, *SHORT, "--routine", routines.replace("rightshift:8:8000,", "")),
+        wrapper=preload(library("mpich", "sly_mpi")),
+        variables={"PLUMBLINE_FAULT": "none"},
+    )
+    assert (ended.status, ended.complaints) == (0, [])
+
+
+@pytest.mark.parametrize("sync", ["window", "barrier"])
+def test_a_barrier_is_looked_at_with_every_synchroniser(sync: str, tmp_path: Path) -> None:
+    """With MPI_Barrier between the trials too, on a communicator of its own that works."""
+    ended = program("mpich").run(
+        *(2, *SHORT, "--sync", sync, "--routine", "barrier"),
+        wrapper=preload(library("mpich", "sly_mpi")),
+        variables={"PLUMBLINE_FAULT": "idle_barrier"},
+    )
+    assert ended.status == 1
+    assert "before the last had come" in ended.complaints[0]
