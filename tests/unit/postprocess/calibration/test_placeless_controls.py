@@ -1,4 +1,4 @@
-"""Controls that touch nothing but their own core are compared wherever ranks lie: a slow machine is no place."""
+"""Controls that touch nothing but their own core are compared wherever ranks lie: no place is slow."""
 
 from __future__ import annotations
 
