@@ -151,14 +151,6 @@ int64_t clock_uncertainty(const struct clock *clock, const struct world *world)
     return clock->common ? 2 * (clock->error + clock->deviation) + clock->resolution : 0;
 }
 
-bool clock_is_simulated(void)
-{
-    char version[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    MPI_Get_library_version(version, &length);
-    return strncmp(version, "SMPI", 4) == 0;
-}
-
 bool clock_is_due(const struct clock *clock)
 {
     int64_t trusted = clock->last.when - clock->first.when;

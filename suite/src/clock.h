@@ -41,9 +41,6 @@ void clock_open(struct clock *clock, const struct world *world, bool compared);
 /* On rank 0: ns by which two times of different ranks may be wrong beside each other; -1 if they tell nothing. */
 int64_t clock_uncertainty(const struct clock *clock, const struct world *world);
 
-/* Whether time is simulated, so that work takes none. */
-bool clock_is_simulated(void);
-
 /* Measures the offsets again, because clocks drift. Collective; does nothing where nobody needs them. */
 void clock_synchronise(struct clock *clock, const struct world *world);
 

@@ -70,7 +70,7 @@ void core_latency_open(struct core_latency *cores, const struct world *world)
 {
     const struct control *host = &world->host;
     *cores = (struct core_latency){.pairs = (size_t)host->size / 2, .first = host->rank % 2 == 0};
-    if (world->per_node < 2 || clock_is_simulated() || is_off(&world->control))
+    if (world->per_node < 2 || world_is_simulated() || is_off(&world->control))
         return;
     size_t pair = (size_t)host->rank / 2;
     if (cores->pairs > 0)

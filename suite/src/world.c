@@ -28,3 +28,11 @@ void world_close(struct world *world)
     control_close(&world->host);
     control_close(&world->control);
 }
+
+bool world_is_simulated(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(version, &length);
+    return strncmp(version, "SMPI", 4) == 0;
+}

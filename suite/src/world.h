@@ -3,6 +3,7 @@
 #define MPICOST_WORLD_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "control.h"
 #include "system_files.h"
@@ -19,5 +20,8 @@ struct world {
 
 void world_open(struct world *world);
 void world_close(struct world *world);
+
+/* Whether time is simulated, so that work takes none. */
+bool world_is_simulated(void);
 
 #endif
