@@ -35,7 +35,7 @@ from postprocess.analyses.offer.form.commitments import (
     write_commitments,
 )
 from postprocess.analyses.offer.form.rows import build_form
-from postprocess.analyses.offer.form.spreadsheet import format_csv, read_form, write_xlsx
+from postprocess.analyses.offer.form.spreadsheet import build_xlsx, format_csv, read_form
 from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.selftest import data as selftest
@@ -253,7 +253,7 @@ def form(name: str) -> Make:
         if name.endswith(".csv"):
             (folder / name).write_text(format_csv(rows, {}))
         else:
-            write_xlsx(folder / name, "a title", "abc", rows, {})
+            (folder / name).write_bytes(build_xlsx("a title", "abc", rows, {}))
         return folder / name
 
     return make

@@ -24,9 +24,6 @@ class Code(Enum):
     SESSION_UNLISTED = ("session-unlisted", True, "take out what offer run did not write")
     PLAN_DAMAGED = ("plan-damaged", True, "measure this pass again")
     LAUNCH_TWICE = ("launch-twice", True, "hand in each launch once")
-    LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered")
-    LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered")
-    LAUNCH_SHARED = ("launch-shared", True, "ask each bidder for launches of its own")
     LAUNCH_CRASHED = ("launch-crashed", False, "offer run measures its rows again")
     LAUNCH_TIMEOUT = ("launch-timeout", False, "offer run measures its rows again")
     LAUNCH_INCOMPLETE = ("launch-incomplete", False, "offer run measures its rows again")
@@ -94,6 +91,9 @@ class Code(Enum):
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
     FORM_OTHER = ("form-other", True, "./plumbline offer sheet FOLDER writes it anew")
+    LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered")
+    LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered")
+    LAUNCH_SHARED = ("launch-shared", True, "ask each bidder for launches of its own")
     PROTOCOL_OTHER = (
         "protocol-other",
         True,

@@ -31,7 +31,7 @@ from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
 from postprocess.analyses.offer.whole_check import check_archive, check_folder
 from postprocess.base import archive
-from postprocess.base.archive import build_header, pack_folder, unpack_archive
+from postprocess.base.archive import build_end, build_header, pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
@@ -234,7 +234,7 @@ ODD_ARCHIVES = {
     "is compressed by gzip": gzip.compress,
     "is empty": lambda data: b"",
     "is there twice": lambda data: header("a") + header("a") + data,
-    "is a file and a folder": lambda data: header("a") + header("a/b") + data,
+    "is a file and a folder": lambda data: header("a") + header("a/b") + build_end(1024),
     "has headers for other programs": lambda data: pax_header() + data,
     "has more than 1000 files": lambda data: b"".join(header(f"{n}") for n in range(1001)),
 }
