@@ -3,7 +3,7 @@
 Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
 ``sessions/<session>``, ``store/<session>.parquet``, ``calibrations`` (the ledger), ``references`` (provisional
 ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``,
-``accept`` and ``faults`` (traces).
+``accept``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 
 from __future__ import annotations

@@ -208,3 +208,8 @@ def test_a_wrong_site_is_one_line_that_names_it(
     number = next(n for n, each in enumerate(text.splitlines(), 1) if line in each)
     assert fault.startswith(f"{path}:{number}: ")
     assert complaint in fault
+
+
+def test_a_folder_inside_of_references_is_checked_as_a_part_of_them(work, progress):
+    inside = work.source / "reference_data" / "simulated"
+    assert lint(work, [inside], progress) == 0
