@@ -91,6 +91,7 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
         "references": [str(root) for root in reframe.reference_roots],
         "nights": "",
         "spack": "",
+        "usable_nodes": {},
     }
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
 
