@@ -33,7 +33,7 @@ static void write_pair(struct json *json, int low, int high, const int64_t *inte
     json_close(json, '}');
 }
 
-void pairs_write(struct json *json, const struct routine *routine, int round, struct trials *trials,
+void pairs_write(struct json *json, const struct routine *routine, int round, size_t calls, struct trials *trials,
                  const struct control *control)
 {
     struct gather gather;
@@ -49,7 +49,7 @@ void pairs_write(struct json *json, const struct routine *routine, int round, st
         else
             gather_get(&gather, trials->others, bytes_of(trials));
         const int64_t *intervals = low == 0 ? trials->own : trials->others;
-        write_pair(json, low, high, intervals, trials->count, routine_legs(routine));
+        write_pair(json, low, high, intervals, trials->count, routine_legs(routine) * (int)calls);
     }
     json_close(json, ']');
     gather_close(&gather);

@@ -7,7 +7,7 @@
 #include "trials.h"
 
 /* On rank 0: writes the key `pairs`. All other ranks must call pairs_answer. */
-void pairs_write(struct json *json, const struct routine *routine, int round, struct trials *trials,
+void pairs_write(struct json *json, const struct routine *routine, int round, size_t calls, struct trials *trials,
                  const struct control *control);
 void pairs_answer(const struct routine *routine, int round, struct trials *trials, const struct control *control);
 

@@ -69,7 +69,7 @@ static void write_case(struct json *json, const struct item *item, int peer, str
     if (bench->cores.anywhere)
         write_core_latency(json, measurement->core_latency, 2 * bench->options->rounds);
     if (item->routine->pairing == PAIRING_ROUND)
-        pairs_write(json, item->routine, peer, trials, &bench->world->control);
+        pairs_write(json, item->routine, peer, measurement->calls, trials, &bench->world->control);
     if (measurement->measured)
         write_summary(json, &measurement->summary);
     if (bench->options->sync == SYNC_LOOP)

@@ -78,13 +78,13 @@ def test_a_window_that_was_missed_is_marked_in_any_round(tmp_path: Path) -> None
 
 
 def test_room_for_the_trials_of_all_cases_is_asked_for_first(tmp_path: Path) -> None:
-    def peak(*options: str) -> int:
-        end: Record = measured(tmp_path / "a", *WARM, *options).end
+    few = ("--routine", "rightshift:8:80:800", *WARM, "--trials")
+
+    def peak(trials: int) -> int:
+        end: Record = program("mpich").measure(1, tmp_path / "a", *few, str(trials)).end
         return end["memory_bytes"]
 
-    assert peak("--trials", "4000") - peak("--trials", "2000") > 2000 * 8 * 33
-    ended = program("mpich").run(
-        *(2, *WARM, *CASES, "--trials", "1000000", "--memory-limit", "100000000")
-    )
+    assert peak(400) - peak(200) > 200 * 3 * 33
+    ended = program("mpich").run(1, *few, "1000000", "--memory-limit", "100000000")
     assert ended.status == 2
     assert "trials and list of cases do not fit" in ended.complaints[0]
