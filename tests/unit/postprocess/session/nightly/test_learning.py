@@ -149,12 +149,20 @@ def test_a_night_whose_controls_have_slow_trials_teaches_nothing(learner: Learne
         lambda each: replace(each, verdict=Verdict.CLEARED),
         lambda each: replace(each, band=None),
         lambda each: replace(each, elsewhere=True),
-        lambda each: replace(each, core_latency=5e-8),
     ],
-    ids=["value", "headline", "suspect", "cleared", "unjudged", "elsewhere", "moved"],
+    ids=["value", "headline", "suspect", "cleared", "unjudged", "elsewhere"],
 )
 def test_a_case_that_is_not_well_inside_its_limits_teaches_nothing(learner: Learner, change):
     assert learner.learn(results=learner.results(change))[0] == len(CASES) - 1
+
+
+@pytest.mark.parametrize(("there", "count"), [(5e-8, len(CASES)), (2.6e-7, 0)])
+def test_a_launch_whose_ranks_lay_elsewhere_teaches_nothing(learner: Learner, there, count: int):
+    """The reference that judged the cases is of launches 50 ns from core to core."""
+    results = [replace(each, core_latency=5e-8) for each in learner.lesson.results]
+    other = finished(learner.work.root / "other", core_latency=(there, there))
+    lesson = replace(learner.lesson, results=results, finished=[other])
+    assert bool(replace(learner, lesson=lesson).learn()[1]) is (count > 0)
 
 
 @pytest.mark.parametrize(("log", "leans"), [(0.5, True), (-0.01, False)])
