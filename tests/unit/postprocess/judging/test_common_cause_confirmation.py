@@ -25,8 +25,9 @@ from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.report import overview
 from postprocess.results.store import StoreError
-from postprocess.stats.band import compute_band, compute_call_limit
+from postprocess.stats.band import compute_band
 from postprocess.stats.confirmation_rule import PASSES
+from postprocess.stats.sequence import compute_gross_distance
 from tests.support.factories.common import Noise, calibrated, cases, judged, night
 from tests.support.factories.launch import planned
 
@@ -74,7 +75,7 @@ def beyond(results: Sequence[CaseResult]) -> set[Case]:
 
 def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress, monkeypatch):
     results, catalog = slower_night()
-    measure, _ = fresh(results, monkeypatch, lambda _: 1.2)
+    measure, _ = fresh(results, monkeypatch, lambda _: 1.4)  # gross: called at once
     confirmed = confirm_slow_cases(
         results, [], catalog, SITE, measure, progress, lambda _: "since ever"
     )
@@ -93,7 +94,7 @@ def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Pro
     """Every second case is as ever when it is measured again, and the cause is still there."""
     results, catalog = slower_night()
     fine = {each.case for each in results[::2]}
-    measure, _ = fresh(results, monkeypatch, lambda one: 1.0 if one in fine else 1.2)
+    measure, _ = fresh(results, monkeypatch, lambda one: 1.0 if one in fine else 1.4)
     (cause,) = find_common_causes(results, catalog, {})
     assume_shown = {case: 1.2 for case in cause.probe_cases}
     monkeypatch.setattr(
@@ -303,30 +304,16 @@ def test_a_store_that_is_empty_or_damaged_hides_nothing(cause: CommonCause, tmp_
 # --- what other hours may bring ---
 
 
-def test_slow_again_is_suspect_inside_the_call_limit_and_nights_before_are_asked_for(
-    progress: Progress, monkeypatch
-):
+def test_slow_again_is_suspect_until_it_is_gross(progress: Progress, monkeypatch):
     random = np.random.default_rng(1)
     catalog = calibrated(random, cases(), QUIET)
     results = [judged(one, catalog, catalog.reference(one).center) for one in cases()]
     one = results[5].case
     reference = catalog.reference(one)
-    call = compute_call_limit(reference, values=[5])
-    between = math.sqrt(compute_band(reference).upper * call) / reference.center
-    for factor, verdict in (
-        (between, Verdict.SUSPECT),
-        (1.01 * call / reference.center, "regressed"),
-    ):
+    gross = math.exp(compute_gross_distance(reference, 5))
+    between = math.sqrt(compute_band(reference).upper / reference.center * gross)
+    for factor, verdict in ((between, Verdict.SUSPECT), (1.01 * gross, Verdict.REGRESSED)):
         results[5] = judged(one, catalog, factor * reference.center)
         measure, _ = fresh(results, monkeypatch, lambda case, by=factor: by if case == one else 1.0)
-        asked: list[Sequence[CaseResult]] = []
-
-        def suspected(slow: Sequence[CaseResult], told=asked) -> dict:
-            told.append(slow)
-            return {}
-
-        after = confirm_slow_cases(
-            results, [], catalog, SITE, measure, progress, suspected=suspected
-        ).results
+        after = confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
         assert after[5].verdict == verdict
-        assert [each.case for (each,) in asked] == [one]

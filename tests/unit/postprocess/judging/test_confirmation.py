@@ -188,7 +188,7 @@ def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
     assert slow[0].reason.count("\n") == 0
     assert "; so were 5 of 5 fresh launches: " in slow[0].reason
-    assert slow[0].reason.startswith(f"{slow[0].value * 1e6:.2f} us is ")  # of the night's launch
+    assert f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason  # of the night's launch
 
 
 def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
@@ -296,20 +296,20 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
     assert suspect.verdict().reason.endswith(": why")
 
 
-@pytest.mark.parametrize(
-    ("value", "best", "verdict"),
-    [(50e-6, 3.9e-6, Verdict.REGRESSED), (1.1e-6, 1e-6, Verdict.CLEARED)],
-)
-def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, best, verdict):
-    """The limit is 4 us: one moment of a launch that was inside it excuses the rest of it no second time."""
-    reference = Reference(case(), 1e-6, 0.05, 5)
-    suspect = RetestCandidate(judge_case(case(), Measurement(50e-6, best=20e-6), reference))
-    assert suspect.result.verdict == Verdict.REGRESSED
-    again = judge_case(case(), Measurement(value, best=best), reference)
-    assert again.verdict == Verdict.PROVISIONAL
-    while not suspect.decided:
-        suspect.count_launch(again)
-    assert suspect.verdict().verdict == verdict
+@pytest.mark.parametrize("by_headline", [True, False])
+@pytest.mark.parametrize("of_headline", [True, False])
+def test_a_fresh_launch_is_slow_by_what_the_first_was_slow_by(by_headline, of_headline):
+    """What is told of it is that number too, as it is to the reference of the first."""
+    told = {"headline": 3e-6, "headline_reference": 2e-6, "headline_limit": 2.2e-6}
+    first = CaseResult(case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told)  # fmt: skip
+    again = replace(first, by_headline=of_headline)
+    if not of_headline:
+        again = replace(again, headline=2e-6, value=3e-6)
+    suspect = RetestCandidate(replace(first, headline_reference=4e-6, reference=2e-6))
+    suspect.count_launch(again)
+    assert bool(suspect.slow) == (by_headline == of_headline)
+    values = {True: {True: 6e-6, False: 4e-6}, False: {True: 2e-6, False: 6e-6}}
+    assert suspect.values == [pytest.approx(values[by_headline][of_headline])]
 
 
 @pytest.mark.parametrize(("value", "times"), [(100.0, 0.1), (1e4, 10.0)])

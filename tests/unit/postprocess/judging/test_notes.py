@@ -14,7 +14,7 @@ from postprocess.judging.notes import (
     describe_session_power,
     describe_waivers,
 )
-from postprocess.model.reference import Prior, Reference
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from tests.support.factories.launch import (
@@ -39,23 +39,19 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     ]
 
 
-@pytest.mark.parametrize(("between", "told"), [(0.006, True), (0.2, False)])
-def test_the_night_says_what_more_sessions_would_show(between: float, told: bool):
-    priors = {"prior": Prior(0.003, 50.0), "session_prior": Prior(between, 5.0)}
-    known = {each: Reference(each, 1e-6, 0.003, 20, **priors) for each in MANY_CASES}
-    one = ReferenceSet(Path("x.tsv"), known, origin_of())
-    book = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
-    judged = [replace(each, launches=1, detectable=0.2) for each in results(0, 30)]
-    few, *said = describe_session_power(judged, book)
-    assert few == (
-        "30 cases provisional: fewer than 3 sessions are known of the references; "
-        "3 nights, or calibrations on 2 other days, tell more"
-    )
-    line = (
-        "a 10% slowdown is seen in 0 of 30 cases; after 5 more nights in about 30, after 5 more "
-        "sessions on other days (./plumbline calibrate --at-most 5) in about 30"
-    )
-    assert said == ([line] if told else [])
+def test_the_night_says_what_it_would_call_alone_and_with_two_more():
+    judged = [
+        replace(each, reference=1e-6, spread=0.02, detectable=0.3, detectable_soon=0.1)
+        for each in results(0, 30)
+    ]
+    judged[0] = replace(judged[0], detectable=None, detectable_soon=1.5)
+    judged[1] = replace(judged[1], spread=None)  # of simulated time
+    assert list(describe_session_power(judged)) == [
+        "a slowdown from tonight on would be called in this night: "
+        "2 times in 28, 50% in 28, 20% in 0, 10% in 0 of 29 cases",
+        "and with two more nights: 50% in 28, 20% in 28, 10% in 28",
+    ]
+    assert list(describe_session_power(results(0, 30))) == []
 
 
 def catalog(exact: bool = False) -> ReferenceCatalog:

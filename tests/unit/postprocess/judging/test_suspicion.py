@@ -1,4 +1,4 @@
-"""What is slow again, but not beyond what other hours may bring."""
+"""What is slow again, but not beyond what one session may bring."""
 
 from __future__ import annotations
 
@@ -6,122 +6,121 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging import night_history
-from postprocess.judging.suspicion import SuspectNight, decide_suspicion, find_suspect_nights
-from postprocess.model.reference import Prior, Reference, SessionEvidence
+from postprocess.judging.session_history import NO_HISTORY, JudgedSession, SessionHistory
+from postprocess.judging.suspicion import call_slow_sums, decide_suspicion, list_suspects
+from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.results.store import StoreError
-from postprocess.stats.band import compute_band, compute_call_limit
-from tests.support.factories.launch import case
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.band import compute_band
+from postprocess.stats.sequence import compute_gross_distance
+from postprocess.stats.sessions import SessionValue
+from tests.support.factories.launch import PLACE, case, origin_of
 
 ONE = case("bcast", 1000)
-REFERENCE = Reference(ONE, 1e-5, 0.02, 20, prior=Prior(0.02, 20.0), session_prior=Prior(0.03, 5.0))
-BETWEEN = math.sqrt(compute_band(REFERENCE).upper * compute_call_limit(REFERENCE, values=[5]))
+HEADLINE = Reference(ONE, 2e-5, 0.04, 20, prior=Prior(0.04, 20.0), session_prior=Prior(0.06, 50.0))
+REFERENCE = Reference(
+    ONE,
+    1e-5,
+    0.02,
+    20,
+    prior=Prior(0.02, 20.0),
+    session_prior=Prior(0.03, 20.0),
+    headline=HEADLINE,
+)
+GROSS = 1e-5 * math.exp(compute_gross_distance(REFERENCE, 5))
+BETWEEN = math.sqrt(compute_band(REFERENCE).upper * GROSS)
 
 
-def slow(value: float, verdict: Verdict = Verdict.REGRESSED) -> CaseResult:
-    return CaseResult(ONE, verdict, "slow", value=value, reference=1e-5, launches=1)
+def slow(value: float, verdict: Verdict = Verdict.REGRESSED, **more) -> CaseResult:
+    return CaseResult(ONE, verdict, "slow", value=value, reference=1e-5, launches=1, **more)
 
 
-def test_what_other_hours_may_bring_is_suspect_and_fails_a_strict_session_alone():
-    result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE)
-    assert result.verdict == Verdict.SUSPECT
-    assert "so the next night decides" in result.reason
+def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
+    """Sessions of further days before, the newest first."""
+    told = [
+        JudgedSession(f"2026-11-{20 - n}T01:00:00Z", "suspect", SessionValue(log, 5, n), SessionValue(headlines, 5, n))
+        for n, log in enumerate(logs)
+    ]  # fmt: skip
+    return SessionHistory({ONE.key: told})
+
+
+def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
+    result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
+    assert result.verdict == Verdict.SUSPECT and list_suspects([result]) == [ONE]
+    assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
 
 
-def test_what_is_beyond_the_call_limit_is_called_at_once():
-    far = 1.01 * compute_call_limit(REFERENCE, values=[5])
-    assert decide_suspicion(slow(far), 5 * [far], REFERENCE) == slow(far)
-
-
-def test_several_nights_call_what_one_could_not():
-    """The center is of several sessions: of one, it may itself be as far off, whatever nights say."""
-    evidence = SessionEvidence(8, 0.2, between=0.001)
-    known = replace(REFERENCE, launches=40, evidence=evidence)
-    between = math.sqrt(compute_band(known).upper * compute_call_limit(known, values=[5]))
-    log = math.log(between / 1e-5)
-    for nights in range(1, 40):
-        result = decide_suspicion(
-            slow(between), 5 * [between], known, nights * [SuspectNight(log, 1)]
-        )
-        if result.verdict == Verdict.REGRESSED:
-            break
-        assert result.verdict == Verdict.SUSPECT
-    assert nights < 40 and "before, " in result.reason
-
-
-@pytest.mark.parametrize("fresh", [(), (BETWEEN,)])
-def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed(fresh):
-    assert decide_suspicion(slow(BETWEEN), (), REFERENCE).verdict == Verdict.REGRESSED
-    exact = replace(REFERENCE, spread=0.0, exact=True, prior=None, session_prior=None)
-    assert decide_suspicion(slow(BETWEEN), fresh, exact).verdict == Verdict.REGRESSED
-    crashed = slow(BETWEEN, Verdict.CRASHED)
-    assert decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE) == crashed
-
-
-def test_a_rate_is_slow_where_it_is_low():
-    rate = replace(REFERENCE, center=1000.0, unit=MEGABYTES)
-    limit = compute_call_limit(rate, values=[5])
-    result = replace(slow(limit), unit=MEGABYTES, reference=1000.0)
-    for factor, verdict in ((0.99, Verdict.REGRESSED), (1.01, Verdict.SUSPECT)):
-        assert decide_suspicion(result, 5 * [factor * limit], rate).verdict == verdict
-
-
-# --- the nights before ---
-
-
-def nights(*rows: tuple[str, str, float, float]) -> pl.DataFrame:
-    """Night, verdict, value and reference of each launch."""
-    return pl.DataFrame(
-        [
-            {
-                "session": night,
-                "started_utc": night,
-                "mode": "nightly",
-                "key": ONE.key,
-                "verdict": verdict,
-                "value": value,
-                "unit": "s",
-                "reference": center,
-            }
-            for night, verdict, value, center in rows
-        ]
-    )
-
-
-SUSPECT = ("suspect", 1.1e-5, 1e-5)
+@pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])  # fmt: skip
+def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
+    value = factor * GROSS
+    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)
+    assert result.verdict == verdict
+    assert ("more than sessions bring" in result.reason) == (verdict == Verdict.REGRESSED)
+    rate = replace(REFERENCE, center=1000.0, unit=MEGABYTES)  # slow where it is low
+    low = replace(slow(1e8 * 1e-5 / value / 1e5), unit=MEGABYTES, reference=1000.0)
+    value = 1000.0 * 1e-5 / value
+    assert decide_suspicion(low, 5 * [value], rate, NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(
-    ("history", "launches"),
+    ("logs", "verdict"),
     [
-        ([("n2", *SUSPECT), ("n2", *SUSPECT), ("n1", *SUSPECT)], [2, 1]),
-        ([("n3", *SUSPECT), ("n2", "pass", 1e-5, 1e-5), ("n1", *SUSPECT)], [1]),
-        ([("n3", "cleared", 1e-5, 1e-5), ("n2", *SUSPECT)], []),
-        ([("n3", *SUSPECT), ("n2", "suspect", 1.1e-5, 1.01e-5)], [1]),
-        ([("n1", "skipped", 1e-5, 1e-5), ("n2", *SUSPECT)], [1]),
+        ((0.2, 0.2), Verdict.REGRESSED),
+        ((0.2,), Verdict.SUSPECT),
+        ((0.2, 0.0), Verdict.SUSPECT),
+        ((0.0, 0.2, 0.2, 0.2), Verdict.SUSPECT),
     ],
 )
-def test_the_nights_before_count_until_one_in_which_it_was_not_suspect(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, history, launches: list[int]
-):
-    monkeypatch.setattr(night_history, "read_headlines", lambda *_, **__: nights(*history))
-    found = find_suspect_nights(tmp_path, [slow(1.1e-5)]).get(ONE, [])
-    assert [each.launches for each in found] == launches
-    assert all(each.log == pytest.approx(math.log(1.1)) for each in found)
+def test_three_sessions_one_after_the_other_call_what_one_could_not(logs, verdict: Verdict):
+    value = 1e-5 * math.exp(0.2)
+    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
+    assert result.verdict == verdict
+    said = "22.1% slower in the mean of 3 sessions; slow"
+    assert (result.reason == said) == (verdict == Verdict.REGRESSED)
 
 
-def test_an_empty_or_damaged_store_tells_of_no_night(monkeypatch, tmp_path):
-    assert find_suspect_nights(tmp_path, [slow(1.1e-5)]) == {}
+def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
+    """0.4 is gross for the value, and not for the headline, which scatters twice as much."""
+    result = slow(1e-5, by_headline=True)
+    fresh = 5 * [2e-5 * math.exp(0.4)]
+    assert 0.4 > compute_gross_distance(REFERENCE, 5)
+    found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
+    assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
+    called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
+    assert called.verdict == Verdict.REGRESSED
+    values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
+    assert values.verdict == Verdict.SUSPECT
+    alone = replace(REFERENCE, headline=None)
+    assert decide_suspicion(result, fresh, alone, NO_HISTORY) == result
 
-    def damaged(*_, **__):
-        raise StoreError("x.parquet: damaged")
 
-    monkeypatch.setattr(night_history, "read_headlines", damaged)
-    assert find_suspect_nights(tmp_path, [slow(1.1e-5)]) == {}
+def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
+    exact = replace(REFERENCE, spread=0.0, exact=True)
+    for fresh, known in (((), REFERENCE), ((BETWEEN,), exact), ((BETWEEN,), None)):
+        assert decide_suspicion(slow(BETWEEN), fresh, known, NO_HISTORY) == slow(BETWEEN)
+    crashed = slow(BETWEEN, Verdict.CRASHED)
+    assert decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE, NO_HISTORY) == crashed
+
+
+@pytest.mark.parametrize(
+    ("verdict", "log", "called"),
+    [
+        (Verdict.PASS, 0.15, True),
+        (Verdict.PROVISIONAL, 0.15, True),
+        (Verdict.CLEARED, 0.15, False),
+        (Verdict.PASS, -0.15, False),
+    ],
+)
+def test_a_case_inside_its_band_is_called_by_many_sessions(verdict, log: float, called: bool):
+    one = ReferenceSet(Path("x.tsv"), {ONE: REFERENCE}, origin_of())
+    catalog = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
+    tonight = slow(1e-5 * math.exp(0.15), verdict)
+    (found,) = call_slow_sums([tonight], catalog, before(*9 * [log]))
+    assert (found.verdict == Verdict.REGRESSED) is called
+    assert ("slower in the mean of " in found.reason) is called
+    assert call_slow_sums([tonight], catalog, NO_HISTORY) == [tonight]

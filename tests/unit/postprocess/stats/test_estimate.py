@@ -40,13 +40,13 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
 def test_one_launch_has_no_spread_and_is_provisional():
     (reference,) = estimate_references({case(): [2e-6]})
     assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
-    assert reference.launches == 1 and reference.provisional
+    assert reference.launches == 1 and reference.few_launches
 
 
-@pytest.mark.parametrize(("launches", "provisional"), [(9, True), (10, False)])
-def test_ten_launches_are_enough(launches, provisional):
+@pytest.mark.parametrize(("launches", "few"), [(9, True), (10, False)])
+def test_ten_launches_are_enough(launches, few):
     (reference,) = estimate_references({case(): [1e-6] * launches})
-    assert reference.provisional is provisional
+    assert reference.few_launches is few
 
 
 def test_cases_come_sorted():
@@ -72,7 +72,7 @@ def test_what_is_no_time_is_refused_by_case(times):
 def test_simulated_launches_give_an_exact_reference(tmp_path):
     (reference,) = estimate_exact_references({case(): [3.5e-6, 3.5e-6]})
     assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
-    assert not reference.provisional
+    assert not reference.few_launches
     path = reference_file.locate_references(tmp_path, *PLACE)
     reference_file.write_references(path, [reference], origin_of())
     assert path.read_text().splitlines()[1].split("\t")[-3:] == ["3.5e-06", "exact", "2"]
@@ -97,5 +97,5 @@ def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
     (reference,) = estimate_exact_references({case(): [1e-3]})
     assert judge_case(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
     limits = compute_band(reference)
-    _, _, upper, _ = convert_to_reframe(reference, limits, best=value)
+    _, _, upper, _ = convert_to_reframe(reference, limits)
     assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

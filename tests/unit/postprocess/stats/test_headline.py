@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.model.measurement import TrialSummary
-from postprocess.stats.headline import mark_removed_trials, summarise_trials
+from postprocess.stats.headline import (
+    compute_steady_times,
+    mark_removed_trials,
+    summarise_trials,
+)
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
 TICKS = st.integers(min_value=1, max_value=12).map(lambda ticks: ticks * 1e-9)
@@ -33,6 +37,11 @@ def naive_quantile(values: list[float], fraction: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def naive_steady(values: list[float]) -> float:
+    fastest = sorted(values)[: math.ceil(len(values) / 4)]
+    return math.fsum(fastest) / len(fastest)
 
 
 def naive_bimodal(values: list[float], resolution: float) -> bool:
@@ -60,6 +69,7 @@ def naive_summary(
         removed += 1
     return TrialSummary(
         headline=math.fsum(rest) / len(rest),
+        steady=naive_steady(values),
         median=median,
         minimum=min(values),
         p90=naive_quantile(values, 0.90),
@@ -124,6 +134,22 @@ def test_the_papers_51_trials():
     assert mark_removed_trials(trials).nonzero()[0].tolist() == [0, 46, 47, 48, 49, 50]
 
 
+def test_the_steady_time_is_that_of_the_fastest_quarter_whatever_slows_the_others():
+    """Of 50 trials that count the fastest 13; what is slow in each of them is slow in it."""
+    trials = np.array([1e6] + [10.0] * 13 + [20.0] * 37)
+    assert summarise_trials(trials).steady == 10.0
+    assert summarise_trials(np.where(trials == 20.0, 500.0, trials)).steady == 10.0
+    assert summarise_trials(1.1 * trials).steady == pytest.approx(11.0)
+    assert summarise_trials(trials[:13]).steady == 10.0
+
+
+@given(st.lists(TIMES, min_size=1, max_size=60), st.integers(0, 2**32 - 1))
+def test_many_steady_times_at_once_are_those_of_the_statistic(values, seed):
+    samples = np.random.default_rng(seed).choice(values, size=(5, len(values)))
+    alone = [summarise_trials(each, dropped=0).steady for each in samples]
+    assert compute_steady_times(samples) == pytest.approx(alone, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("m", "removed"), [(9, 0), (10, 1), (14, 1), (19, 1), (20, 2), (30, 3), (50, 5), (100, 10)]
 )
@@ -148,7 +174,7 @@ def test_as_many_candidates_as_the_cap_do_not_saturate_it():
 def test_one_value_is_its_own_summary():
     assert_same(
         summarise_trials(np.array([9.0, 2.0])),
-        TrialSummary(2.0, 2.0, 2.0, 2.0, 2.0, 1, 0, 0, False, False),
+        TrialSummary(2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1, 0, 0, False, False),
     )
 
 

@@ -8,24 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from postprocess.stats.detection import compute_median_efficiency
-from postprocess.stats.night_spread import (
-    NightSpread,
-    add_night_spread,
-    assume_nights,
-    estimate_night_spread,
-)
 from scipy.stats import t as student
 
 from postprocess.model.reference import Prior, Reference, SessionEvidence
-from postprocess.stats.band import SLOW_ALPHA, compute_band, compute_call_limit
+from postprocess.stats.band import SLOW_ALPHA, compute_band
 from postprocess.stats.estimate import estimate_references
+from postprocess.stats.median_efficiency import compute_median_efficiency
 from postprocess.stats.session_prior import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
+    DAY_SHARE,
+    SessionValue,
     add_evidence,
+    assume_sessions,
     estimate_session_spread,
+    number_day,
     number_sessions,
     predict_nights,
+    predict_own,
     summarize_sessions,
 )
 from tests.support.factories.launch import case
@@ -38,9 +37,11 @@ def at(minutes: float) -> str:
     return f"2026-11-22T{int(minutes // 60):02}:{int(minutes % 60):02}:00Z"
 
 
-def known(sessions: int = 1, between: float = 0.0, launches: int = 20) -> Reference:
+def known(
+    sessions: int = 1, between: float = 0.0, launches: int = 20, days: tuple[int, ...] = ()
+) -> Reference:
     """A reference whose sessions have the same number of launches each."""
-    evidence = SessionEvidence(sessions, sessions / launches, between)
+    evidence = SessionEvidence(sessions, sessions / launches, between, days)
     prior, session_prior = Prior(0.01, 1_000.0), Prior(0.03, 5.0)
     return Reference(
         case(), 1e-6, 0.01, launches, prior=prior, evidence=evidence, session_prior=session_prior
@@ -61,7 +62,7 @@ def test_the_center_is_the_mean_of_the_sessions_and_the_spread_that_within_them(
 
 def test_the_limit_of_one_burst_contains_the_spread_between_sessions_whole():
     deviation = math.sqrt(0.03**2 * 2 + 0.01**2 * (1 + 1 / 20))
-    predicted = predict_nights(known(), [1])
+    predicted = predict_nights(known(), [SessionValue(0.0, 1)])
     assert predicted.deviation == pytest.approx(deviation, rel=1e-9)
     upper = 1e-6 * math.exp(student.ppf(1 - SLOW_ALPHA, predicted.degrees) * deviation)
     assert compute_band(known()).upper == pytest.approx(upper, rel=1e-9)
@@ -69,14 +70,52 @@ def test_the_limit_of_one_burst_contains_the_spread_between_sessions_whole():
 
 
 def test_launches_of_a_night_take_their_own_noise_out_and_not_that_of_the_session():
-    many = predict_nights(known(), [15]).deviation
+    many = predict_nights(known(), [SessionValue(0.0, 15)]).deviation
     own = (compute_median_efficiency(15) ** 2 + 1 / 20) * 0.01**2
     assert many == pytest.approx(math.sqrt(0.03**2 * 2 + own), rel=1e-9)
 
 
-def test_the_call_limit_lies_beyond_screening_and_that_of_two_nights_nearer():
-    one, two = (compute_call_limit(known(5, 9e-4), values=nights) for nights in ([3], [3, 3]))
-    assert compute_band(known(5, 9e-4), median_of=3).upper < two < one
+def test_the_day_of_each_session_is_that_of_its_first_launch():
+    days = [number_day(each) for each in ("2026-11-22T23:59:00Z", "2026-11-23T00:01:00Z")]
+    assert days[1] == days[0] + 1
+    assert summarize_sessions([1.0] * 4, [0, 0, 1, 1], [7, 8, 9, 9]).evidence.days == (7, 9)
+    assert summarize_sessions([1.0] * 4, [0, 0, 1, 1]).evidence.days == ()
+
+
+@pytest.mark.parametrize(
+    ("home", "there", "apart"),
+    [
+        ((0, 0), (0,), 0.0),  # what the day brings is in both
+        ((0, 0), (1,), 1 + 1),
+        ((0, 0), (None,), 1 + 1),
+        ((0, 1), (1,), 0.5**2 + 0.5**2),
+        ((0, 1), (2,), 1 + 0.5**2 + 0.5**2),
+        ((0, 1), (0, 1), 0.0),
+        ((0, 1), (2, 3), 4 * 0.5**2),
+        ((), (1,), 0.0),  # of no day is told
+    ],
+)
+def test_a_day_is_in_the_difference_by_what_of_each_side_is_of_it(home, there, apart: float):
+    """The days of the reference are in its spread too: twice that of one day where all differ."""
+    between, within = 0.03**2 + 0.01**2 / 10, 0.01**2
+    reference = replace(known(2, between, 20, home), session_prior=None)
+    alike = 1.0 if len(set(home)) < 2 else 1.0 + DAY_SHARE
+    tau = (between - within / 10) / alike
+    number = len(there)
+    own = (1 / number + 1 / 2 + DAY_SHARE * apart) * tau + within * (1 / number + 1 / 20)
+    some = [SessionValue(0.0, 1, day) for day in there]
+    assert predict_nights(reference, some).deviation == pytest.approx(math.sqrt(own), rel=1e-9)
+    assert estimate_session_spread(reference) == pytest.approx(math.sqrt(tau), rel=1e-9)
+    alone = math.hypot(math.sqrt(tau), 0.01)
+    assert predict_own(reference, 1).deviation == pytest.approx(alone, rel=1e-9)
+
+
+def test_sessions_to_come_narrow_the_limit_as_such_sessions_would():
+    one = [SessionValue(0.0, 5)]
+    then = assume_sessions(known(2, 0.001), 3)
+    assert (then.sessions, then.launches) == (5, 50)
+    assert predict_nights(then, one).deviation < predict_nights(known(2, 0.001), one).deviation
+    assert compute_band(then).upper < compute_band(known(2, 0.001)).upper
 
 
 @pytest.mark.parametrize("sessions", [1, 3, 10])
@@ -92,7 +131,7 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
         found = {
             each.case: each for each in estimate_references(samples, dict.fromkeys(cases, numbers))
         }
-        told = add_evidence(found, {each: (samples[each], numbers) for each in cases})
+        told = add_evidence(found, {each: (samples[each], numbers, ()) for each in cases})
         told = {each: replace(one, prior=Prior(0.015, 100.0)) for each, one in told.items()}
         known_now = add_session_priors(told, TABLE)
         tonight = np.exp(0.03 * random.normal(size=50) + 0.015 * random.normal(size=50))
@@ -100,32 +139,6 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
         beyond.append(np.mean(tonight > limits))
     # of one session the prior alone speaks, with a heavy tail: fewer
     assert SLOW_ALPHA / 6 < np.mean(beyond) < SLOW_ALPHA + 0.012
-
-
-def test_nights_tell_of_the_variance_robustly_and_never_move_the_center():
-    random = np.random.default_rng(2)
-    nights = 0.06 * random.normal(size=40)
-    told = estimate_night_spread([*nights, 3.0, 4.0], [1] * 42)
-    assert math.sqrt(told.variance) == pytest.approx(0.06, rel=0.25)
-    before, after = known(), add_night_spread(known(), told)
-    assert (after.center, after.told_by) == (before.center, 43)
-    assert estimate_session_spread(after) > 1.5 * estimate_session_spread(before)
-    slower = estimate_night_spread([0.5 + each for each in nights], [1] * 40)  # for good
-    moved = add_night_spread(known(), slower)
-    assert estimate_session_spread(moved) == pytest.approx(estimate_session_spread(after), rel=0.2)
-    assert estimate_night_spread([0.1, 0.2], [1, 1]) is None
-
-
-@pytest.mark.parametrize("more", [2, 3, 20])
-def test_nights_to_come_tell_as_much_as_nights_that_were(more: int):
-    spread = estimate_session_spread(known())
-    then = assume_nights(known(), more)
-    assert then.told_by == (1 + more if more > 2 else 1)
-    assert estimate_session_spread(then) == pytest.approx(spread, rel=1e-9)
-    were = add_night_spread(known(), NightSpread(more, spread**2 + 1e-4, 0.75 * (more - 1), 1.0))
-    if more > 2:
-        assert compute_call_limit(then) == pytest.approx(compute_call_limit(were), rel=1e-9)
-        assert compute_call_limit(then) < compute_call_limit(known())
 
 
 def test_a_table_of_spreads_follows_from_launches():

@@ -94,7 +94,8 @@ def test_kin_are_of_one_program_and_one_class_of_sizes():
     found = add_priors(references(spread | {each: 0.5 for each in other} | {lonely: 0.01}))
     for group, typical in ((small, 0.1), (large, 0.01), (other, 0.5)):
         assert found[group[0]].prior.spread == pytest.approx(typical, rel=0.1)
-    assert found[lonely].prior == estimate_prior(list(found.values()))  # no kin enough: all speak
+    program = [each for case_, each in found.items() if case_.program == lonely.program]
+    assert found[lonely].prior == estimate_prior(program)  # no kin enough: all of its program speak
 
 
 @given(st.floats(0.0, 1.0), st.integers(2, 40), st.floats(1e-3, 1.0), st.floats(0.1, 100))
