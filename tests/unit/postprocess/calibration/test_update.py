@@ -58,7 +58,7 @@ def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
 def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
     """All values behind the references of a program."""
     some = provenance.list_calibrations(read_provenance(path)["programs"][program])
-    return {key: values for each in some for key, values in provenance.list_headlines(each).items()}
+    return {key: values for each in some for key, values in provenance.list_values(each).items()}
 
 
 def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
