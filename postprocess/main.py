@@ -33,6 +33,7 @@ STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a pri
 #: The module of each command, in the order of ``--help``.
 COMMANDS: dict[str, str] = {
     "nightly": "nightly",
+    "confirm": "confirm",
     "run": "run",
     "calibrate": "calibrate",
     "compare": "compare",

@@ -15,6 +15,7 @@ from typing import Any
 
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.routines.mpicost import is_placeless
 from postprocess.stats.placement import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
 
@@ -56,6 +57,8 @@ class CaseSample:
     @property
     def at_home(self) -> CaseSample:
         """The launches that make the reference's row: of those whose ranks lay alike the most."""
+        if is_placeless(self.case):
+            return self
         home = group_placements(self.core_latencies)[0]
         return replace(self, launches=tuple(self.launches[each] for each in home.members))
 

@@ -22,6 +22,7 @@ from postprocess.calibration.samples import (
 )
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
+from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions
@@ -206,7 +207,9 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
         each.case: replace(
             each,
             unit=measured[each.case].unit,
-            core_latency=group_placements(homes[each.case].core_latencies)[0].core_latency,
+            core_latency=None
+            if is_placeless(each.case)
+            else group_placements(homes[each.case].core_latencies)[0].core_latency,
         )
         for each in found
     }

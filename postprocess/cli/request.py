@@ -26,7 +26,7 @@ from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
 
 #: Commands that measure as the references were measured.
-HELD_AGAINST = ("nightly", "run", "list", "selftest")
+HELD_AGAINST = ("nightly", "confirm", "run", "list", "selftest")
 
 #: Commands that judge a median of launches.
 JUDGING = ("nightly", "run", "list")

@@ -1,7 +1,8 @@
 """Tell a machine that other work disturbs from calls of which a few trials are slow.
 
-Other work makes some trials of everything slow: of the controls, which call no MPI, and of many cases at once. Then the
-headlines of this session say nothing of an MPI, and the steady times, which other work hardly moves, are judged alone.
+Other work makes some trials of everything slow: of the controls, which call no MPI, and of many cases at once.
+Then the headlines of this session say nothing of an MPI, and the steady times, which other work hardly moves,
+are judged alone.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ def assess_disturbance(results: Sequence[CaseResult]) -> Disturbance:
 
 
 def excuse_headlines(results: Sequence[CaseResult]) -> tuple[list[CaseResult], str]:
-    """Judge by steady times alone where other work disturbs the machine; return what to note, empty if it does not."""
+    """Judge by steady times alone where other work disturbs the machine; return that as a note, or nothing."""
     found = assess_disturbance(results)
     excused = [each for each in results if each.by_headline]
     if not found.busy or not excused:
         return list(results), ""
     note = (
-        f"other work disturbs the machine: some trials are slow in {plural(found.slow, 'case')} of {found.judged}, "
+        f"other work disturbs the machine: some trials are slow in {found.slow} of "
+        f"{plural(found.judged, 'case')}, "
         f"{found.controls} of them without MPI; the fast trials are judged, the mean of all is not"
     )
     return [judge_by_value(each) if each.by_headline else each for each in results], note

@@ -90,7 +90,9 @@ class RetestCandidate:
         if outcome is not None and outcome.verdict in FAILED_LAUNCH:
             self.failed = self.failed or outcome
         elif outcome is not None and (
-            outcome.elsewhere or outcome.verdict == Verdict.NOT_COMPARABLE
+            outcome.elsewhere
+            or outcome.verdict == Verdict.NOT_COMPARABLE
+            or self.is_of_unsure_place(outcome)
         ):
             self.not_comparable.append(outcome.reason)
         elif outcome is None or outcome.value is None:
@@ -103,6 +105,11 @@ class RetestCandidate:
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
+
+    def is_of_unsure_place(self, outcome: CaseResult) -> bool:
+        """Return whether a fresh value was judged in another place, by a reference that knows little of it."""
+        other = outcome.core_latency != self.result.core_latency
+        return other and outcome.verdict == Verdict.PROVISIONAL
 
     def is_slow(self, outcome: CaseResult) -> bool:
         """Return whether a fresh value is slow as the first one was."""

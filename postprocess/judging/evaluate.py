@@ -10,6 +10,7 @@ from dataclasses import replace
 from postprocess.base.units import compute_slowdown
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
+from postprocess.model.conditions import is_bound
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Measurement
 from postprocess.model.options import (
@@ -181,7 +182,8 @@ def evaluate_case(
         return unjudged
     if not alike and reference_set:
         row = reference_set.references[case]
-        return judge_elsewhere(unjudged, middle, row, reference_set.shifting)
+        bound = all(is_bound(each.run) for _, each in measured)
+        return judge_elsewhere(unjudged, middle, row, reference_set.shifting, bound)
     if calibrating:
         reason = "measured for its reference, and judged by none"
         return replace(unjudged, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
@@ -231,23 +233,31 @@ def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measuremen
 
 
 def judge_elsewhere(
-    result: CaseResult, measured: Measurement, row: Reference, shifting: bool = False
+    result: CaseResult,
+    measured: Measurement,
+    row: Reference,
+    shifting: bool = False,
+    bound: bool = False,
 ) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
-    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how launches of
-    the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the machine moves ranks
-    anyway; a calibration makes the place known.
+    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how
+    launches of the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the
+    machine moves ranks anyway; a calibration makes the place known.
 
     :param row: the reference of other launches
     :param shifting: whether launches of its environment lay in several places before
+    :param bound: whether each rank had a CPU of its own, so that it is the machine that moved them
     """
     here, there = locate_case(measured.core_latency), row.core_latency
     moved = here == MOVED or here is None or there is None
     reason = "its ranks were moved to other cores while it was measured; run it again"
     if not moved:
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
-        reason = f"its ranks lay on other cores: {told}; bind them, or run ./plumbline calibrate"
+        fix = "bind them, or run ./plumbline calibrate"
+        if bound:
+            fix = "they are bound, so the machine moves its processors; run ./plumbline calibrate"
+        reason = f"its ranks lay on other cores: {told}; {fix}"
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
     gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency) and not is_blind(row)

@@ -50,32 +50,6 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
     )
 
 
-STEPS = (1.0, 0.5, 0.2, 0.1)  #: slowdowns whose detection is told
-SOON = 3  #: sessions, of which tonight is the first
-
-
-def describe_session_power(results: Iterable[CaseResult]) -> Iterator[str]:
-    """Describe in how many cases a slowdown from tonight on would be called: tonight, and two nights later."""
-    known = [each for each in results if each.verdict in JUDGED and each.value and each.reference]
-    measured = [each for each in known if each.spread]
-    if not measured:
-        return
-    told = ", ".join(_tell_step(step, [each.detectable for each in measured]) for step in STEPS)
-    later = ", ".join(
-        _tell_step(step, [each.detectable_soon for each in measured]) for step in STEPS[1:]
-    )
-    count = plural(len(measured), "case")
-    yield f"a slowdown from tonight on would be called in this night: {told} of {count}"
-    yield f"and with two more nights: {later}"
-
-
-def _tell_step(step: float, limits: Sequence[float | None]) -> str:
-    """Tell in how many cases a slowdown of this size would be called."""
-    seen = sum(limit is not None and limit <= step for limit in limits)
-    name = f"{1 + step:.0f} times" if step >= 1 else f"{step:.0%}"
-    return f"{name} in {format_whole(seen)}"
-
-
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.
 FAST_SHARE = 0.2
 FAST_CASES = 5  #: at least

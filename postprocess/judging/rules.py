@@ -25,8 +25,8 @@ def judge_case(
 ) -> CaseResult:
     """Hold a value against the band of its reference: of one launch, or the median of several.
 
-    A value inside its band whose headline is not inside that of the headline is slow as well: few of its trials are.
-    ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
+    A value inside its band whose headline is not inside that of the headline is slow as well: few of its trials
+    are. ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
     band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The
     caller adds the command that reruns the case.
     """
@@ -85,9 +85,10 @@ def judge_headline(
     if limits.blind or not result.slow_headline or measured.headline is None:
         return result
     compared = format_comparison(measured.headline, reference.center, result.unit)
-    told = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared} its reference"
-    limit = f"{quantity(reference.center, result.unit)}, above the limit {quantity(limits.slow_limit, result.unit)}"
-    reason = f"{_count_slow_trials(measured.summary)}: {told} {limit}; its fast trials are as ever"
+    mean = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared}"
+    center, limit = (quantity(each, result.unit) for each in (reference.center, limits.slow_limit))
+    told = f"{mean} its reference {center}, above the limit {limit}; its fast trials are as ever"
+    reason = f"{_count_slow_trials(measured.summary)}: {told}"
     return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
 
 

@@ -1,9 +1,9 @@
-"""What one slow session means: called at once if it is gross, else ``suspect`` until several have said the same.
+"""What one slow session means: called at once if it is gross, else ``suspect`` until several say the same.
 
-Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has become
-slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of several sessions
-lies beyond its limit (:mod:`postprocess.stats.sequence`). A case that is inside its band tonight may be called too:
-what lies just beyond a limit is seen by sums.
+Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
+become slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of
+several sessions lies beyond its limit (:mod:`postprocess.stats.sequence`). A case that is inside its band
+tonight may be called too: what lies just beyond a limit is seen by sums.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def decide_suspicion(
 ) -> CaseResult:
     """Return a slow result that was confirmed as regressed, or as suspect if one session does not decide.
 
-    :param fresh: of its confirmation runs, each a median of as many launches: values, or headlines if it is slow by
-        its headline
+    :param fresh: of its confirmation runs, each a median of as many launches: values, or headlines if it is
+        slow by its headline
     """
     if result.verdict != Verdict.REGRESSED or not fresh or reference is None or reference.exact:
         return result
@@ -53,7 +53,8 @@ def decide_suspicion(
     if run := find_slow_run(judged, [tonight, *before]):
         return replace(result, reason=f"{_describe_run(run.sessions, run.mean)}; {result.reason}")
     missing = max(LEAST_SESSIONS - 1 - len(before), 1)
-    rest = f"{plural(missing, 'more session')} decide: ./plumbline confirm, or the next nights"
+    decide = "decides" if missing == 1 else "decide"
+    rest = f"{plural(missing, 'more session')} {decide}: ./plumbline confirm, or the next nights"
     return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
 
 

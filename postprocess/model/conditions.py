@@ -136,6 +136,13 @@ def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:
     )
 
 
+def is_bound(run: Mapping[str, Any]) -> bool:
+    """Return whether each rank has a CPU of its own, and no other."""
+    sets = [(each["host"], cpus_of(each.get("cpus", ""))) for each in run.get("ranks", ())]
+    own = {(host, *sorted(cpus)) for host, cpus in sets if len(cpus) == 1}
+    return bool(sets) and len(own) == len(sets)
+
+
 def binding_of(run: Mapping[str, Any]) -> str | None:
     """Return the shape of the ranks' CPU sets on all hosts, such as ``4 ranks of 1 CPU``.
 

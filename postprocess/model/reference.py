@@ -8,7 +8,8 @@ from typing import Any
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
-ENOUGH_LAUNCHES = 10  #: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
+#: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
+ENOUGH_LAUNCHES = 10
 #: Sessions below which the spread between them is mostly what other machines had
 ENOUGH_SESSIONS = 3
 #: Sessions that a provisional reference learns from; then it stands still

@@ -11,6 +11,7 @@ from typing import Any
 from postprocess.model.case import Case
 from postprocess.model.conditions import ROUNDS, LaunchConditions
 from postprocess.model.reference import Reference
+from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
     Difference,
@@ -71,7 +72,8 @@ class ReferenceSet:
             if nothing tells of the reference.
         """
         home = self.references.get(case)
-        if home is None or core_latency is None or home.core_latency is None:
+        unknown = home is None or core_latency is None or home.core_latency is None
+        if unknown or is_placeless(case):
             return home
         near = (home, *self.elsewhere.get(case, ()))
         return next((each for each in near if is_same_place(each.core_latency, core_latency)), None)
@@ -218,7 +220,7 @@ def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> Reference
 def add_noise(
     references: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> dict[Case, Reference]:
-    """Return the references of one file with what their launches, similar cases and sessions say of their noise."""
+    """Return the references of one file with what launches, similar cases and sessions say of noise."""
     measured = (case for case, each in references.items() if not each.exact)
     placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
     known = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postprocess.model.case import Case
+from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance
 from postprocess.stats.placement import Placement, group_placements
 from postprocess.stats.sessions import number_day
@@ -38,7 +39,9 @@ def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLa
     headlines = provenance.find_headlines(told, case.key)
     if not _are_values(values) or not (headlines is None or _are_values(headlines)):
         return []
-    places = group_placements(provenance.find_core_latencies(told, case.key))
+    latencies = provenance.find_core_latencies(told, case.key)
+    alike = is_placeless(case)
+    places = group_placements([None] * len(latencies) if alike else latencies)
     return [_place(told, case.key, each, values, headlines) for each in places]
 
 

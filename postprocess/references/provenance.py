@@ -189,7 +189,7 @@ def list_values(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def find_values(calibration: Mapping[str, Any], key: str) -> Any:
-    """Find every judged value behind the reference of one case, as it stands; None if a calibration names none."""
+    """Find every judged value behind the reference of one case, as it stands; None if none is named."""
     for some in _each_series(calibration):
         if key in some.get(HEADLINES, {}):
             return some.get(VALUES, {}).get(key, some[HEADLINES][key])

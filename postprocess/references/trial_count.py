@@ -1,4 +1,4 @@
-"""The trials and rounds that references were measured with: a night takes them, or nothing could be compared."""
+"""The trials and rounds that references were measured with: a night takes them, so that it compares."""
 
 from __future__ import annotations
 

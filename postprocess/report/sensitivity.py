@@ -19,6 +19,7 @@ CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
 MOST_WORST = 15
 CALIBRATION = "calibrate"  #: mode of its session
 TARGET = 0.10  #: slowdown that every case ought to see
+STEPS = (1.0, 0.5, 0.2, 0.1)  #: slowdowns whose detection is told
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,24 @@ def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
 
 
 def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
-    """Summarise, in one line, in how many cases a slowdown would be detected; empty if unknown."""
+    """Summarise, in one line, in how many cases a slowdown from now on would be called; empty if unknown."""
     known = select_with_power(results)
     if not known:
         return ""
-    number = format_whole(len(select_sensitive(known)))
-    told = f"a {TARGET:.0%} slowdown would be called within three nights in {number} of"
-    return f"{told} {plural(len(known), 'case')}"
+    tonight = _tell_steps(STEPS, [each.detectable for each in known])
+    soon = _tell_steps(STEPS[1:], [each.detectable_soon for each in known])
+    cases = plural(len(known), "case")
+    return f"called from tonight on, of {cases}: {tonight}; with two more nights: {soon}"
+
+
+def _tell_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
+    """Tell in how many cases slowdowns of these sizes would be called."""
+    told = []
+    for step in steps:
+        seen = sum(limit is not None and limit <= step for limit in limits)
+        name = f"{1 + step:.0f} times slower" if step >= 1 else f"{step:.0%}"
+        told.append(f"{name} in {'all' if seen == len(limits) else format_whole(seen)}")
+    return ", ".join(told)
 
 
 def select_sensitive(results: Iterable[CaseResult]) -> list[CaseResult]:

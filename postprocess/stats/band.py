@@ -1,9 +1,9 @@
 """The band around a reference: the interval that a healthy session leaves with a stated probability.
 
-On y = ln value, the median of a night's launches deviates from the center of its reference with the variance that
-:func:`postprocess.stats.sessions.predict_nights` puts together of launches, sessions, days and center. The one-sided
-limits are quantiles of t with as many degrees of freedom as that is known by: prediction limits (Hahn and Meeker,
-Statistical Intervals, 1991, section 4.7). What is slower than its band is ``suspect``.
+On y = ln value, the median of a night's launches deviates from the center of its reference with the variance
+that :func:`postprocess.stats.sessions.predict_nights` puts together of launches, sessions, days and center. The
+one-sided limits are quantiles of t with as many degrees of freedom as that is known by: prediction limits (Hahn
+and Meeker, Statistical Intervals, 1991, section 4.7). What is slower than its band is ``suspect``.
 :mod:`postprocess.stats.sequence` says what is called.
 """
 
@@ -67,9 +67,9 @@ class Band:
 def compute_band(reference: Reference, resolution: float = 0.0, median_of: int = 1) -> Band:
     """Compute the band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
 
-    It is that of the median of ``median_of`` launches, on another day than those of the reference. Where nothing
-    tells how launches differ it is the floor alone, and ``blind``. Simulated time has no spread, and the band of an
-    exact reference is what numbers are rounded to.
+    It is that of the median of ``median_of`` launches, on another day than those of the reference. Where
+    nothing tells how launches differ it is the floor alone, and ``blind``. Simulated time has no spread, and
+    the band of an exact reference is what numbers are rounded to.
     """
     if reference.exact:
         width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)

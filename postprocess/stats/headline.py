@@ -1,13 +1,13 @@
 """The statistics of the trials of a launch: the papers' headline, and the steady time. Times in and times out.
 
-The headline is the filtered mean of Luecke et al. (2001). The first trial is dropped. Of the m values left, those
-above 1.8 times their median are spikes. The largest spikes are removed, at most a tenth of the data (Luecke et al.
-2003 settle that the tenth is of the data). The rest is averaged.
+The headline is the filtered mean of Luecke et al. (2001). The first trial is dropped. Of the m values left,
+those above 1.8 times their median are spikes. The largest spikes are removed, at most a tenth of the data
+(Luecke et al. 2003 settle that the tenth is of the data). The rest is averaged.
 
-The steady time is the mean of the fastest quarter of the same m values. Whatever disturbs a call makes it slower, so
-the fast trials stay where they were; a call that became slower is slower in every trial. Taboada et al. (2003,
-section 3) go further and take the minimum. The mean of a quarter differs least between launches of all that were
-tried (docs/statistics.md).
+The steady time is the mean of the fastest quarter of the same m values. Whatever disturbs a call makes it
+slower, so the fast trials stay where they were; a call that became slower is slower in every trial. Taboada et
+al. (2003, section 3) go further and take the minimum. The mean of a quarter differs least between launches of
+all that were tried (docs/statistics.md).
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """What is called regressed, of the deviations of a case in one session and in several independent ones.
 
-One session says that a case was slow at that hour. A gross deviation is called at once; everything else if each of the
-last j sessions, of 3 to 10, lies beyond a limit L(j). A healthy case is beyond L once in a while, j times in a row
-hardly ever: exceedances multiply, whatever the tail of a single session, where a far quantile of one session would
-have to be guessed. The more sessions, the nearer the limit: three call what is far beyond a session's spread, ten what
-is just beyond it.
+One session says that a case was slow at that hour. A gross deviation is called at once; everything else if each
+of the last j sessions, of 3 to 10, lies beyond a limit L(j). A healthy case is beyond L once in a while, j
+times in a row hardly ever: exceedances multiply, whatever the tail of a single session, where a far quantile of
+one session would have to be guessed. The more sessions, the nearer the limit: three call what is far beyond a
+session's spread, ten what is just beyond it.
 
 Sessions share the error of the center, and of the spread, and those of a day what that day brings. With y the
-deviations in standard deviations of what is a session's own, c a normal deviate of the shared part, and u the ratio of
-true to estimated spread, d u^-2 chi-squared of d degrees,
+deviations in standard deviations of what is a session's own, c a normal deviate of the shared part, and u the
+ratio of true to estimated spread, d u^-2 chi-squared of d degrees,
 
     P(all of j beyond L) = E over c and u of  Phi(-L / u + rho c)^j
 
-and L(j) is where this is :data:`RUN_ALPHA` (:func:`postprocess.stats.sessions.predict_nights` has the variances).
-``python -m tests.statistical.simulated_sessions`` counts false alarms and misses.
+and L(j) is where this is :data:`RUN_ALPHA` (:func:`postprocess.stats.sessions.predict_nights` has the
+variances). ``python -m tests.statistical.simulated_sessions`` counts false alarms and misses.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from postprocess.stats.sessions import SessionValue, predict_nights, predict_own
 LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: that must be slow, one after the other
 #: Minutes that sessions lie apart, or they are one
 APART_MINUTES = 20
-#: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together they
-#: call about three times as often.
+#: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together
+#: they call about three times as often.
 RUN_ALPHA = 1e-5
 #: Probability that a healthy case is called in a night, as simulated
 FALSE_CALLS = 5e-5
@@ -133,7 +133,7 @@ def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun
 
 
 def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
-    """Return whether the last sessions, two or more, lie to one side: then they tell nothing of a healthy case."""
+    """Return whether the last sessions, two or more, lie to one side: they tell nothing of a healthy case."""
     for number in range(2, min(len(some), LONGEST_RUN) + 1):
         mean = sum(each.log for each in some[:number]) / number
         if abs(mean) > LEANING * predict_nights(reference, some[:number]).deviation > 0:

@@ -1,10 +1,11 @@
 """Sessions as a level of the noise: what bursts of launches say of the next one.
 
 ln value = center + day + session + launch. Launches of one burst share what the machine does at that hour. Of k
-sessions of n_i launches on one day, the means of the sessions have the variance B = tau^2 + sigma^2 mean(1/n_i).
-It is estimated with k - 1 degrees of freedom: one-way random effects, by the method of moments (Searle, Casella and
-McCulloch, Variance Components, 1992, section 3.6). Then it is moderated (:mod:`postprocess.stats.shrinkage`): by
-similar cases, and by what is known of other machines. What a day adds, and all its sessions share, is assumed to have
+sessions of n_i launches on one day, the means of the sessions have the variance B = tau^2 + sigma^2
+mean(1/n_i). It is estimated with k - 1 degrees of freedom: one-way random effects, by the method of moments
+(Searle, Casella and McCulloch, Variance Components, 1992, section 3.6). Then it is moderated
+(:mod:`postprocess.stats.shrinkage`): by similar cases, and by what is known of other machines. What a day adds,
+and all its sessions share, is assumed to have
 :data:`DAY_SHARE` of tau^2.
 """
 
@@ -28,8 +29,8 @@ from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 #: launches whose ends lie farther apart are of two sessions
 SESSION_GAP = 60.0 * SESSION_GAP_MINUTES
-#: Variance that all sessions of a day share, relative to what they differ by. Assumed: of the machines that were
-#: measured so far none was for days.
+#: Variance that all sessions of a day share, relative to what they differ by. Assumed: of the machines that
+#: were measured so far none was for days.
 DAY_SHARE = 1.0
 SECONDS_OF_DAY = 86_400
 
@@ -140,7 +141,7 @@ def estimate_session_spread(reference: Reference) -> float:
 
 
 def _scale_days(days: Sequence[int]) -> float:
-    """Compute how much more sessions differ than those of one day, as the pairs of them are of different days."""
+    """Compute how much more sessions differ than those of one day, by the pairs that are of different days."""
     if len(days) < 2:
         return 1.0
     alike = sum(each * (each - 1) for each in Counter(days).values())
@@ -165,7 +166,7 @@ def predict_nights(reference: Reference, some: Sequence[SessionValue]) -> Predic
 
 
 def predict_own(reference: Reference, launches: int) -> Prediction:
-    """Predict how the median of so many launches deviates from the truth, by what it shares with no other session.
+    """Predict how the median of some launches deviates by what it shares with no other session.
 
     tau^2 + sigma^2 e(m)^2.
     """

@@ -2,10 +2,11 @@
 
 Usage: ``python -m tests.statistical.simulated_sessions [MACHINES]``
 
-1,000 cases of one machine, whose spreads between sessions and between launches scatter by 0.3 on the logarithm about
-the median of their class. A reference has sessions of ten launches; a night is the median of five. Noise is normal, or
-that of real sessions and launches. ``days``: each session is of a day of its own, which brings as much variance as the
-sessions of a day differ by; else all are of one day. Priors, limits and rules are the package's own functions.
+1,000 cases of one machine, whose spreads between sessions and between launches scatter by 0.3 on the logarithm
+about the median of their class. A reference has sessions of ten launches; a night is the median of five. Noise
+is normal, or that of real sessions and launches. ``days``: each session is of a day of its own, which brings as
+much variance as the sessions of a day differ by; else all are of one day. Priors, limits and rules are the
+package's own functions.
 """
 
 from __future__ import annotations

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from postprocess.commands.references import age, budget, propose
+from postprocess.commands.references import age, budget, forget, propose, recompute
 
 HELP = "Propose new references from calibrations, list stale ones, plan a calibration."
 EXAMPLE = "./plumbline references propose"
 FAILS = "see the commands below"
 
-COMMANDS = {"propose": propose, "age": age, "budget": budget}
+COMMANDS = {
+    "propose": propose,
+    "age": age,
+    "budget": budget,
+    "recompute": recompute,
+    "forget": forget,
+}

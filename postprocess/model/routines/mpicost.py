@@ -246,6 +246,15 @@ def is_control(case: Case) -> bool:
     return case.program == "mpicost" and case.routine in CONTROLS
 
 
+#: Controls that touch nothing but the rank's own core: wherever it lies, they take as long
+PLACELESS = ("control_compute", "control_timer")
+
+
+def is_placeless(case: Case) -> bool:
+    """Return whether a case takes as long wherever the ranks lie, so that only its speed changes it."""
+    return case.program == OWN_PROGRAM and case.routine in PLACELESS
+
+
 def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
     return case.program == OWN_PROGRAM and any(case.routine in names for names in FAMILIES.values())

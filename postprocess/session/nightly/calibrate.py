@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,6 +47,7 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session
+from postprocess.stats.placement import group_placements
 from postprocess.stats.planning.trial_allocation import LaunchCost, count_fitting_launches
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -189,7 +192,55 @@ def calibrate_cases(
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
-    return run_calibration_pass(context, context.work.provisional, missing, selection)
+    began = time.monotonic()
+    done = run_calibration_pass(context, context.work.provisional, missing, selection)
+    while short := list_short_places(done.launches):
+        names = ", ".join(sorted(short))
+        if time.monotonic() - began > PLACES_SECONDS:
+            context.progress.note(
+                f"fewer than {ENOUGH_LAUNCHES} launches lay on some of the cores that the ranks were "
+                f"moved to, with {names}: cases there see less; ./plumbline calibrate --at-most 10 "
+                "adds to them"
+            )
+            break
+        context.progress.say(
+            f"ranks lay on other cores in some launches of {names}: launching more"
+        )
+        further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
+        more = run_calibration_pass(context, context.work.provisional, None, further, take=True)
+        done = replace(
+            done, launches=[*done.launches, *more.launches], failed=[*done.failed, *more.failed]
+        )
+        if not more.launches:
+            break
+    return done
+
+
+PLACES_SECONDS = (
+    150  #: after which a first calibration launches no more for places that few launches lay in
+)
+MORE_LAUNCHES = 5  #: at a time, for these places
+
+
+def list_short_places(launches: Sequence[CalibrationLaunch]) -> set[str]:
+    """List the environments that have a place with some launches of mpicost, and too few.
+
+    A place that a tenth of the launches lay in may not come again, and is not waited for.
+    """
+    found = set()
+    own = [each for each in launches if each.program == "mpicost" and not each.exact]
+    for environment in {each.place.environment for each in own}:
+        some = [each for each in own if each.place.environment == environment]
+        latencies = [
+            statistics.median(each.core_latencies.values()) for each in some if each.core_latencies
+        ]
+        sizes = [len(each.members) for each in group_placements(latencies)]
+        if any(RARE * len(some) < size < ENOUGH_LAUNCHES for size in sizes):
+            found.add(environment)
+    return found
+
+
+RARE = 0.1  #: of the launches of an environment
 
 
 def run_calibration_pass(

@@ -1,9 +1,9 @@
-"""Let provisional references learn from nights: each adds its launches as a session, until ten sessions are known.
+"""Let provisional references learn from nights: each adds its launches as a session, until there are ten.
 
-Only what is inside its band tells how a healthy case differs, and only on a night without a finding, on a machine that
-no other work disturbs. A case whose last sessions lie to one side teaches nothing either, so that no center creeps.
-Each lesson is a file of the ledger; ``./plumbline references forget SESSION`` takes it back. Reviewed references never
-learn.
+Only what is inside its band tells how a healthy case differs, and only on a night without a finding, on a
+machine that no other work disturbs. A case whose last sessions lie to one side teaches nothing either, so that
+no center creeps. Each lesson is a file of the ledger; ``./plumbline references forget SESSION`` takes it back.
+Reviewed references never learn.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def learn_night(
     update_references(work.provisional, [*ledger, *kept], told)
     left = f"; {plural(len(leaning), 'case')} lean to one side and teach nothing" if leaning else ""
     return (
-        f"references of {plural(len(told), 'case')} learn from this night as one of {MOST_SESSIONS} sessions{left}; "
+        f"references of {plural(len(told), 'case')} learn from this night as one of "
+        f"{MOST_SESSIONS} sessions{left}; "
         f"./plumbline references forget {lesson.session.name} takes it back"
     )
 

@@ -26,7 +26,6 @@ from postprocess.judging.missing_cases import (
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
-    describe_session_power,
     describe_waivers,
 )
 from postprocess.judging.session_history import SessionHistory, read_history
@@ -109,8 +108,11 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 final = mark_expected_failures(context, final, expected, whole)
             with progress.keeping("learning"):
                 lesson = Lesson(session, request.selection, finished, final, catalog, history)
-                if session.mode == "nightly":
-                    progress.note(learn_night(work, lesson, confirmed.causes, share))
+                taught = session.mode == "nightly" and learn_night(
+                    work, lesson, confirmed.causes, share
+                )
+                if taught:
+                    progress.note(taught)
             with progress.keeping("log of alarms"):
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
@@ -179,7 +181,6 @@ def judge_night(
             "interposed libraries": lambda: describe_interposed_libraries(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],
-            "power": lambda: describe_session_power(results),
         }
         for what, describe in notes.items():
             with progress.keeping(f"note on {what}"):

@@ -194,7 +194,7 @@ def count_night_launches(
 
 
 def count_paid_launches(budget: float, seconds: float) -> int:
-    """Count the launches of so many seconds that a night takes: as many as its budget pays, and enough at most."""
+    """Count the launches of so many seconds that a night takes: as many as its budget pays, five at most."""
     return max(1, min(NIGHT_LAUNCHES, int(budget // max(seconds, LEAST_SECONDS))))
 
 

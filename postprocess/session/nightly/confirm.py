@@ -1,0 +1,153 @@
+"""Measure again, in a session of its own, what the last session has left in doubt.
+
+A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case
+regressed (:mod:`postprocess.stats.sequence`), so that two further sessions decide most of what a night
+suspects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, parse_utc, plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.confirmation import select_retest
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.session_history import JUDGING, SessionHistory, read_history
+from postprocess.judging.suspicion import decide_suspicion, list_suspects
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import list_places
+from postprocess.model.session import Request
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.results.summary import SessionSummary, SummaryError
+from postprocess.results.summary_file import load_summary
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    measure_in_new_session,
+    open_session_context,
+)
+from postprocess.session.lifecycle.finish import finish_session
+from postprocess.stats.planning.trial_allocation import NIGHT_LAUNCHES
+from postprocess.stats.sequence import APART_MINUTES
+
+MODE = "confirm"
+
+
+def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) -> int:
+    """Measure again what the last session left suspect. Returns the exit status.
+
+    :raises UsageError: if no session was judged yet
+    """
+    last = find_last_session(work.sessions, request.site)
+    if last is None:
+        raise UsageError("no nightly run of this site is there; run ./plumbline nightly first")
+    suspects = list_suspects(last.results)
+    if not suspects:
+        progress.say(f"nothing is suspect in the last session, {last.session}")
+        return 0
+    wait_until_apart(last.started_utc, progress)
+    with work.held():
+        context = open_session_context(work, replace(request, mode=MODE), progress)
+        return confirm_suspects(context, suspects)
+
+
+def confirm_within(
+    work: WorkDirectory, request: Request, progress: Progress, minutes: int, status: int
+) -> int:
+    """Measure again what a night left suspect, until all is decided or so many minutes are over.
+
+    :param status: exit status of the night
+    :return: the worst of all sessions
+    """
+    end = time.monotonic() + 60.0 * minutes
+    while time.monotonic() + 60.0 * APART_MINUTES <= end:
+        last = find_last_session(work.sessions, request.site)
+        if last is None or not list_suspects(last.results):
+            break
+        status = max(status, run_confirmation(work, request, progress))
+    return status
+
+
+def find_last_session(sessions: Path, site: str) -> SessionSummary | None:
+    """Find the last session of a site that judged cases: a night, or one that confirmed its suspects.
+
+    One whose summary cannot be read is passed over.
+    """
+    for path in sorted(sessions.glob("*/summary.json"), reverse=True):
+        try:
+            found = load_summary(path)
+        except SummaryError:
+            continue
+        main = found.mode != MODE or any(each.verdict in DECIDED for each in found.results)
+        if found.mode in JUDGING and found.site == site and main:
+            return found
+    return None
+
+
+#: Verdicts that a session of its own gives to what was suspect; fresh launches within a night give others
+DECIDED = (Verdict.SUSPECT, Verdict.CLEARED)
+
+
+def wait_until_apart(started: str, progress: Progress) -> None:
+    """Wait until a session that begins now is independent of the one that started then (UTC)."""
+    end = parse_utc(started).timestamp() + 60.0 * APART_MINUTES
+    left = end - datetime.now(timezone.utc).timestamp()
+    if left <= 0:
+        return
+    told = f"sessions that lie {APART_MINUTES} minutes apart are independent"
+    progress.say(f"{told}: the next one begins in {duration(left)}")
+    with progress.phase("waiting"):
+        while (left := end - datetime.now(timezone.utc).timestamp()) > 0:
+            progress.now(f"waiting for {duration(left)} to measure again what is suspect")
+            time.sleep(min(left, 1.0))
+
+
+def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
+    """Measure suspects in a session of their own, and judge each by all of its sessions; the exit status."""
+    places = dict.fromkeys(suspects, ())
+    counts = dict.fromkeys(map(LaunchPlace.of, suspects), NIGHT_LAUNCHES)
+    context.progress.say(f"measuring {plural(len(suspects), 'suspect case')} again")
+    selection = select_retest(context.request.selection, places, 1, counts)
+    session, planned, done = measure_in_new_session(context, MODE, "running", selection)
+    catalog = load_catalog(context.reference_roots, list_places(planned))
+    history = read_history(context.work.store, suspects)
+    results = judge_suspects(context.request, done.finished, catalog, suspects, history)
+    lost = len(suspects) - len(results)
+    if lost:
+        context.progress.note(f"{plural(lost, 'suspect case')} could not be measured again")
+    return finish_session(context, session, done.finished, results, whole=not lost)
+
+
+def judge_suspects(
+    request: Request,
+    finished: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    suspects: Sequence[Case],
+    history: SessionHistory,
+) -> list[CaseResult]:
+    """Judge each suspect by this session and those before; what was measured beside them stays as it is."""
+    results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+    wanted = set(suspects)
+    found = [
+        decide_suspect(each, catalog, history) if each.case in wanted else each for each in results
+    ]
+    return [each for each in found if each.case in wanted or each.verdict == Verdict.INCORRECT]
+
+
+def decide_suspect(
+    result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory
+) -> CaseResult:
+    """Decide on a suspect: cleared if it is inside its band now."""
+    if result.verdict in (Verdict.PASS, Verdict.PROVISIONAL, Verdict.FAST) and not result.elsewhere:
+        return replace(result, verdict=Verdict.CLEARED, reason="suspect before, and not slow now")
+    value = result.headline if result.by_headline else result.value
+    reference = catalog.reference(result.case, result.core_latency)
+    return decide_suspicion(result, [value] if value else [], reference, history)

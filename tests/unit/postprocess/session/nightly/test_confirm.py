@@ -1,0 +1,89 @@
+"""What a night leaves suspect is measured again in a session of its own, and decided by all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.judging.session_history import JudgedSession, SessionHistory
+from postprocess.model.reference import Prior, Reference
+from postprocess.model.session import Request, Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.results.summary import summarise_session
+from postprocess.session.nightly import confirm as module
+from postprocess.stats.sessions import SessionValue
+from tests.support.factories.launch import case
+
+CASE = case()
+REFERENCE = Reference(
+    CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0)
+)
+CATALOG = SimpleNamespace(reference=lambda *_: REFERENCE)
+SLOW = CaseResult(
+    CASE, Verdict.REGRESSED, "slow", value=1.15e-6, reference=1e-6, band=(9e-7, 1.05e-6), launches=5
+)
+
+
+def history(*logs: float) -> SessionHistory:
+    """Sessions of the case a day apart, the newest first."""
+    now = datetime.now(timezone.utc)
+    return SessionHistory(
+        {
+            CASE.key: [
+                JudgedSession(
+                    f"{now - timedelta(days=n):%Y-%m-%dT%H:%M:%SZ}",
+                    "suspect",
+                    SessionValue(log, 5, n),
+                    None,
+                )
+                for n, log in enumerate(logs, 1)
+            ]
+        }
+    )
+
+
+def test_a_suspect_that_is_slow_in_a_third_session_is_called_and_in_a_second_not():
+    two = module.decide_suspect(SLOW, CATALOG, history(0.14))
+    three = module.decide_suspect(SLOW, CATALOG, history(0.14, 0.14))
+    assert (two.verdict, three.verdict) == (Verdict.SUSPECT, Verdict.REGRESSED)
+    assert "1 more session decides" in two.reason
+    assert "in the mean of 3 sessions" in three.reason
+
+
+def test_a_suspect_that_is_inside_its_band_now_is_cleared_unless_its_ranks_lay_elsewhere():
+    well = replace(SLOW, verdict=Verdict.PASS, reason="", value=1.01e-6)
+    assert module.decide_suspect(well, CATALOG, history()).verdict == Verdict.CLEARED
+    moved = replace(well, verdict=Verdict.PROVISIONAL, elsewhere=True)
+    assert module.decide_suspect(moved, CATALOG, history()).verdict == Verdict.PROVISIONAL
+
+
+def keep(sessions: Path, name: str, mode: str, *results: CaseResult) -> None:
+    """Leave the summary of a session."""
+    session = Session(sessions / name, mode, "local", ("./plumbline",), False)
+    told = summarise_session(session, "CMake", (), (), results, 0, (), {})
+    (sessions / name).mkdir(parents=True)
+    write_summary(sessions / name / "summary.json", told.to_dict())
+
+
+def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_a_night(tmp_path: Path):
+    suspect = replace(SLOW, verdict=Verdict.SUSPECT)
+    keep(tmp_path, "20261101T010000Z-1", "nightly", suspect)
+    keep(tmp_path, "20261101T010500Z-1", "confirm", SLOW)
+    keep(tmp_path, "20261101T020000Z-1", "calibrate", SLOW)
+    assert module.find_last_session(tmp_path, "local").session == "20261101T010000Z-1"
+    keep(tmp_path, "20261101T030000Z-1", "confirm", replace(suspect, verdict=Verdict.CLEARED))
+    assert module.find_last_session(tmp_path, "local").session == "20261101T030000Z-1"
+    assert module.find_last_session(tmp_path, "other") is None
+
+
+def test_without_a_night_there_is_nothing_to_confirm(tmp_path: Path):
+    work = SimpleNamespace(sessions=tmp_path)
+    request = Request("confirm", (), "local", Selection(Path("local.py")))
+    with pytest.raises(UsageError, match=r"run \./plumbline nightly first"):
+        module.run_confirmation(work, request, SimpleNamespace())
