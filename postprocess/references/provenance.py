@@ -213,7 +213,7 @@ def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float 
     for some in calibration.get(SERIES, ()):
         if key in some["headlines"]:
             return some.get(CORE_LATENCIES, {}).get(key, [None] * len(some["launches"]))
-    return [None] * len(find_headlines(calibration, key) or ())
+    return [None] * len(find_values(calibration, key) or ())
 
 
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:

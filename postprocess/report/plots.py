@@ -53,8 +53,8 @@ KINDS: dict[str, dict[str, object]] = {
     "late": {"marker": "x", "markeredgecolor": MUTED, "markersize": 5.5},
 }
 LEVELS: dict[str, dict[str, object]] = {
-    "headline": {"color": INK, "linewidth": 1.5},
-    "median": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
+    "steady": {"color": INK, "linewidth": 1.5},
+    "headline": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
     "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
 }
 MODELLED: dict[str, object] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
@@ -105,7 +105,7 @@ def draw_lines(panel: Panel) -> str:
 def draw_trials(shown: CaseTrials) -> str:
     """Draw the trials of a case in the order they were run, one launch after the other.
 
-    What does not enter the headline is marked by its own sign; median and headline of each launch,
+    What does not enter the headline is marked by its own sign; steady time and headline of each launch,
     the reference and its band are lines and a shade.
     """
     result = shown.result
@@ -125,7 +125,7 @@ def draw_trials(shown: CaseTrials) -> str:
     _trial_ticks(axes, shown.launches, starts)
     name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
     return render_inline_svg(
-        figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds"
+        figure, f"Trials of {name}, steady time {formats.microseconds(result.value)} microseconds"
     )
 
 
@@ -271,7 +271,7 @@ def _starts(launches: Sequence[LaunchTrials]) -> list[int]:
 
 def _launch(axes: Axes, launch: LaunchTrials, start: int) -> None:
     x = start + np.arange(launch.times.size)
-    for level in ("headline", "median"):
+    for level in ("steady", "headline"):
         height = getattr(launch, level) * MICRO
         axes.plot([x[0] - GAP / 2, x[-1] + GAP / 2], [height, height], **LEVELS[level])
     for kind, mask in launch.masks().items():

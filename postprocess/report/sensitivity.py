@@ -1,10 +1,10 @@
-"""Detection limits of a session: detectable slowdowns, the worst cases, and the cost of lower limits."""
+"""Detection limits of a session: detectable slowdowns, and the worst cases."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from postprocess.stats.shrinkage import SIZES, group_of
 BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
 CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
 MOST_WORST = 15
-CALIBRATION = "calibrate"  #: mode of its session
 TARGET = 0.10  #: slowdown that every case ought to see
 STEPS = (1.0, 0.5, 0.2, 0.1)  #: slowdowns whose detection is told
 
@@ -46,10 +45,7 @@ class Sensitivity:
 
 def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
     """Assess which slowdowns this session would miss; None if no case was judged with known scatter."""
-    results = summary.results
-    if summary.mode == CALIBRATION:  # its values are of many launches, and those of a night are not
-        results = [replace(each, launches=1) for each in results]
-    known = select_with_power(results)
+    known = select_with_power(summary.results)
     if not known:
         return None
     return Sensitivity(

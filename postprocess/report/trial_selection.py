@@ -18,9 +18,9 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult
 from postprocess.report.overview import sort_by_severity
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.headline import mark_removed_trials
+from postprocess.stats.headline import mark_removed_trials, summarise_trials
 
-COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline", "median")
+COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
 MOST_LAUNCHES = 6  #: launches in one picture, the latest
 
@@ -34,7 +34,11 @@ class LaunchTrials:
     late: NDArray[np.bool_]
     dropped: int
     headline: float
-    median: float
+
+    @property
+    def steady(self) -> float:
+        """The mean of the fastest quarter, which is judged."""
+        return summarise_trials(self.times, self.late, self.dropped).steady
 
     def masks(self) -> dict[str, NDArray[np.bool_]]:
         """Return which trials are the dropped ``first``, ``late``, a removed ``spike``, or ``kept``."""
@@ -86,7 +90,6 @@ def select_launch_trials(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[
                     record.late,
                     dropped,
                     told.headline,
-                    told.median,
                 )
                 found.setdefault(case.key, []).append(trials)
     return _latest(found)
@@ -134,7 +137,7 @@ def _trials(row: dict[str, Any]) -> LaunchTrials | None:
     whole = late.shape == times.shape and np.isfinite(times).all() and bool((times > 0).all())
     if not whole or not np.any(~late[dropped:]) or row["headline"] is None:
         return None
-    return LaunchTrials(row["launch"], times, late, dropped, row["headline"], row["median"])
+    return LaunchTrials(row["launch"], times, late, dropped, row["headline"])
 
 
 #: What makes a healthy case worth a look, and how much of it a case has.

@@ -18,8 +18,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from postprocess.references.night_spreads import load_night_spreads, write_night_spreads
-from postprocess.stats.night_spread import NightSpread
 
 from postprocess.analyses.alarms.log import read_alarm_log
 from postprocess.analyses.compare import data as compare_data
@@ -344,11 +342,6 @@ READERS = {
         expected,
     ),
     "spreads of sessions": Reader(text("a.tsv", PATH.read_bytes()), load_session_priors.__wrapped__),
-    "spreads of nights": Reader(
-        made(lambda folder: write_night_spreads(
-            folder / "nights.json", {"a": NightSpread(5, 0.01, 4.0, 0.5)}), "nights.json"),
-        load_night_spreads.__wrapped__,
-    ),
     "comparison": Reader(comparison, judged),
     "rules of a procurement": Reader(text("rules.toml", RULES_TEXT), lint_rules),
     "passes of an offer": Reader(made(offer, PASSES), checked),

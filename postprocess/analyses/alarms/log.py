@@ -99,7 +99,8 @@ def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
     known = extract_scatter(result)
     if known is None or result.detectable is None or result.band is None:
         return None
-    return known.screened(compute_limit_distance(result)), FALSE_CALLS
+    screened = known.screened(compute_limit_distance(result))
+    return screened, min(screened, FALSE_CALLS)
 
 
 def append_night(path: Path, night: NightAlarms) -> None:

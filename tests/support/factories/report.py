@@ -189,7 +189,10 @@ def _measure(
     trials = _trials(random, center * factor * math.exp(random.normal(0, 0.02)), case)
     summary = summarise_trials(trials)
     reference = Reference(case, center, 0.04, launches)
-    measured = Measurement(summary.headline, best=summary.minimum, summary=summary)
+    reference = replace(reference, headline=reference)
+    measured = Measurement(
+        summary.steady, best=summary.minimum, summary=summary, headline=summary.headline
+    )
     result = judge_case(case, measured, reference)
     if factor == 1.0 and result.verdict is Verdict.REGRESSED:
         result = replace(result, verdict=Verdict.CLEARED, reason="did not repeat in 3 launches")
@@ -206,7 +209,7 @@ def _measure(
             reference=center,
             lower=limits.lower,
             upper=limits.upper,
-            value=summary.headline,
+            value=summary.steady,
             summary=summary,
             t_max=trials,
             t_min=trials * 0.8,

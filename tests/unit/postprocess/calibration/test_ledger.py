@@ -26,6 +26,7 @@ from tests.support.factories.launch import (
     headline,
     leave,
     planned,
+    steady,
 )
 from tests.support.factories.ledger import METHOD, launch
 from tests.support.faults import Declared, plants
@@ -62,7 +63,8 @@ def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
     assert line == f"calibration {directory.name} was interrupted: its 1 launch that ended count"
     (only,) = read_ledger(tmp_path)
     done = finished(tmp_path / "same", number=1)
-    assert only.values == {case.key: headline(done, case) for case in CASES}
+    assert only.values == {case.key: steady(done, case) for case in CASES}
+    assert only.headlines == {case.key: headline(done, case) for case in CASES}
     assert only.by_hand == {"oversubscribe": True, "set_env": {"A": "1"}, "shell": SHELL}
     assert only.hosts and only.session == directory.name
 

@@ -21,7 +21,7 @@ from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.lint import find_unfounded
 from tests.support.factories.benchmark import BUILD, METHOD, measured
-from tests.support.factories.launch import CASES, PLACE, finished, headline
+from tests.support.factories.launch import CASES, PLACE, finished, headline, steady
 from tests.support.factories.ledger import launch, launches_behind
 from tests.support.faults import Declared, plants
 
@@ -55,10 +55,10 @@ def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
     return provenance.list_calibrations(read_provenance(path)["programs"][program])[-1]
 
 
-def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
-    """All values behind the references of a program."""
+def values(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
+    """All judged values behind the references of a program."""
     some = provenance.list_calibrations(read_provenance(path)["programs"][program])
-    return {key: values for each in some for key, values in provenance.list_headlines(each).items()}
+    return {key: values for each in some for key, values in provenance.list_values(each).items()}
 
 
 def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
@@ -68,7 +68,7 @@ def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
     found = stored(path)
     assert set(found) == set(CASES)
     for case, reference in found.items():
-        logs = [math.log(headline(each, case)) for each in done]
+        logs = [math.log(steady(each, case)) for each in done]
         assert reference.center == pytest.approx(math.exp(statistics.mean(logs)))
         assert reference.spread == pytest.approx(statistics.stdev(logs))
         assert (reference.launches, reference.unit) == (3, "s")
@@ -85,7 +85,9 @@ def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
     assert (found["spec"], found["sessions"]) == ("mpicost@0.1.0/abcdef", [session().name])
     assert found["method"]["trials"] == 51
     for case in CASES:
-        assert headlines(path)[case.key] == [headline(each, case) for each in done]
+        assert values(path)[case.key] == [steady(each, case) for each in done]
+        expected = [headline(each, case) for each in done]
+        assert provenance.find_headlines(found, case.key) == expected
 
 
 def test_a_launch_that_failed_spoils_no_other(tmp_path: Path):
@@ -104,7 +106,7 @@ def test_each_environment_has_its_own_file(tmp_path: Path):
     paths = update(tmp_path / "references", session(), [here, there], only=None)
     assert [path.stem for path in paths] == ["mpich-5_0_2", name]
     found = reference_file.load_references(paths[1], "local", "cpu", name)
-    expected = {case: pytest.approx(headline(there, case)) for case in cases}
+    expected = {case: pytest.approx(steady(there, case)) for case in cases}
     assert {case: found[case].center for case in cases} == expected
 
 
@@ -116,7 +118,7 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:2]} == before
-    assert set(headlines(path)) == {case.key for case in CASES}
+    assert set(values(path)) == {case.key for case in CASES}
     entry = read_provenance(path)["programs"]["mpicost"]
     for case in CASES:
         by = "a" if case in CASES[:2] else "b"
@@ -230,13 +232,13 @@ def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Pa
     """The caller may have looked for references elsewhere: what this file holds still stands."""
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:3]))
-    before, kept = stored(path), headlines(path)
+    before, kept = stored(path), values(path)
     update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:3]} == before
     for case in CASES[:3]:
-        assert headlines(path)[case.key] == kept[case.key]
+        assert values(path)[case.key] == kept[case.key]
 
 
 def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
@@ -338,8 +340,8 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
     expected = {case.key: [done[1].measurements[case.variable].value] for case in osu}
-    assert headlines(path, "osu") == expected
-    assert set(headlines(path)) == {case.key for case in CASES}
+    assert values(path, "osu") == expected
+    assert set(values(path)) == {case.key for case in CASES}
     assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
 
 

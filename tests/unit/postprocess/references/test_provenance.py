@@ -48,7 +48,7 @@ def test_each_row_keeps_its_own_provenance(written):
     assert (first["date_utc"][:10], last["date_utc"][:10]) == ("2026-11-02", "2026-11-09")
     expected = ["20261101", "20261102"]
     assert [each["session"][:8] for each in launches_behind(entry, KEYS[1])] == expected
-    assert provenance.list_headlines(first)[KEYS[0]] == [1.0, 2.0]
+    assert provenance.list_values(first)[KEYS[0]] == [1.0, 2.0]
     assert reference_file.lint_reference_file(written) == []
 
 

@@ -38,8 +38,8 @@ def test_what_the_first_root_with_a_file_tells(tmp_path: Path):
     assert read_reference_trials(roots, *PLACE) is None
     write(roots[1], trials=21)
     assert read_reference_trials(roots, *PLACE) == (21, 1)
-    write(roots[0], trials=101, rounds=1)
-    assert read_reference_trials(roots, *PLACE) == (101, 1)
+    write(roots[0], trials=101, rounds=5)
+    assert read_reference_trials(roots, *PLACE) == (101, 5)
 
 
 @pytest.mark.parametrize("trials", [None, "21", 2.5, 1, True])
@@ -65,18 +65,8 @@ def test_references_of_other_programs_tell_nothing(tmp_path: Path):
     assert read_reference_trials([tmp_path], *PLACE) is None
 
 
-def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None = None):
-    """The trials that a check plans."""
-    return settings_in(root, choice, patch, defaults).trials
-
-
-def rounds_in(root: Path, choice: dict, patch: pytest.MonkeyPatch) -> int:
-    """The rounds that it plans."""
-    return settings_in(root, choice, patch, None).trial_rounds
-
-
-def settings_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None):
-    """The settings of a check."""
+def counts_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None = None):
+    """The trials and rounds that a check plans."""
     ask(patch, choice=choice, only_looking=True)
     check = SimpleNamespace(
         trials=51,
@@ -95,46 +85,38 @@ def settings_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: d
 
         check.value_of_references = partial(MpicostCheck.value_of_references, check)
         MpicostCheck.resolve_settings(check)
-    return check
+    return check.trials, check.trial_rounds
 
 
 def test_a_night_takes_the_trials_of_its_references_and_a_calibration_does_not(
     tmp_path, monkeypatch
 ):
-    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 51
-    write(tmp_path, trials=21)
-    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 21
-    assert trials_in(tmp_path, {}, monkeypatch) == 51
+    assert counts_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == (51, 5)
+    write(tmp_path, trials=21, rounds=2)
+    assert counts_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == (21, 2)
+    assert counts_in(tmp_path, {}, monkeypatch) == (51, 5)
 
 
 def test_user_and_site_have_precedence(tmp_path, monkeypatch):
-    write(tmp_path, trials=21)
+    write(tmp_path, trials=21, rounds=2)
     both = {AS_REFERENCES: True, "trials": 51}
-    assert trials_in(tmp_path, both, monkeypatch) == 51
-    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch, {"trials": 51}) == 51
+    assert counts_in(tmp_path, both, monkeypatch) == (51, 2)
+    assert counts_in(tmp_path, {AS_REFERENCES: True}, monkeypatch, {"trials": 51}) == (51, 2)
+    both = {AS_REFERENCES: True, "trial_rounds": 1}
+    assert counts_in(tmp_path, both, monkeypatch) == (21, 1)
 
 
 def test_a_number_that_the_user_gave_stays():
     given = Selection(Path(), choice={"trials": 21})
     assert use_reference_trials(given).choice == {AS_REFERENCES: True, "trials": 21}
-    assert use_reference_trials(Selection(Path())).choice == {AS_REFERENCES: True}
-
-
-def test_a_night_takes_the_rounds_of_its_references_too(tmp_path, monkeypatch):
-    """References of before there were rounds have one."""
-    write(tmp_path, trials=21)
-    assert rounds_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 1
-    write(tmp_path, trials=21, rounds=3)
-    assert rounds_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 3
-    assert rounds_in(tmp_path, {AS_REFERENCES: True, "trial_rounds": 2}, monkeypatch) == 2
-    assert rounds_in(tmp_path, {}, monkeypatch) == 5
 
 
 @pytest.mark.parametrize(
     ("words", "as_measured"),
     [
         *(("nightly", True), ("run --routine bcast", True), ("list", True), ("selftest", True)),
-        *(("nightly --trials 51", True), ("calibrate", False), ("agree", False), ("links", False)),
+        ("nightly --trials 51", True),  # of which the user's own go first
+        *(("calibrate", False), ("agree", False), ("links", False)),
     ],
 )
 def test_sessions_that_are_held_against_references(tmp_path: Path, words: str, as_measured: bool):

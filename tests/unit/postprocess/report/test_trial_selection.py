@@ -29,7 +29,7 @@ SUMMARY = parse_summary(NIGHT.document())
 
 def made(times, late=(), dropped=1):
     flags = np.array(late or [False] * len(times))
-    return LaunchTrials(1, np.array(times, dtype=float), flags, dropped, 1.0, 1.0)
+    return LaunchTrials(1, np.array(times, dtype=float), flags, dropped, 1.0)
 
 
 def test_trials_come_back_for_every_case_that_has_them():
@@ -103,7 +103,7 @@ def test_masks_tell_first_late_spike_and_kept_apart():
 def test_kept_are_exactly_those_in_the_headline():
     for row in NIGHT.rows:
         if row.summary:
-            launch = LaunchTrials(1, row.t_max, np.array(row.late), 1, 1.0, 1.0)
+            launch = LaunchTrials(1, row.t_max, np.array(row.late), 1, 1.0)
             kept = row.t_max[launch.masks()["kept"]]
             assert np.mean(kept) == pytest.approx(row.summary.headline, rel=1e-12)
             assert (~mark_removed_trials(row.t_max)).sum() == kept.size

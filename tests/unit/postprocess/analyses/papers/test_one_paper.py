@@ -38,7 +38,7 @@ def tables(paper, against=None):
 
 
 def trials(*times, dropped=1):
-    return LaunchTrials(1, np.array(times), np.zeros(len(times), bool), dropped, 1.0, 1.0)
+    return LaunchTrials(1, np.array(times), np.zeros(len(times), bool), dropped, 1.0)
 
 
 # In print.
