@@ -188,7 +188,9 @@ def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
     assert slow[0].reason.count("\n") == 0
     assert "; so were 5 of 5 fresh launches: " in slow[0].reason
-    assert f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason  # of the night's launch
+    assert (
+        f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason
+    )  # of the night's launch
 
 
 def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
@@ -301,7 +303,9 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
 def test_a_fresh_launch_is_slow_by_what_the_first_was_slow_by(by_headline, of_headline):
     """What is told of it is that number too, as it is to the reference of the first."""
     told = {"headline": 3e-6, "headline_reference": 2e-6, "headline_limit": 2.2e-6}
-    first = CaseResult(case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told)  # fmt: skip
+    first = CaseResult(
+        case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told
+    )
     again = replace(first, by_headline=of_headline)
     if not of_headline:
         again = replace(again, headline=2e-6, value=3e-6)

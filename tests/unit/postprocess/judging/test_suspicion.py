@@ -41,21 +41,31 @@ def slow(value: float, verdict: Verdict = Verdict.REGRESSED, **more) -> CaseResu
 def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
     """Sessions of further days before, the newest first."""
     told = [
-        JudgedSession(f"2026-11-{20 - n}T01:00:00Z", "suspect", SessionValue(log, 5, n), SessionValue(headlines, 5, n))
+        JudgedSession(
+            f"2026-11-{20 - n}T01:00:00Z",
+            "suspect",
+            SessionValue(log, 5, n),
+            SessionValue(headlines, 5, n),
+        )
         for n, log in enumerate(logs)
-    ]  # fmt: skip
+    ]
     return SessionHistory({ONE.key: told})
 
 
 def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
     result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
     assert result.verdict == Verdict.SUSPECT and list_suspects([result]) == [ONE]
-    assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
+    assert (
+        result.reason.startswith("all trials ")
+        and "; slow; 2 more sessions decide" in result.reason
+    )
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)]
+)
 def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
     value = factor * GROSS
     result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)
@@ -88,9 +98,11 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     """0.4 is gross for the value, and not for the headline, which scatters twice as much."""
     result = slow(1e-5, by_headline=True)
     fresh = 5 * [2e-5 * math.exp(0.4)]
-    assert 0.4 > compute_gross_distance(REFERENCE, 5)
+    assert compute_gross_distance(REFERENCE, 5) < 0.4
     found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
-    assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
+    assert found.verdict == Verdict.SUSPECT and found.reason.startswith(
+        "the mean of the trials 49%"
+    )
     called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
     assert called.verdict == Verdict.REGRESSED
     values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
