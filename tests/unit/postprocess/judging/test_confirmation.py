@@ -188,7 +188,9 @@ def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
     assert slow[0].reason.count("\n") == 0
     assert "; so were 5 of 5 fresh launches: " in slow[0].reason
-    assert f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason  # of the night's launch
+    assert (
+        f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason
+    )  # of the night's launch
 
 
 def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):

@@ -89,7 +89,9 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):
-    assert read_history(tmp_path / "none", [ONE]) == read_history(tmp_path, []) == SessionHistory({})
+    assert (
+        read_history(tmp_path / "none", [ONE]) == read_history(tmp_path, []) == SessionHistory({})
+    )
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")

@@ -50,7 +50,10 @@ def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
 def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
     result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
     assert result.verdict == Verdict.SUSPECT and list_suspects([result]) == [ONE]
-    assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
+    assert (
+        result.reason.startswith("all trials ")
+        and "; slow; 2 more sessions decide" in result.reason
+    )
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
 
@@ -88,9 +91,11 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     """0.4 is gross for the value, and not for the headline, which scatters twice as much."""
     result = slow(1e-5, by_headline=True)
     fresh = 5 * [2e-5 * math.exp(0.4)]
-    assert 0.4 > compute_gross_distance(REFERENCE, 5)
+    assert compute_gross_distance(REFERENCE, 5) < 0.4
     found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
-    assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
+    assert found.verdict == Verdict.SUSPECT and found.reason.startswith(
+        "the mean of the trials 49%"
+    )
     called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
     assert called.verdict == Verdict.REGRESSED
     values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))

@@ -67,4 +67,6 @@ def test_sessions_and_launches_are_both_in_the_noise() -> None:
     one, two = predict_sessions(known, [4]), predict_sessions(known, [1, 1])
     assert one.deviation == pytest.approx(math.hypot(0.04, 0.02 / 2), rel=1e-6)
     assert two.deviation == pytest.approx(math.hypot(0.04, 0.02) / math.sqrt(2), rel=1e-6)
-    assert predict_nights(known, [SessionValue(0.0, 4)]).deviation > one.deviation  # the center lies off, too
+    assert (
+        predict_nights(known, [SessionValue(0.0, 4)]).deviation > one.deviation
+    )  # the center lies off, too
