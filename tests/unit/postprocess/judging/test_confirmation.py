@@ -303,7 +303,9 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
 def test_a_fresh_launch_is_slow_by_what_the_first_was_slow_by(by_headline, of_headline):
     """What is told of it is that number too, as it is to the reference of the first."""
     told = {"headline": 3e-6, "headline_reference": 2e-6, "headline_limit": 2.2e-6}
-    first = CaseResult(case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told)  # fmt: skip
+    first = CaseResult(
+        case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told
+    )
     again = replace(first, by_headline=of_headline)
     if not of_headline:
         again = replace(again, headline=2e-6, value=3e-6)

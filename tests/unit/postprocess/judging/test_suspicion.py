@@ -41,9 +41,14 @@ def slow(value: float, verdict: Verdict = Verdict.REGRESSED, **more) -> CaseResu
 def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
     """Sessions of further days before, the newest first."""
     told = [
-        JudgedSession(f"2026-11-{20 - n}T01:00:00Z", "suspect", SessionValue(log, 5, n), SessionValue(headlines, 5, n))
+        JudgedSession(
+            f"2026-11-{20 - n}T01:00:00Z",
+            "suspect",
+            SessionValue(log, 5, n),
+            SessionValue(headlines, 5, n),
+        )
         for n, log in enumerate(logs)
-    ]  # fmt: skip
+    ]
     return SessionHistory({ONE.key: told})
 
 
@@ -58,7 +63,9 @@ def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone(
     assert compute_exit_status([result], strict=True) == 1
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)]
+)
 def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
     value = factor * GROSS
     result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)

@@ -189,14 +189,17 @@ def test_a_healthy_launch_is_slow_three_times_in_a_hundred_and_fast_once_in_a_th
     assert below == pytest.approx(0.001, abs=tolerance(0.001))
 
 
-@pytest.mark.parametrize(("launches", "prior", "blind"), [(1, None, True), (2, None, False), (1, Prior(0.05, 9.0), False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("launches", "prior", "blind"),
+    [(1, None, True), (2, None, False), (1, Prior(0.05, 9.0), False)],
+)
 def test_a_single_launch_condemns_nothing_but_by_what_similar_cases_say(launches, prior, blind):
     """It says nothing of how launches differ: ReFrame is given no limit."""
     for known in (reference(1e-6, 0.0, launches), rate(1e3, 0.0, launches)):
-        known = replace(known, prior=prior)
-        limits = compute_band(known)
+        told = replace(known, prior=prior)
+        limits = compute_band(told)
         assert limits.blind is blind
-        _, lower, upper, _ = convert_to_reframe(known, limits)
+        _, lower, upper, _ = convert_to_reframe(told, limits)
         assert ((lower, upper) == (None, None)) is blind
     exact = replace(reference(1e-6, 0.0, 1), exact=True)
     assert not compute_band(exact).blind

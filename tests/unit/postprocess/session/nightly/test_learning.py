@@ -181,7 +181,9 @@ def test_a_night_within_twenty_minutes_of_the_last_launch_is_no_session(tmp_path
     assert learner.learn()[0] == (len(CASES) if learns else 0)
 
 
-@pytest.mark.parametrize(("sessions", "learns"), [(MOST_SESSIONS - 1, True), (MOST_SESSIONS, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sessions", "learns"), [(MOST_SESSIONS - 1, True), (MOST_SESSIONS, False)]
+)
 def test_a_reference_of_ten_sessions_stands_still(tmp_path: Path, sessions: int, learns: bool):
     count, note = make(tmp_path, sessions).learn()
     assert (count, bool(note)) == (len(CASES) if learns else 0, learns)
