@@ -195,11 +195,11 @@ def test_a_healthy_launch_is_slow_three_times_in_a_hundred_and_fast_once_in_a_th
 )
 def test_a_single_launch_condemns_nothing_but_by_what_similar_cases_say(launches, prior, blind):
     """It says nothing of how launches differ: ReFrame is given no limit."""
-    for plain in (reference(1e-6, 0.0, launches), rate(1e3, 0.0, launches)):
-        known = replace(plain, prior=prior)
-        limits = compute_band(known)
+    for known in (reference(1e-6, 0.0, launches), rate(1e3, 0.0, launches)):
+        told = replace(known, prior=prior)
+        limits = compute_band(told)
         assert limits.blind is blind
-        _, lower, upper, _ = convert_to_reframe(known, limits)
+        _, lower, upper, _ = convert_to_reframe(told, limits)
         assert ((lower, upper) == (None, None)) is blind
     exact = replace(reference(1e-6, 0.0, 1), exact=True)
     assert not compute_band(exact).blind

@@ -49,9 +49,7 @@ def limit(number: int) -> float:
 @pytest.mark.parametrize(
     ("number", "shared", "degrees"), [(3, 0.5, 8.0), (5, 1.0, 30.0), (10, 1.5, 5.0)]
 )
-def test_so_many_are_all_beyond_the_factor_as_often_as_promised(
-    monkeypatch, number, shared, degrees
-):
+def test_so_many_are_beyond_the_factor_as_often_as_promised(monkeypatch, number, shared, degrees):
     """Drawn at 1 in 100, where a million draws tell the probability to a hundredth."""
     monkeypatch.setattr(sequence, "RUN_ALPHA", 0.01)
     factor = find_run_factor.__wrapped__(number, shared, degrees)
@@ -66,9 +64,7 @@ def test_so_many_are_all_beyond_the_factor_as_often_as_promised(
 
 @given(st.integers(3, 9), st.floats(0, 2), st.floats(3, 200), st.floats(1.1, 3))
 @settings(max_examples=25, deadline=None)
-def test_more_sessions_less_in_common_and_more_known_bring_the_limit_nearer(
-    n, shared, degrees, times
-):
+def test_more_sessions_and_less_in_common_bring_the_limit_nearer(n, shared, degrees, times):
     here = find_run_factor(n, shared, degrees)
     assert find_run_factor(n + 1, shared, degrees) < here
     assert find_run_factor(n, shared * times + 0.01, degrees) > here
@@ -76,7 +72,7 @@ def test_more_sessions_less_in_common_and_more_known_bring_the_limit_nearer(
 
 
 def test_a_single_session_is_called_beyond_what_sessions_bring_and_30_percent_at_least():
-    distance = GROSS * predict_nights(REFERENCE, some(0.0)).deviation
+    distance = GROSS * predict_nights(REFERENCE, [SessionValue(0.0, 5)]).deviation  # of any day
     assert compute_gross_distance(REFERENCE, 5) == distance > math.log1p(GROSS_FLOOR)
     assert compute_gross_distance(QUIET, 5) == math.log1p(GROSS_FLOOR)
     assert compute_gross_distance(REFERENCE, 5, floor=2.0) == 2.0
