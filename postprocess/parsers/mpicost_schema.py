@@ -47,6 +47,7 @@ UNIT = "s"
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
 EARLY = "early"  #: seconds by which a rank left a barrier before the last had come
+LARGEST_PAGE = 65_536  #: bytes; a guard lies before and behind each buffer
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 CORES = "core_latency"
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
@@ -322,6 +323,8 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
         return f"rank {rank} left {wrong.number(EARLY):.3g} s before the last rank had come, {when}"
     received, expected = (_value(wrong, key) for key in ("received", "expected"))
     element = wrong.get("index", int)
+    if element < -LARGEST_PAGE:
+        raise ValueError(f"wrong.index: {element} lies before the page in front of the buffer")
     where = f"has {received}" if "buffer" in wrong.fields else f"received {received}"
     around = (
         f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""

@@ -14,13 +14,17 @@ from postprocess.results.summary import SCHEMA, SessionSummary, SummaryError
 FIX = "run the session again, or report with the Plumbline that wrote it"
 #: What a reason with a common cause begins with in a summary whose cases have no ``cause``.
 EARLIER_CAUSE = "common cause: "
+#: What a summary before the steady time does not tell of a case: its value was the headline
+HEADLINES = ("headline", "headline_reference", "headline_limit")
 #: By the schema that brought them: keys of a list's objects, and what stands for each in an earlier summary.
 ADDED: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (2, "launches", {"program": "mpicost", "start": "", "cases": 0}),
     (2, "cases", {"figures": {}}),
     (3, "cases", dict.fromkeys(("q", "detectable", "spread", "degrees"))),
     (3, "cases", {"expected": "", "provisional": False}),
+    (5, "cases", dict.fromkeys(("detectable_soon", *HEADLINES)) | {"by_headline": False}),
 )
+STEADY_SINCE = 5  #: schema whose statistics tell the steady time
 ADDED_LISTS = {"programs": 2, "causes": 4}  #: of the summary itself, empty in an earlier one
 #: Facts of the machine that earlier summaries do not tell, whatever their schema.
 LATER_FACTS = {"hardware_threads": 0, "memory_bytes": 0, "firmware": ""}
@@ -80,6 +84,8 @@ def _parse(document: Any) -> SessionSummary:
     for schema, key, more in ADDED:
         if told.schema < schema:
             lists[key] = [more | each for each in lists[key]]
+    if told.schema < STEADY_SINCE:
+        lists["cases"] = [_add_steady(each) for each in lists["cases"]]
     empty: dict[str, Any] = {key: [] for key, schema in ADDED_LISTS.items() if told.schema < schema}
     cases = [_nest(each, number) for number, each in enumerate(lists["cases"])]
     results = parse_record({"cases": cases}, _Judged).cases
@@ -90,6 +96,14 @@ def _parse(document: Any) -> SessionSummary:
         raise ValueError(f"counts: disagrees with the cases, of which there are {counts}")
     rest = {"machine": LATER_FACTS | told.machine, "launches": lists["launches"], "results": []}
     return replace(parse_record(empty | document | rest, SessionSummary), results=results)
+
+
+def _add_steady(entry: dict[str, Any]) -> dict[str, Any]:
+    """Add what statistics did not tell before: of the steady time they know no more than the headline."""
+    told = entry.get("statistics")
+    if not isinstance(told, dict):
+        return entry
+    return entry | {"statistics": {"steady": told.get("headline")} | told}
 
 
 def _nest(entry: dict[str, Any], number: int) -> dict[str, Any]:

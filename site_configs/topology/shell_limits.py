@@ -10,6 +10,7 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.shell_words import quote_word
 
 LIMITS = "limits"  #: in run records, and a circumstance, of launches that tell them
@@ -42,7 +43,7 @@ def write_limits_command(path: Path, quota: int | None) -> str:
 def read_limits(path: Path) -> dict[str, str]:
     """Read the limits of a launch as an entry of its run record; empty where its job script wrote none."""
     try:
-        told = dict(line.split(" ", 1) for line in path.read_text().splitlines())
+        told = dict(line.split(" ", 1) for line in files.read_text(path).splitlines())
     except (OSError, ValueError):
         return {}
     said = describe_limits(told)
