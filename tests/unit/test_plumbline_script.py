@@ -288,7 +288,7 @@ def test_a_work_directory_that_cannot_be_made_is_one_line(
     monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path / home))
     line = refused(door(capsys))
     assert line.startswith(f"{tmp_path}/file")
-    assert line.endswith("(PLUMBLINE_HOME chooses the work directory)")
+    assert line.endswith("choose another work directory with PLUMBLINE_HOME")
 
 
 @plants("security", "a work directory that a shell would run, or a compiler script misread",
