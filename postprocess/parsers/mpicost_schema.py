@@ -321,7 +321,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
     if EARLY in wrong.fields:
         return f"rank {rank} left {wrong.number(EARLY):.3g} s before the last rank had come, {when}"
     received, expected = (_value(wrong, key) for key in ("received", "expected"))
-    element = wrong.get("index", int)
+    element = wrong.integer("index", least=-GUARD_PAGE)  # below 0: before the buffer
     where = f"has {received}" if "buffer" in wrong.fields else f"received {received}"
     around = (
         f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""
