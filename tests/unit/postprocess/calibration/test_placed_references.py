@@ -15,7 +15,7 @@ from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.lint import lint_reference
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
@@ -147,9 +147,11 @@ def test_of_launches_in_two_places_those_of_one_are_judged(two_places: Reference
     assert result.launches == 2 and result.core_latency == pytest.approx(5.1e-8, rel=0.01)
 
 
-def test_too_few_launches_make_no_reference_of_their_place(tmp_path: Path):
-    few = [(NEAR, 1 + each / 100) for each in range(10)] + [(FAR, 2.0)] * (LEAST_ELSEWHERE - 1)
-    assert calibrated(tmp_path, few)[0].reference(CASE, FAR[0]) is None
+def test_few_launches_make_a_reference_of_their_place_with_the_spread_of_others(tmp_path: Path):
+    few = [(NEAR, 1 + each / 100) for each in range(12)] + [(FAR, 2.0)]
+    found = calibrated(tmp_path, few)[0].reference(CASE, FAR[0])
+    assert found.launches == 1
+    assert found.session_prior is not None
 
 
 def test_launches_that_tell_nothing_count_for_the_row(tmp_path: Path):
