@@ -63,7 +63,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
             times[0] *= 30  # the one that is dropped
             summary = summarise_trials(times)
             rows.append(
-                StoreRow(name, "2026-11-01T01:00:00Z", 1, each, Verdict.PASS, value=summary.headline,
+                StoreRow(name, "2026-11-01T01:00:00Z", 1, each, Verdict.PASS, value=summary.steady,
                     summary=summary, t_max=times, late=[False] * 51, mode="calibrate")
             )  # fmt: skip
         write_session(made.store / f"{name}.parquet", rows)
@@ -99,7 +99,7 @@ def test_the_noise_and_the_cost_that_the_calibrations_were_made_with(work, tmp_p
         "mpicost", "mpich-5_0_2", "all", 4,
     )  # fmt: skip
     assert row["between"] == pytest.approx(BETWEEN, rel=0.4)
-    assert row["trial"] == pytest.approx(TRIAL, rel=0.1)
+    assert TRIAL < row["trial"] < 2 * TRIAL  # the fastest quarter scatters more than all trials
     assert row["cost"]["start"] == pytest.approx(SECONDS - ELAPSED)
     assert row["cost"]["trial"] == pytest.approx(0.2)
     assert row["best"] == pytest.approx(np.sqrt(103) * row["trial"] / row["between"], rel=0.3)
@@ -319,4 +319,6 @@ def test_sessions_are_told_from_launches_where_they_have_several(each: int, apar
     (reference,) = estimate_case_references(collect_samples(launches)).values()
     assert (reference.sessions, reference.launches) == (6, 6 * each)
     assert (reference.launches > reference.sessions) == apart
-    assert 0.03 < estimate_session_spread(reference) < 0.3
+    assert (
+        0.02 < estimate_session_spread(reference) < 0.3
+    )  # of one day; half of the variance is the days'
