@@ -20,9 +20,9 @@ from tests.support.simgrid import NO_SIMGRID
 
 #: Cases and launches of a night on a machine that is not this one.
 NIGHTS = {
-    "slurm_cluster": (7632, 34),
-    "pbs_cluster": (5796, 32),
-    "cray_cluster": (6930, 18),
+    "slurm_cluster": (7632, 104),
+    "pbs_cluster": (5796, 104),
+    "cray_cluster": (6930, 64),
     "simulated": (3234, 78),
 }
 NIGHT = re.compile(r"a night is ([\d,]+) cases in ([\d,]+) launch")
