@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from postprocess.stats.headline import summarise_trials
 from tests.support.mpicost import program
 
-FLOATS = ("headline", "median", "minimum", "p90", "p99", "standard_error")
+FLOATS = ("headline", "steady", "median", "minimum", "p90", "p99", "standard_error")
 COUNTS = ("kept", "candidates", "removed")
 FLAGS = ("filter_saturated", "bimodal")
 
@@ -71,7 +71,7 @@ def test_fewer_than_ten_trials_lose_none(driver: Path) -> None:
 
 def test_one_value(driver: Path) -> None:
     summary = computed(driver, [9, 5])
-    assert [summary[name] for name in FLOATS[:5]] == [5] * 5
+    assert [summary[name] for name in FLOATS[:6]] == [5] * 6
     assert summary["standard_error"] == float("inf")
     assert not summary["bimodal"]
 
@@ -120,5 +120,5 @@ def test_agrees_with_python(driver: Path, rows, dropped: int, resolution: float)
     theirs = asdict(summarise_trials(trials, late, dropped, resolution))
     found = {name: ours[name] for name in COUNTS + FLAGS}
     assert found == {name: theirs[name] for name in COUNTS + FLAGS}
-    for name in FLOATS[:5]:
+    for name in FLOATS[:6]:
         assert ours[name] == pytest.approx(theirs[name], rel=1e-9)

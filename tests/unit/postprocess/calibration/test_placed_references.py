@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
 from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
+from postprocess.judging.rules import judge_case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import LEAST_ELSEWHERE, ReferenceCatalog, load_catalog
+from postprocess.references.catalog import ReferenceCatalog, estimate_elsewhere, load_catalog
 from postprocess.references.lint import lint_reference
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
-from tests.support.factories.launch import CASES, PLACE, finished, headline, planned
+from tests.support.factories.launch import CASES, PLACE, case, finished, planned, steady
 from tests.support.faults import plants
 
 Latencies = tuple[float | None, float | None]
@@ -59,7 +62,7 @@ def judge(catalog: ReferenceCatalog, *done: FinishedLaunch) -> CaseResult:
 
 
 def test_each_place_has_its_own_reference(two_places: ReferenceCatalog, tmp_path: Path):
-    usual = headline(launched(tmp_path / "one", NEAR, 1.0), CASE)
+    usual = steady(launched(tmp_path / "one", NEAR, 1.0), CASE)
     row, far = (two_places.reference(CASE, each) for each in (None, FAR[0]))
     assert row and row.launches == 18 and row.center == pytest.approx(usual, rel=0.02)
     assert far and far.launches == 12 and far.center == pytest.approx(2 * usual, rel=0.02)
@@ -69,7 +72,7 @@ def test_each_place_has_its_own_reference(two_places: ReferenceCatalog, tmp_path
 
 def test_ranks_on_other_cores_are_held_against_their_like(two_places: ReferenceCatalog, tmp_path):
     """Twice as slow as near ones, and as fast as far ones ever are: no regression, and none is hidden."""
-    assert judge(two_places, launched(tmp_path / "far", FAR, 2.0)).verdict == Verdict.PROVISIONAL
+    assert judge(two_places, launched(tmp_path / "far", FAR, 2.0)).verdict == Verdict.PASS
     slow = judge(two_places, launched(tmp_path / "slow", FAR, 6.0))
     assert slow.verdict == Verdict.REGRESSED
     assert judge(two_places, launched(tmp_path / "near", NEAR, 3.0)).verdict == Verdict.REGRESSED
@@ -147,9 +150,23 @@ def test_of_launches_in_two_places_those_of_one_are_judged(two_places: Reference
     assert result.launches == 2 and result.core_latency == pytest.approx(5.1e-8, rel=0.01)
 
 
-def test_too_few_launches_make_no_reference_of_their_place(tmp_path: Path):
-    few = [(NEAR, 1 + each / 100) for each in range(10)] + [(FAR, 2.0)] * (LEAST_ELSEWHERE - 1)
-    assert calibrated(tmp_path, few)[0].reference(CASE, FAR[0]) is None
+def test_one_launch_makes_a_reference_of_its_place_with_the_spread_of_similar_cases():
+    """With that of few cases it is blind, and fails nothing."""
+    cases = [case(size=8 * number) for number in range(1, 13)]
+    rows = {
+        each: Reference(each, 1e-6, spread, 20)
+        for each, spread in zip(cases, np.geomspace(0.018, 0.022, len(cases)), strict=True)
+    }
+    home = PlacedLaunches(5e-8, [1e-6] * 20, [0] * 20, [1] * 20, [])
+    far = PlacedLaunches(2.5e-7, [2e-6], [0], [1], [])
+    launches = {each: [home, far] for each in cases}
+    for (found,) in estimate_elsewhere(rows, launches).values():
+        assert (found.center, found.launches) == (pytest.approx(2e-6), 1)
+        assert found.moderated[0] == pytest.approx(0.02, rel=0.1)
+    few = {each: rows[each] for each in cases[:5]}
+    for (found,) in estimate_elsewhere(few, {each: launches[each] for each in few}).values():
+        slow = judge_case(found.case, Measurement(9e-6), found)
+        assert slow.verdict == Verdict.PROVISIONAL and slow.detectable is None
 
 
 def test_launches_that_tell_nothing_count_for_the_row(tmp_path: Path):
@@ -196,10 +213,10 @@ def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tm
 
 @pytest.mark.parametrize(("elsewhere", "shifting"), [(0, False), (1, False), (2, True), (20, True)])
 def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(elsewhere, shifting):
-    near = PlacedLaunches(5e-8, [1.0] * 20, [])
-    far = [PlacedLaunches(2e-7, [1.0] * elsewhere, [])] if elsewhere else []
+    near = PlacedLaunches(5e-8, [1.0] * 20, [], [], [])
+    far = [PlacedLaunches(2e-7, [1.0] * elsewhere, [], [], [])] if elsewhere else []
     assert is_shifting([[], [near], [near, *far]]) is shifting
-    unknown = PlacedLaunches(None, [1.0] * 20, [])
+    unknown = PlacedLaunches(None, [1.0] * 20, [], [], [])
     assert not is_shifting(
         [[unknown, near]]
     )  # of launches before the time from core to core was measured

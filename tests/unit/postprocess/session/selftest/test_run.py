@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from scipy.special import stdtr
 
 from postprocess.analyses.selftest import data as selftest_rows
 from postprocess.analyses.selftest import page as selftest_page
@@ -64,7 +65,8 @@ from postprocess.session.selftest.run import (
     publish_page,
     resume_or_begin,
 )
-from postprocess.stats.band import CALL_ALPHA, LARGE_BYTES, SLOW_ALPHA, compute_band
+from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
+from postprocess.stats.sequence import GROSS
 from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned
@@ -410,11 +412,12 @@ def test_a_night_is_delayed_if_most_of_its_launches_are():
 
 
 def row(**changes: Any) -> CaseNight:
-    """A case of a night in which all is well: a band of 10%, launches that differ by 1%."""
+    """A case of a night in which all is well: band and call limit of 10%, launches that differ by 1%."""
     values: dict[str, Any] = {"key": "k", "environment": "a-1", "routine": "bcast", "plant": ""}
     values |= {"of": "", "target": False, "delayed": False, "verdict": "pass", "first": "pass"}
     values |= {"value": 1.0, "median": 1.0, "reference": 1.0, "upper": 1.1, "spread": 0.01}
     values |= {"degrees": 19.0, "launches": 20, "again": ()}
+    values |= {"call": 1.1, "call_deviation": 0.01, "call_degrees": 19.0}
     return CaseNight(**values | changes)
 
 
@@ -548,7 +551,7 @@ def test_what_bands_cannot_see_is_no_fault():
     """A slowdown inside the band, and one of a machine whose launches differ by a half."""
     sure = planted()
     small = planted("slower-5", 1.05, **MISSED)
-    noisy = planted("slower-20", 1.2, **MISSED | {"spread": 0.5, "upper": 3.0})
+    noisy = planted("slower-20", 1.2, **MISSED | {"spread": 0.5, "upper": 3.0, "call": 3.0})
     result = score([night(1, row()), night(2, sure, small), night(3, noisy)])
     assert result.faults == ()
     assert [(plant.sure, plant.missed) for plant in result.plants] == [(0, 1), (0, 1), (1, 0)]
@@ -750,19 +753,19 @@ def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: 
 def test_promises_follow_the_bands():
     assert compute_fail_probability(row(), math.log(1.5)) > 0.999
     assert compute_fail_probability(row(), 0.0) < 1e-6
-    at_the_limit = compute_fail_probability(row(), math.log(1.1))
-    assert 0.01 < at_the_limit < 0.5  # and again and again
-    assert compute_fail_probability(row(spread=0.0), math.log(1.2)) == 1.0
-    one, five = (row(spread=0.05, median_of=each) for each in (1, 5))
-    assert compute_fail_probability(one, 0.2) < compute_fail_probability(five, 0.2)
+    assert compute_fail_probability(row(), math.log(1.1)) == pytest.approx(0.5)
+    noisy = row(spread=0.1, call_deviation=0.1)
+    assert compute_fail_probability(noisy, 0.2) < compute_fail_probability(row(), 0.2)
+    for unknown in ({"spread": None}, {"degrees": None}, {"call": None}):
+        assert compute_fail_probability(row(**unknown), math.log(1.5)) == 0
 
 
 def test_what_the_call_limit_does_not_reach_is_not_promised():
     """On a busy machine a call limit lies far out: a huge plant is suspect, and that is no fault."""
     wide = {"upper": 2.0, "spread": 0.2, "call": 40.0, "call_deviation": 0.5, "call_degrees": 8.0}
     huge = planted("slower-400", 5.0, **wide, verdict="suspect")
-    without = replace(huge, call=None)
-    assert compute_fail_probability(without, math.log(5)) > SURE
+    near = replace(huge, call=2.0, call_deviation=0.2)
+    assert compute_fail_probability(near, math.log(5)) > SURE
     assert compute_fail_probability(huge, math.log(5)) < 0.01
     result = score([night(1, row(**wide)), night(2, huge, planted())])
     plant = next(each for each in result.plants if each.name == "slower-400")
@@ -776,7 +779,8 @@ def test_the_prediction_of_what_is_called_is_that_of_the_call_limit():
     upper = compute_band(reference).upper
     screened, called = predict_verdict(row(upper=upper, **limits), 0.0)
     assert screened == pytest.approx(SLOW_ALPHA, rel=1e-3)
-    assert called == pytest.approx(CALL_ALPHA, rel=1e-3)
+    assert called == pytest.approx(stdtr(limits["call_degrees"], -GROSS), rel=1e-3)
+    assert called < SLOW_ALPHA / 30
     assert predict_verdict(row(upper=upper, **limits), 2.0)[1] > SURE
 
 
