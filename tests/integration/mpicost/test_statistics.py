@@ -39,7 +39,7 @@ def computed(driver: Path, trials, late=None, dropped=1, resolution=0.0) -> dict
     ).stdout.split()
     if text == ["none"]:
         return None
-    values = [*map(float, text[:6]), *map(int, text[6:9]), *(word == "1" for word in text[9:])]
+    values = [*map(float, text[:7]), *map(int, text[7:10]), *(word == "1" for word in text[10:])]
     return dict(zip(FLOATS + COUNTS + FLAGS, values, strict=True))
 
 
