@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_session
+from postprocess.cli.request import build_request
 from postprocess.commands import nightly
+from postprocess.session.nightly.run import run_nightly
 
 HELP = "Measure and judge a selection of cases; not recorded as a nightly run."
 EXAMPLE = "./plumbline run --routine bcast,reduce_sum --processes 2,4"
 FAILS = nightly.FAILS
 
-add_arguments = nightly.add_arguments
-run = nightly.run
+add_arguments = add_session
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Measure a selection and judge it. Returns the exit status."""
+    return run_nightly(work, build_request(work, arguments), Progress())

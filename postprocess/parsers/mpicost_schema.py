@@ -47,7 +47,6 @@ UNIT = "s"
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
 EARLY = "early"  #: seconds by which a rank left a barrier before the last had come
-LARGEST_PAGE = 65_536  #: bytes; a guard lies before and behind each buffer
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 CORES = "core_latency"
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
@@ -322,9 +321,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
     if EARLY in wrong.fields:
         return f"rank {rank} left {wrong.number(EARLY):.3g} s before the last rank had come, {when}"
     received, expected = (_value(wrong, key) for key in ("received", "expected"))
-    element = wrong.get("index", int)
-    if element < -LARGEST_PAGE:
-        raise ValueError(f"wrong.index: {element} lies before the page in front of the buffer")
+    element = wrong.integer("index", least=-GUARD_PAGE)  # below 0: before the buffer
     where = f"has {received}" if "buffer" in wrong.fields else f"received {received}"
     around = (
         f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""

@@ -74,7 +74,9 @@ def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int,
     margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
     axes.set_xscale("log", base=2)
     axes.set_xlim(first / margin, last * margin)
-    round_sizes = [size for size in places.values() if kind == "bytes" and size & (size - 1) == 0]
+    round_sizes = [
+        size for size in places.values() if kind == "bytes" and int(size) & (int(size) - 1) == 0
+    ]
     crowded = len(places) > MOST_PLACES and len(round_sizes) > 1
     candidates = round_sizes if crowded else list(places.values())
     labelled = _apart(candidates, LABEL_WIDTH[kind == "bytes"] * math.log(last / first))

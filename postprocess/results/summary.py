@@ -110,7 +110,7 @@ class SessionSummary:
     def outliers(self) -> tuple[CaseResult, ...]:
         """Cases that do not fail the session, and lie outside their band or failed as expected."""
         healthy = (r for r in self.results if r.counts_as_healthy(self.strict))
-        return tuple(r for r in healthy if r.beyond or r.expected)
+        return tuple(r for r in healthy if r.beyond or r.by_headline or r.expected)
 
     @property
     def good(self) -> bool:

@@ -6,7 +6,7 @@
 /* Counts and offsets, of the three kinds of struct exchange. */
 enum { BLOCK_LISTS = 6 };
 
-/* Of bytes, one in 256 is this. */
+/* The pattern has no byte of all ones. */
 enum { POISONED_BYTE = 255, GUARDED_BYTE = 0xa5 };
 
 static void put(const struct exchange *exchange, double *buffer, size_t index, double value)

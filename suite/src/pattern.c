@@ -12,7 +12,7 @@ struct terms {
     int64_t base, step, shift;
 };
 
-enum { TERM = 50, MANTISSA = 52, TOP = 62 };
+enum { TERM = 50, MANTISSA = 52, TOP = 62, BYTES = 255 };
 
 static const uint64_t ONE = UINT64_C(1), APART = 0xd1342543de82ef95u, LOWEST = 0x0101010101010101u;
 
@@ -73,10 +73,16 @@ static uint64_t bits_at(const struct pattern *pattern, int rank, size_t index)
     return with_pair(bits, ~bits >> TOP) ^ pattern->key;
 }
 
+/* What this turn adds to byte `index`, modulo BYTES. */
+static unsigned key_byte(const struct pattern *pattern, size_t index)
+{
+    return (unsigned)(pattern->key >> 8 * (index % sizeof pattern->key) & 0xff);
+}
+
 static unsigned char byte_at(const struct pattern *pattern, int rank, size_t index)
 {
     uint64_t bits = splitmix_at(pattern->seed + (uint64_t)rank * APART, (uint64_t)index);
-    return (unsigned char)(bits >> 56 ^ pattern->key >> 8 * (index % sizeof bits));
+    return (unsigned char)((bits % BYTES + key_byte(pattern, index)) % BYTES);
 }
 
 struct pattern pattern_open(enum data data, uint64_t seed, int processes, int addends)
@@ -90,7 +96,7 @@ struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn)
     struct pattern next = *pattern;
     uint64_t key = splitmix_at(~pattern->seed, turn);
     if (pattern->data == DATA_BYTES) /* in every byte one bit that changes with each turn */
-        next.key = (key & ~LOWEST) | (turn % 2 * LOWEST);
+        next.key = (key & 0x7e * LOWEST) | (turn % 2 * LOWEST);
     else if (pattern->data == DATA_BITS) /* all three bits of the exponent change, or none */
         next.key = with_pair(key, key >> TOP);
     else
@@ -98,10 +104,10 @@ struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn)
     return next;
 }
 
-static void flip_bytes(uint64_t flips, unsigned char *bytes, size_t count)
+static void raise_bytes(const struct pattern *from, const struct pattern *to, unsigned char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        bytes[i] ^= (unsigned char)(flips >> 8 * (i % sizeof flips));
+        bytes[i] = (unsigned char)((bytes[i] + BYTES + key_byte(to, i) - key_byte(from, i)) % BYTES);
 }
 
 static void flip(uint64_t flips, uint64_t *words, size_t count)
@@ -125,7 +131,7 @@ static void raise_numbers(double more, double *numbers, size_t count)
 void pattern_renew(const struct pattern *from, const struct pattern *to, void *elements, size_t count)
 {
     if (from->data == DATA_BYTES)
-        flip_bytes(from->key ^ to->key, elements, count);
+        raise_bytes(from, to, elements, count);
     else if (from->data == DATA_BITS)
         flip(from->key ^ to->key, elements, count);
     else if (from->data == DATA_ORDER)

@@ -10,7 +10,7 @@ enum data {
     DATA_BITS,  /* doubles of which every bit is drawn, those of sign and exponent too; none is above 2^257 */
     DATA_SUMS,  /* whole numbers whose sum is exact, and so large that its lowest bit is that of a double */
     DATA_ORDER, /* doubles from 1 to 2 of which every bit of the mantissa counts */
-    DATA_BYTES, /* bytes, of which every bit is drawn */
+    DATA_BYTES, /* bytes from 0 to 254 */
 };
 
 struct pattern {

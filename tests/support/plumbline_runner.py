@@ -19,7 +19,7 @@ COMPILE_ONCE = Path(__file__).with_name("compile_once.sh")
 SHARED = ("venv", "mpi")  #: of the real work directory; too large to have twice
 LIMIT = 300  #: seconds after which a command counts as hung
 #: Commands whose launches flush by default: each trial takes as long as the last-level cache is large.
-FLUSHING = ("run", "nightly", "calibrate", "compare", "guidelines", "selftest")
+FLUSHING = ("run", "nightly", "confirm", "calibrate", "compare", "guidelines", "selftest")
 
 
 @dataclass(frozen=True)

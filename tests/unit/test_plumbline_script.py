@@ -55,7 +55,14 @@ class Clone:
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
         for name in ("manifest", "manifest_schema", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
-        for name in ("errors", "files", "os_errors", "place_names", "shell_words", "standard_streams"):
+        for name in (
+            "errors",
+            "files",
+            "os_errors",
+            "place_names",
+            "shell_words",
+            "standard_streams",
+        ):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")
         (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")

@@ -145,6 +145,7 @@ def test_a_choice_is_told_in_the_words_of_the_checks(work: WorkDirectory):
     request = asked(work, "run", *words, "--strict")
     expected = {"routines": ["bcast"], "sizes": [8], "processes": [2], "trials": 5, "strict": True}
     expected |= {"cache": "warm", "sync": "window", "time_limit": "60s"}
+    expected |= {"as_references": True}  # of rounds, which are not named here
     assert request.strict and request.selection.choice == expected
 
 

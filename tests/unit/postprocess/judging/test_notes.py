@@ -11,7 +11,6 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
-    describe_session_power,
     describe_waivers,
 )
 from postprocess.model.reference import Reference
@@ -37,21 +36,6 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     return [
         CaseResult(each, word, value=1e-6) for each, word in zip(MANY_CASES, words, strict=True)
     ]
-
-
-def test_the_night_says_what_it_would_call_alone_and_with_two_more():
-    judged = [
-        replace(each, reference=1e-6, spread=0.02, detectable=0.3, detectable_soon=0.1)
-        for each in results(0, 30)
-    ]
-    judged[0] = replace(judged[0], detectable=None, detectable_soon=1.5)
-    judged[1] = replace(judged[1], spread=None)  # of simulated time
-    assert list(describe_session_power(judged)) == [
-        "a slowdown from tonight on would be called in this night: "
-        "2 times in 28, 50% in 28, 20% in 0, 10% in 0 of 29 cases",
-        "and with two more nights: 50% in 28, 20% in 28, 10% in 28",
-    ]
-    assert list(describe_session_power(results(0, 30))) == []
 
 
 def catalog(exact: bool = False) -> ReferenceCatalog:

@@ -64,7 +64,7 @@ def test_counts_are_in_the_order_of_the_list_and_without_zeros():
 
 
 def test_an_entry_holds_the_key_its_parts_and_the_result():
-    summary = TrialSummary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
+    summary = TrialSummary(1e-6, 1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
     entry = CaseResult(
         CASE,
         Verdict.REGRESSED,

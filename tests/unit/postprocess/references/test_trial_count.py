@@ -69,6 +69,7 @@ def counts_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
     """The trials and rounds that a check plans."""
     ask(patch, choice=choice, only_looking=True)
     check = SimpleNamespace(
+        family="",
         trials=51,
         trial_rounds=5,
         time_limit=None,

@@ -96,7 +96,7 @@ def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
 
 
 @plants("lost", "a full disk", "the report of a session", "", 2,
-        "report.html: cannot be written: No space left")  # fmt: skip
+        ": cannot be written: No space left")  # fmt: skip
 def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch, declared):
     directory, summary = bad.write(tmp_path), parse_summary(bad.document())
     for name in ("report.md", "report.html"):

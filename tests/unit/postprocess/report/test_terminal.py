@@ -60,7 +60,7 @@ def test_last_line_counts_every_verdict(bad):
 
 
 def test_strict_names_provisional_cases_and_says_so():
-    night = samples.healthy_night(samples.few_cases()[:5], 3)
+    night = samples.healthy_night(samples.few_cases()[:5], 1)
     night.strict = True
     text = tables.render_terminal(summary_of(night), 80, False)
     assert text.splitlines()[-1] == "5 cases: 5 provisional (strict, exit status 1)"

@@ -61,7 +61,7 @@ def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
         for one, other in zip(trials, stored[key], strict=True):
             assert_array_equal(one.times, other.times)
             assert_array_equal(one.late, other.late)
-            facts = ("launch", "dropped", "headline", "median")
+            facts = ("launch", "dropped", "headline", "steady")
             assert [getattr(one, f) for f in facts] == [getattr(other, f) for f in facts]
 
 

@@ -89,7 +89,6 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
         "oversubscribe": True,
         "only_looking": False,
         "references": [str(root) for root in reframe.reference_roots],
-        "nights": "",
         "spack": "",
         "usable_nodes": {},
     }

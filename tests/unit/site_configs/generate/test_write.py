@@ -282,8 +282,9 @@ def test_a_name_that_no_site_can_have(work, progress, looked, name: str, declare
 @plants("lost", "a place that cannot be written to", "`site new`", "", 2,
         "choose another place with --output")  # fmt: skip
 def test_a_place_that_cannot_be_written_to(work, progress, looked, tmp_path, declared):
+    (tmp_path / "file").touch()
     with declared.raises(UsageError):
-        write_site(work, progress, None, tmp_path / "none" / "site.py")
+        write_site(work, progress, None, tmp_path / "file" / "site.py")
 
 
 @plants("schedulers", "a scheduler that does not answer", "`site new`", "", 2,

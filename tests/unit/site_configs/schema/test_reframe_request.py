@@ -35,7 +35,6 @@ WHOLE = ReframeRequest(shell={})
         oversubscribe=st.booleans(),
         only_looking=st.booleans(),
         references=st.lists(TEXT),
-        nights=TEXT,
         spack=TEXT,
     )
 )

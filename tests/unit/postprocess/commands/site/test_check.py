@@ -175,7 +175,7 @@ def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
 
 def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
     here = replace(HERE, scheduler=None)
-    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda: here)
+    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda _: here)
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     found, scheduler = check.find_file_problems(read_site(work, path), path, progress)
     assert scheduler is None and said(progress) == []
@@ -193,7 +193,7 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
 
 def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
     own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
-    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda: HERE)
+    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda _: HERE)
     monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
     monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
     monkeypatch.setattr(check, "dry_run_site", lambda *_: DryRun([own], [], []))

@@ -1,4 +1,4 @@
-"""How many launches a night takes: from what they cost the last time, and from the references."""
+"""How many launches a night takes: from what they cost the last time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from postprocess.session.nightly.launch_budget import (
     describe_launch_counts,
     repeat_launches,
 )
-from tests.support.factories.launch import CASES, book_of, finished, planned
+from tests.support.factories.launch import CASES, finished, planned
 
 PLACE = LaunchPlace.of(CASES[0])
 WARM = tuple(replace(each, cache="warm") for each in CASES)
@@ -30,16 +30,6 @@ WARM = tuple(replace(each, cache="warm") for each in CASES)
 @pytest.fixture
 def work(tmp_path: Path) -> WorkDirectory:
     return WorkDirectory(tmp_path / "home", tmp_path)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> ReferenceCatalog:
-    """References that three launches or more show a tenth of."""
-    found = book_of(finished(tmp_path / "healthy"))
-    for known in found.sets.values():
-        for case, reference in known.references.items():
-            known.references[case] = replace(reference, spread=0.035, launches=20, prior=None)
-    return found
 
 
 def leave(work: WorkDirectory, name: str, seconds: float) -> None:
@@ -68,26 +58,21 @@ def test_what_launches_cost_is_that_of_the_same_cases_the_last_time(work: WorkDi
     assert seconds_of(work, CASES, trials=11) is None
 
 
-def counts_of(work: WorkDirectory, catalog: ReferenceCatalog, **changes: object) -> int:
+def counts_of(work: WorkDirectory, **changes: object) -> int:
     plan: list[PlannedLaunch] = [planned(**{"budget": 30.0, **changes})]
-    return choose_launch_counts(work, plan, catalog)[PLACE]
+    return choose_launch_counts(work, plan)[PLACE]
 
 
-def test_a_night_takes_what_is_needed_and_what_is_paid(work: WorkDirectory, catalog):
+def test_a_night_takes_what_is_paid_and_five_at_most(work: WorkDirectory):
     leave(work, "20261121T090000Z-1", 1.0)
-    needed = counts_of(work, catalog)
-    assert 2 < needed < 10
-    assert counts_of(work, catalog, budget=600.0) == needed
-    assert counts_of(work, catalog, budget=needed - 0.5) == 1  # and shows none of them
-    assert counts_of(work, catalog, budget=0.5) == 1
-    assert counts_of(work, catalog, budget=0.0) == 1  # OSU and IMB have none
-    assert counts_of(work, catalog, exact=True) == 1
-    assert counts_of(work, ReferenceCatalog()) == 1
+    assert [counts_of(work, budget=each) for each in (600.0, 5.0, 3.5, 0.5)] == [5, 5, 3, 1]
+    assert counts_of(work, budget=0.0) == 1  # OSU and IMB have none
+    assert counts_of(work, exact=True) == 1
 
 
-def test_a_launch_that_takes_longer_is_made_less_often(work: WorkDirectory, catalog):
+def test_a_launch_that_takes_longer_is_made_less_often(work: WorkDirectory):
     leave(work, "20261121T090000Z-1", 94.0)
-    assert counts_of(work, catalog) == 1
+    assert counts_of(work) == 1
 
 
 def test_counts_are_told_and_planned():

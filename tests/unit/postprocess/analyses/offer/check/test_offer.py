@@ -806,7 +806,7 @@ def test_values_are_those_of_the_records(offer: Path) -> None:
         ("allreduce", 8, "s", 5),
     ]
     first = next((session_of(offer) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
-    assert rows[0].values[0] == pytest.approx(json.loads(first)["headline"])
+    assert rows[0].values[0] == pytest.approx(json.loads(first)["steady"])
 
 
 @plants("files", "a line without its number", "passes of an offer", "", 2,
