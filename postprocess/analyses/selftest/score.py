@@ -200,10 +200,10 @@ def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
     Fresh launches share the session of the first one, so what they add is the call limit: called is what lies
     beyond both.
     """
-    if not row.spread or not row.degrees or not row.call or not row.call_deviation:
-        return 0.0, 0.0
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
-    screened = Scatter(row.spread, row.degrees).screened(distance, shift)
+    screened = Scatter(row.spread or 0.0, row.degrees or 1.0).screened(distance, shift)
+    if not row.call or not row.call_deviation:  # of before there was a limit of calls
+        return screened, screened
     beyond = (shift - math.log(row.call / (row.reference or 1.0))) / row.call_deviation
     return screened, min(screened, float(stdtr(row.call_degrees, beyond)))
 

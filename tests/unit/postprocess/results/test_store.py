@@ -105,8 +105,9 @@ def test_the_columns_are_those_that_queries_name():
         *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
         *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
         *["verdict", "reason", "reference", "lower", "upper"],
-        *["q", "detectable", "expected", "unit", "value", "figures"],
-        *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
+        *["q", "detectable", "expected", "unit", "value"],
+        *["judged", "judged_launches", "headline_judged", "headline_reference", "figures"],
+        *["headline", "steady", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
         *["filter_saturated", "bimodal"],
         *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
         *["suite_version", "source_hash", "spec_hash"],
@@ -317,7 +318,7 @@ def test_other_columns_are_refused(path, change, declared: Declared):
 def test_a_text_that_no_session_has_is_refused(path, changed, declared: Declared):
     write_session(path, [ROW])
     new = [pl.lit(text, pl.String).alias(name) for name, text in changed.items()]
-    sealed(path, pl.read_parquet(path).with_columns(new), schema="2")
+    sealed(path, pl.read_parquet(path).with_columns(new), schema="3")
     with declared.raises(StoreError):
         store.read_session(path)
 
@@ -333,15 +334,15 @@ def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
 
 
 @plants("files", "written by a newer version", "a session of the store", "", 2,
-        "of the store, and this Plumbline knows 2; read it with a newer Plumbline")  # fmt: skip
-@pytest.mark.parametrize("version", ["3", "10", "4294967296"])
+        "of the store, and this Plumbline knows 3; read it with a newer Plumbline")  # fmt: skip
+@pytest.mark.parametrize("version", ["4", "10", "4294967296"])
 def test_a_file_of_a_newer_version_is_refused(path, version, declared: Declared):
     """Even if its columns look like ours: a newer version may mean other things by them."""
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path), schema=version)
     with declared.raises(StoreError) as caught:
         read_sessions(path.parent)
-    said = f"{path}: is of version {version} of the store, and this Plumbline knows 2; "
+    said = f"{path}: is of version {version} of the store, and this Plumbline knows 3; "
     assert str(caught.value) == f"{said}read it with a newer Plumbline"
 
 
@@ -356,7 +357,8 @@ def test_a_file_whose_version_is_no_number_is_refused(path, version, declared: D
 
 
 def test_the_first_version_had_these_columns():
-    later = ["q", "detectable", "expected", "compiler", "flags", "hosts", "mode"]
+    later = ["q", "detectable", "expected", "compiler", "flags", "hosts", "mode", "steady"]
+    later += ["judged", "judged_launches", "headline_judged", "headline_reference"]
     first = [name for name in store.SCHEMA.names() if name not in later]
     assert schema.list_columns(store.SCHEMA, 1).names() == first
 

@@ -131,7 +131,7 @@ def same_case_twice(document):
     ("damage", "named"),
     [
         (lambda d: d.pop("schema"), "schema"),
-        (lambda d: d.update(schema=5), "schema: 5 is none of 1 to 4"),
+        (lambda d: d.update(schema=6), "schema: 6 is none of 1 to 5"),
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d.update(exit_status="0"), "exit_status"),
         (lambda d: d.update(strict=0), "strict"),
@@ -252,7 +252,7 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
         "program, start, cases, environment, partition, processes, per_node, launch, seconds, outcome, "
         "reason, directory, spec"
     )
-    assert (data["schema"], data["plumbline"]) == (4, "0.1.0")
+    assert (data["schema"], data["plumbline"]) == (5, "0.1.0")
     assert data["launches"][0]["spec"] == done.spec
 
 

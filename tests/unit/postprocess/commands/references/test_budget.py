@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from postprocess.stats.planning.trial_allocation import (
     LaunchCost,
     NoiseVariance,
 )
-from postprocess.stats.sessions import DAY_SHARE, estimate_session_spread
+from postprocess.stats.sessions import estimate_session_spread
 from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
 from tests.support.factories.launch import CASES, leave, planned
 from tests.support.factories.ledger import METHOD, launch
@@ -41,9 +40,6 @@ from tests.support.faults import Declared, plants
 
 SESSIONS = 12
 BETWEEN, TRIAL = 0.02, 0.15  #: standard deviations
-#: Of the mean of the fastest quarter of n normal values, in standard deviations of their mean: with the quartile
-#: q = -0.674, and below it the mean m = -1.271 and the variance 0.242: (0.242 + 0.75 (q - m)^2) / 0.25 = 2.04
-FASTEST = 2.04**0.5
 
 
 @pytest.fixture
@@ -103,7 +99,7 @@ def test_the_noise_and_the_cost_that_the_calibrations_were_made_with(work, tmp_p
         "mpicost", "mpich-5_0_2", "all", 4,
     )  # fmt: skip
     assert row["between"] == pytest.approx(BETWEEN, rel=0.4)
-    assert row["trial"] == pytest.approx(FASTEST * TRIAL, rel=0.1)
+    assert TRIAL < row["trial"] < 2 * TRIAL  # the fastest quarter scatters more than all trials
     assert row["cost"]["start"] == pytest.approx(SECONDS - ELAPSED)
     assert row["cost"]["trial"] == pytest.approx(0.2)
     assert row["best"] == pytest.approx(np.sqrt(103) * row["trial"] / row["between"], rel=0.3)
@@ -323,7 +319,6 @@ def test_sessions_are_told_from_launches_where_they_have_several(each: int, apar
     (reference,) = estimate_case_references(collect_samples(launches)).values()
     assert (reference.sessions, reference.launches) == (6, 6 * each)
     assert (reference.launches > reference.sessions) == apart
-    of_days = math.sqrt(1 + DAY_SHARE) * estimate_session_spread(
-        reference
-    )  # each session has its own
-    assert 0.03 < of_days < 0.3
+    assert (
+        0.02 < estimate_session_spread(reference) < 0.3
+    )  # of one day; half of the variance is the days'
