@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from postprocess.stats.headline import summarise_trials
 from tests.support.mpicost import program
 
-FLOATS = ("headline", "median", "minimum", "p90", "p99", "standard_error")
+FLOATS = ("headline", "steady", "median", "minimum", "p90", "p99", "standard_error")
 COUNTS = ("kept", "candidates", "removed")
 FLAGS = ("filter_saturated", "bimodal")
 
@@ -39,7 +39,7 @@ def computed(driver: Path, trials, late=None, dropped=1, resolution=0.0) -> dict
     ).stdout.split()
     if text == ["none"]:
         return None
-    values = [*map(float, text[:6]), *map(int, text[6:9]), *(word == "1" for word in text[9:])]
+    values = [*map(float, text[:7]), *map(int, text[7:10]), *(word == "1" for word in text[10:])]
     return dict(zip(FLOATS + COUNTS + FLAGS, values, strict=True))
 
 
@@ -71,7 +71,7 @@ def test_fewer_than_ten_trials_lose_none(driver: Path) -> None:
 
 def test_one_value(driver: Path) -> None:
     summary = computed(driver, [9, 5])
-    assert [summary[name] for name in FLOATS[:5]] == [5] * 5
+    assert [summary[name] for name in FLOATS[:6]] == [5] * 6
     assert summary["standard_error"] == float("inf")
     assert not summary["bimodal"]
 
@@ -120,5 +120,5 @@ def test_agrees_with_python(driver: Path, rows, dropped: int, resolution: float)
     theirs = asdict(summarise_trials(trials, late, dropped, resolution))
     found = {name: ours[name] for name in COUNTS + FLAGS}
     assert found == {name: theirs[name] for name in COUNTS + FLAGS}
-    for name in FLOATS[:5]:
+    for name in FLOATS[:6]:
         assert ours[name] == pytest.approx(theirs[name], rel=1e-9)

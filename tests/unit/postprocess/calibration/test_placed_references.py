@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
 from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
+from postprocess.judging.rules import judge_case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.references.catalog import ReferenceCatalog, estimate_elsewhere, load_catalog
 from postprocess.references.lint import lint_reference
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
-from tests.support.factories.launch import CASES, PLACE, finished, planned, steady
+from tests.support.factories.launch import CASES, PLACE, case, finished, planned, steady
 from tests.support.faults import plants
 
 Latencies = tuple[float | None, float | None]
@@ -147,11 +150,23 @@ def test_of_launches_in_two_places_those_of_one_are_judged(two_places: Reference
     assert result.launches == 2 and result.core_latency == pytest.approx(5.1e-8, rel=0.01)
 
 
-def test_few_launches_make_a_reference_of_their_place_with_the_spread_of_others(tmp_path: Path):
-    few = [(NEAR, 1 + each / 100) for each in range(12)] + [(FAR, 2.0)]
-    found = calibrated(tmp_path, few)[0].reference(CASE, FAR[0])
-    assert found.launches == 1
-    assert found.session_prior is not None
+def test_one_launch_makes_a_reference_of_its_place_with_the_spread_of_similar_cases():
+    """With that of few cases it is blind, and fails nothing."""
+    cases = [case(size=8 * number) for number in range(1, 13)]
+    rows = {
+        each: Reference(each, 1e-6, spread, 20)
+        for each, spread in zip(cases, np.geomspace(0.018, 0.022, len(cases)), strict=True)
+    }
+    home = PlacedLaunches(5e-8, [1e-6] * 20, [0] * 20, [1] * 20, [])
+    far = PlacedLaunches(2.5e-7, [2e-6], [0], [1], [])
+    launches = {each: [home, far] for each in cases}
+    for (found,) in estimate_elsewhere(rows, launches).values():
+        assert (found.center, found.launches) == (pytest.approx(2e-6), 1)
+        assert found.moderated[0] == pytest.approx(0.02, rel=0.1)
+    few = {each: rows[each] for each in cases[:5]}
+    for (found,) in estimate_elsewhere(few, {each: launches[each] for each in few}).values():
+        slow = judge_case(found.case, Measurement(9e-6), found)
+        assert slow.verdict == Verdict.PROVISIONAL and slow.detectable is None
 
 
 def test_launches_that_tell_nothing_count_for_the_row(tmp_path: Path):

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from scipy.special import stdtr
 
 from postprocess.analyses.selftest import data as selftest_rows
 from postprocess.analyses.selftest import page as selftest_page
@@ -65,6 +66,7 @@ from postprocess.session.selftest.run import (
     resume_or_begin,
 )
 from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
+from postprocess.stats.sequence import GROSS
 from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned
@@ -773,6 +775,7 @@ def test_the_prediction_of_what_is_called_is_that_of_the_gross_limit():
     upper = compute_band(reference).upper
     screened, called = predict_verdict(row(upper=upper, **limits), 0.0)
     assert screened == pytest.approx(SLOW_ALPHA, rel=1e-3)
+    assert called == pytest.approx(stdtr(limits["call_degrees"], -GROSS), rel=1e-3)
     assert called < 1e-3
     assert predict_verdict(row(upper=upper, **limits), 2.0)[1] > SURE
 
