@@ -9,7 +9,7 @@ from spack_envs.programs import read_program
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
-MEASURED = {"pass", "fast", "cleared", "provisional", "regressed"}
+MEASURED = {"pass", "fast", "cleared", "suspect", "provisional", "regressed"}
 FEW = ("--program", "mpicost", "--routine", "pingpong,barrier", "--trials", "5")
 
 

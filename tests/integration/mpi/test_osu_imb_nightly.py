@@ -19,6 +19,7 @@ from postprocess.results.store import read_sessions
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import of_family
+from tests.support.nights import MEASURED
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
 
@@ -113,11 +114,13 @@ def test_a_calibration_of_imb_is_one_of_imb(calibrated: Path, environments: list
     assert provenance.list_calibrated_keys(told) == {case.key for case in known}
 
 
-def test_what_was_calibrated_a_moment_ago_is_provisional(workshop, calibrated, environments):
+def test_what_two_launches_calibrated_a_moment_ago_is_not_called(
+    workshop, calibrated, environments
+):
     """Two launches condemn nothing of which a program tells a mean alone, whatever the machine does."""
     chosen = ("--environment", environments[0], "--references", str(calibrated))
     ended = workshop.measure(*chosen, *IMB)
-    assert set(ended.verdicts().values()) <= {"provisional", "fast"}, ended.reasons()
+    assert set(ended.verdicts().values()) <= MEASURED - {"regressed"}, ended.reasons()
     assert len(ended.verdicts()) == len(ROUTINES) * len(SIZES)
     assert ended.status == 0
 

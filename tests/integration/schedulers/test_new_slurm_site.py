@@ -10,6 +10,7 @@ import pytest
 
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
+from tests.support.nights import MEASURED
 from tests.support.slurm import Cluster, cluster_or_skip
 from tests.support.slurm.login import HeadNode
 
@@ -73,5 +74,6 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     assert few.status == 0, few.output + few.errors
     night = head.run("nightly", "--site", str(path), *words, "--json", str(summary))
     assert night.status == 0, night.output + night.errors
-    assert [case["verdict"] for case in json.loads(summary.read_text())["cases"]] == ["provisional"]
+    (case,) = json.loads(summary.read_text())["cases"]
+    assert case["verdict"] in MEASURED - {"regressed"}
     assert cluster.queue() == []
