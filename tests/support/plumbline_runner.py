@@ -92,10 +92,16 @@ class Workshop:
         return {**os.environ, **own, **building, **(more or {})}
 
     def command(self, *words: str) -> list[str]:
-        """A command as it is started: without a large flush or a wait that nobody asked for."""
-        at_once = ["--confirm-after", "0"] if words[0] in ("nightly", "run") else []
-        at_once = [] if "--confirm-after" in words else at_once
-        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words), *at_once]
+        """A command as it is started: without a large flush, further launches or a wait that nobody asked for."""
+        quick = (
+            {"--confirm-after": "0", "--launches": "1"} if words[0] in ("nightly", "run") else {}
+        )
+        if "--seconds-per-layout" in words:
+            del quick["--launches"]
+        more = [
+            word for flag, value in quick.items() if flag not in words for word in (flag, value)
+        ]
+        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words), *more]
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Start a command and do not wait for it."""
