@@ -38,7 +38,7 @@ CASE = {
     **dict.fromkeys(("record", "routine", "unit"), str),
     **dict.fromkeys(("peer", "bytes", "trials", "kept", "candidates", "removed"), int),
     **dict.fromkeys((*SERIES, "visits"), list),
-    **dict.fromkeys(("headline", "median", "minimum", "p90", "p99"), (int, float)),
+    **dict.fromkeys(("headline", "steady", "median", "minimum", "p90", "p99"), (int, float)),
     **dict.fromkeys(("filter_saturated", "bimodal", "verified"), bool),
 }
 END = {
