@@ -92,7 +92,7 @@ class Workshop:
         return {**os.environ, **own, **building, **(more or {})}
 
     def command(self, *words: str) -> list[str]:
-        """A command as it is started: without a large flush, further launches or a wait that nobody asked for."""
+        """A command as it is started: without a large flush, launches or a wait that nobody asked for."""
         quick = (
             {"--confirm-after": "0", "--launches": "1"} if words[0] in ("nightly", "run") else {}
         )
