@@ -12,6 +12,7 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
     return (struct exchange){
         .operation = item->routine->operation,
         .comm = MPI_COMM_WORLD,
+        .meets = control->comm,
         .type = numbers ? MPI_DOUBLE : MPI_BYTE,
         .op = combine_op(item->routine->combine),
         .count = (int)(numbers ? item->bytes / sizeof(double) : item->bytes),

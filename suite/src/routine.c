@@ -99,17 +99,17 @@ bool routine_is_barrier(const struct routine *routine)
     return strcmp(routine->sizes, "0") == 0;
 }
 
-enum { MEET = 3, MET, GO, OF_ONE_ROUND_TRIP = 2 };
+enum { MEET = 100, MET, GO, OF_ONE_ROUND_TRIP = 2 };
 
 /* An empty ping-pong: when it is over, both ranks are there, whichever of them was late. */
 static void meet_partner(const struct exchange *x)
 {
     if (x->rank < x->partner) {
-        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MEET, x->comm);
-        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MET, x->comm, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MEET, x->meets);
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MET, x->meets, MPI_STATUS_IGNORE);
     } else if (x->partner >= 0) {
-        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MEET, x->comm, MPI_STATUS_IGNORE);
-        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MET, x->comm);
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MEET, x->meets, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MET, x->meets);
     }
 }
 
@@ -123,13 +123,13 @@ static void start_with_partner(const struct exchange *x)
     meet_partner(x);
     if (x->rank > x->partner) {
         meet_partner(x);
-        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, GO, x->comm, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, GO, x->meets, MPI_STATUS_IGNORE);
         return;
     }
     int64_t before = clock_now();
     meet_partner(x);
     int64_t way = (clock_now() - before) / OF_ONE_ROUND_TRIP, sent = clock_now();
-    MPI_Send(NULL, 0, MPI_BYTE, x->partner, GO, x->comm);
+    MPI_Send(NULL, 0, MPI_BYTE, x->partner, GO, x->meets);
     while (clock_now() < sent + way)
         continue;
 }

@@ -38,6 +38,7 @@ struct exchange {
     double *send;
     double *receive;
     MPI_Comm comm;
+    MPI_Comm meets; /* on which the ranks of a pair meet before they are timed: none of the measured calls */
     MPI_Datatype type; /* MPI_DOUBLE; MPI_BYTE where `bytes` is no multiple of 8 */
     MPI_Op op;
     int count; /* elements of a block */
