@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
@@ -27,7 +28,7 @@ from site_configs.schedulers.login_modules import (
 from site_configs.schedulers.module_systems import module_system
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.validation.catalog import find_sites_for_host, locate_site_file
-from site_configs.validation.isolated_reader import read_usable_site
+from site_configs.validation.isolated_reader import read_site
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
@@ -114,11 +115,16 @@ def check_shell(work: WorkDirectory, site: str) -> None:
     if not any(name.startswith(STEERING) for name in os.environ):
         return
     path = locate_site_file(work.source, site)
-    reading = read_usable_site(work, path)
-    for partition in (reading.configuration or {})["systems"][0]["partitions"]:
+    for partition in read_system(work, path)["partitions"]:
         scheduler = find_scheduler(partition["scheduler"])
         for fault in scheduler.find_shell_faults(os.environ, partition.get("access", [])):
             raise UsageError(f"{path}: partition {partition['name']!r}: {fault}")
+
+
+def read_system(work: WorkDirectory, path: Path) -> dict[str, Any]:
+    """Read the system of a site; nothing of a configuration that ``site`` has not made."""
+    configuration = read_site(work, path).configuration
+    return configuration["systems"][0] if configuration else {"partitions": []}
 
 
 def find_unusable_nodes(
@@ -127,9 +133,8 @@ def find_unusable_nodes(
     """Find the partitions of a site with nodes that are down or taken out, and say so."""
     if site == "local" or not any(map(shutil.which, filter(None, map(COMMAND, SCHEDULERS)))):
         return {}
-    reading = read_usable_site(work, locate_site_file(work.source, site))
     found = {}
-    for partition in (reading.configuration or {})["systems"][0]["partitions"]:
+    for partition in read_system(work, locate_site_file(work.source, site))["partitions"]:
         scheduler = find_scheduler(partition["scheduler"])
         usable = (
             scheduler.count_usable_nodes(partition.get("access", [])) if scheduler.batch else None
@@ -149,8 +154,7 @@ def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
     if module_system(os.environ).name != "nomod":
         return
     path = locate_site_file(work.source, site)
-    reading = read_usable_site(work, path)
-    wanted = (reading.configuration or {})["systems"][0].get("modules_system", "nomod")
+    wanted = read_system(work, path).get("modules_system", "nomod")
     if adopt_login_modules(wanted):
         progress.note(
             f"this shell has no modules, and those of a login shell are used, none of them loaded; {FIX}"
