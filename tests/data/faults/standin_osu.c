@@ -10,7 +10,7 @@
  *   iterations   it runs half of the repetitions that it was asked for
  *   foreign      it prints the table of another benchmark
  *   twice        it prints its table twice
- *   noise        a library writes a warning between two rows
+ *   noise        a library writes of an error between two rows
  *   crash        the last rank dies of SIGSEGV after the table was printed
  *   lost_rank    the last rank leaves before MPI_Finalize, with exit code 0, after the table was printed
  *   no_finalize  every rank leaves before MPI_Finalize, with exit code 0
@@ -81,7 +81,7 @@ static int print_row(long size)
 {
     int right = size == least || !(is("wrong_data") || is("silent_data"));
     if (is("noise") && size > least)
-        printf("[vm:4711] a component does not know what to do\n");
+        printf("[vm:4711] error: a component does not know what to do\n");
     if (is("truncated") && 2 * size > most)
         return printf("%-10ld      12.", size);
     printf("%-10ld%18.2f", size, 12.34);

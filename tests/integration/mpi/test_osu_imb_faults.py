@@ -80,7 +80,7 @@ SECOND = {
         "output", "half of the repetitions", "OSU", "incorrect", 1,
         "at 8 bytes ran 50 repetitions, not 100")),
     "alltoall": ("noise", plants(
-        "output", "a warning of a library between two rows", "output of OSU", "incomplete", 1,
+        "output", "an error of a library between two rows", "output of OSU", "incomplete", 1,
         "line 6: [vm:4711] is not a whole number")),
     "reduce": ("no_finalize", plants(
         "programs", "all ranks leave before MPI_Finalize with exit code 0", "OSU",
