@@ -162,7 +162,7 @@ def test_exactly_what_is_slower_than_its_reference_is_regressed(
     found = ended.verdicts()
     slow = {f"{name} allreduce_sum 1024", f"{name} uniband 65536"}
     assert {case for case, verdict in found.items() if verdict == "regressed"} == slow
-    assert {found[case] for case in found.keys() - slow} <= {"pass", "fast"}, ended.reasons()
+    assert {found[case] for case in found.keys() - slow} <= {"pass", "fast", "provisional"}
     regressed = [case for case in ended.summary["cases"] if case["verdict"] == "regressed"]
     declared.check({"regressed"}, ended.status, [case["reason"] for case in regressed])
     reasons = {case["routine"]: case["reason"] for case in ended.summary["cases"] if case["reason"]}

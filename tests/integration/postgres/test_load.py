@@ -199,17 +199,17 @@ def test_tables_of_the_first_version_are_brought_up(folder, dsn):
     assert load(folder, dsn).new == 2
     names = ", ".join(f'"{name}"' for name in SCHEMA.names())
     assert query(dsn, ALL.replace("*", names)) == held(folder)
-    assert query(dsn, "SELECT version FROM plumbline_schema") == [(2,)]
+    assert query(dsn, "SELECT version FROM plumbline_schema") == [(3,)]
 
 
 @plants("files", "tables of a newer version", "PostgreSQL", "", 2,
-        "its tables are of version 3, and this Plumbline knows 2")  # fmt: skip
+        "its tables are of version 4, and this Plumbline knows 3")  # fmt: skip
 def test_newer_tables_are_refused(folder, dsn, declared: Declared):
     import psycopg
 
     load(folder, dsn)
     with psycopg.connect(dsn) as connection:
-        connection.execute("UPDATE plumbline_schema SET version = 3")
+        connection.execute("UPDATE plumbline_schema SET version = 4")
     with declared.raises(UsageError):
         load(folder, dsn)
 
