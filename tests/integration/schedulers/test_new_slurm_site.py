@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     checked = head.run("site", "check", str(path))
     assert checked.status == 0, checked.output + checked.errors
     assert "this host is none of" not in checked.output  # so the cluster was asked
-    assert f"{path}: a night is 498 cases in 10 launches: " in checked.output
+    told = re.search(r"a night is 498 cases in (\d+) launches: ", checked.output)
+    assert told and 10 < int(told[1]) <= 5 * 10  # those of mpicost five times
 
     # Open MPI started as if it were MPICH: its processes do not find each other, and each of them ends well.
     right = f'[str(work_directory() / "mpi/{Path(openmpi.prefix).name}/bin/mpirun")]'
