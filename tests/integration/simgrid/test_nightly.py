@@ -75,7 +75,8 @@ def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop:
     (fit,) = send.fits.values()
     links = round(fit.t0 / LATENCY)
     assert fit.t0 == pytest.approx(links * LATENCY, rel=0.02)
-    assert fit.tb == pytest.approx(1 / RATE, rel=1e-3)
+    # two nodes are looked at now, and the empty message is t0: the slope takes what lies between them
+    assert fit.tb == pytest.approx(1 / RATE, rel=0.025)
     assert abs(fit.ti) < 0.01 * fit.t0
     assert len(fit.segments) == 1
     assert fit.held_out == 3
