@@ -28,6 +28,8 @@ MORE = {
 }
 #: Where nobody waits for good numbers. Nothing is calibrated, and so nothing passes.
 BRIEF = ("--mpis", "mpich,openmpi", "--processes", "2", "--trials", "4", "--strict", "--bytes")
+#: The caches of the family that has a table of cold ones over warm ones, which it measures itself
+COLD = {"luecke": ("--cache", "flush")}
 #: Enough sizes for lines, models and breaks, and few, as MPIs may share the cores with other tests
 FEW_SIZES = {
     "luecke": "8,10000",
@@ -55,7 +57,7 @@ class Pages:
             if {"run", "--family", family} <= {*words} and ("simulated" in words) == simulated
             if "--boundaries" not in words and "--set-env" not in words
         )
-        brief = () if simulated else (*BRIEF, FEW_SIZES[family])
+        brief = () if simulated else (*BRIEF, FEW_SIZES[family], *COLD.get(family, ()))
         ended = self.workshop.measure(*words[1:], *brief)
         verdicts = {case["verdict"] for case in ended.summary["cases"]}
         assert verdicts <= {"no-reference", "skipped"}, ended.output
@@ -139,4 +141,5 @@ def test_two_that_swap_begin_at_the_same_time(pages):
     half = bin(32).count("1")  # links between rank 0 and rank 64, on node 32
     for case in ended.summary["cases"]:
         links = half if "half" in case["routine"] else 1
-        assert case["value"] == pytest.approx(4e-6 * links, rel=0.03), case
+        # 34 ns are the 8 bytes, and up to 100 ns the steps in which the lower rank looks at its clock
+        assert case["value"] == pytest.approx(4e-6 * links, rel=0.05), case

@@ -37,7 +37,7 @@ from tests.support.slurm.site import write_site
 #: and is right.
 SHORT = ("--strict", "--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 APART = ("--processes", "2", "--per-node", "1")
-CENTER, SPREAD = 1e-3, 2.2  #: of references that no noise of a shared machine contradicts, seconds
+CENTER, SPREAD = 1.0, 0.1  #: of references that no noise of a shared machine exceeds, seconds
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
         layout = (case["processes"], case["per_node"])
         found.setdefault(layout, set()).add(case["verdict"])
     assert len(summary(ended)) == 6
-    assert found.pop((3, 2)) <= {"pass", "fast"}  # one more than a node has cores
+    assert found.pop((3, 2)) == {"fast"}  # one more than a node has cores
     assert found == {(2, 1): {"no-reference"}, (2, 2): {"no-reference"}}  # apart and together
     assert place.queue_is_empty()
 
