@@ -80,14 +80,14 @@ class CommonCauseRetest:
 def name_confirmed_causes(
     results: Sequence[CaseResult], causes: Sequence[CommonCause]
 ) -> list[CaseResult]:
-    """Name the confirmed cause of each case that is regressed by it alone; return all results."""
+    """Name the confirmed cause of each case that is slow by it, called or not yet; return all results."""
     shared: dict[Case, str] = {}
     for cause in causes:
         told = f"common cause: {describe_cause_briefly(cause)}"
         shared |= dict.fromkeys(cause.explained, told)
     return [
         replace(each, reason=f"{shared[each.case]}; {each.reason}", cause=shared[each.case])
-        if each.verdict == Verdict.REGRESSED and each.case in shared
+        if each.verdict in (Verdict.REGRESSED, Verdict.SUSPECT) and each.case in shared
         else each
         for each in results
     ]

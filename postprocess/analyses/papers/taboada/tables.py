@@ -245,7 +245,8 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
             breaks = ", ".join(
                 f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks
             )
-            judged = count_sizes(fit.held_out) if fit.held_out else "the fitted sizes"
+            sizes = Number(plural(fit.held_out, "size"), fit.held_out, "sizes")
+            judged = sizes if fit.held_out else "the fitted sizes"
             rows.append(
                 (
                     *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
@@ -357,10 +358,6 @@ def _saving(
     if not inside:
         return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
     median = statistics.median(inside.values())
-    which = "all" if inside.keys() == saved.keys() else "there"
-    return write_share(median, f"{median:.0%}"), count_sizes(len(inside), which)
-
-
-def count_sizes(number: int, which: str = "") -> Number:
-    """Write how many sizes a number is of, as in ``3 sizes there``."""
-    return Number(f"{plural(number, 'size')} {which}".rstrip(), number, "sizes")
+    sizes = plural(len(inside), "size")
+    which = f"all {sizes}" if inside.keys() == saved.keys() else f"{sizes} there"
+    return write_share(median, f"{median:.0%}"), Number(which, len(inside), "sizes")

@@ -272,6 +272,8 @@ def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other()
     assert {*named} == {case for cause in found for case in cause.explained}
     assert all(each.reason in after[each.case].reason for each in slow)
     assert name_confirmed_causes(results, []) == results
+    waiting = [replace(each, verdict=Verdict.SUSPECT) if each in slow else each for each in results]
+    assert sum(bool(each.cause) for each in name_confirmed_causes(waiting, found)) == len(named)
 
 
 # --- small things ---
