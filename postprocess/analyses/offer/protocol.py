@@ -134,6 +134,13 @@ def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
     return f"{describe_status(find_status(found, violations))}: {rows}"
 
 
+#: What the risks of a row rest on
+ASSUMED = (
+    "both risks assume that the launches are as different as those of other hours and days: what one hour does to all "
+    "launches is not in their spread, so spread them over hours (accept goes on where it was interrupted)"
+)
+
+
 def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
     """Describe both risks of a row, as the operating characteristic has them."""
     drawn, tolerance = found.characteristic, rules.tolerance
@@ -147,6 +154,7 @@ def describe_risks(rules: Rules, found: Acceptance) -> list[str]:
         f"at most, one just beyond it is met with {format_percent(rules.risk.slow_accepted)} at most",
         f"at the launch spread of the median row, {format_percent(found.spread)}: a row as committed is missed "
         f"with a probability of {own:.1%}, one {format_percent(beyond)} slower is met with {slow:.1%}",
+        ASSUMED,
     ]
 
 

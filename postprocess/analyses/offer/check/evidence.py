@@ -162,7 +162,7 @@ def build_row(
 
 
 def read_statistic(rule: RuleCase, measured: Measurement) -> float:
-    """Read what a launch says of a case: its headline, or the 99th percentile of its trials."""
+    """Read what a launch says of a case: its judged value, or the 99th percentile of its trials."""
     if rule.statistic == "p99" and measured.summary:
         return measured.summary.p99
     return measured.value
