@@ -8,10 +8,11 @@ from dataclasses import fields, replace
 from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement, TrialSummary
-from postprocess.model.reference import Reference
+from postprocess.model.reference import MOST_SESSIONS, Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import Band, compute_band
 from postprocess.stats.power import BLIND, compute_detectable_slowdown, compute_scatter
+from postprocess.stats.sessions import assume_sessions
 
 SOON = 3  #: sessions, tonight's included, within which a slowdown is to be called
 
@@ -49,9 +50,10 @@ def judge_case(
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
     limits = compute_band(reference, resolution, median_of)
     scatter = compute_scatter(reference, median_of)
-    detectable, soon = (
-        compute_detectable_slowdown(reference, median_of, sessions, resolution)
-        for sessions in (1, SOON)
+    learned = assume_sessions(reference, max(MOST_SESSIONS - reference.sessions, 0))
+    detectable, soon, later = (
+        compute_detectable_slowdown(known, median_of, sessions, resolution)
+        for known, sessions in ((reference, 1), (reference, SOON), (learned, SOON))
     )
     blind = detectable is None or detectable > BLIND
     verdict, reason = _against(value, reference, limits, median_of, detectable)
@@ -66,6 +68,7 @@ def judge_case(
         provisional=blind or reference.few_sessions,
         detectable=detectable,
         detectable_soon=soon,
+        detectable_learned=later,
         spread=scatter.deviation if scatter and not reference.exact else None,
         degrees=scatter.degrees if scatter and not reference.exact else None,
     )

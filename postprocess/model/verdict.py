@@ -82,6 +82,7 @@ class CaseResult:
     #: Smallest slowdown, as a fraction, that one night calls with 90% probability.
     detectable: Amount | None = None
     detectable_soon: Amount | None = None  #: and that three nights call
+    detectable_learned: Amount | None = None  #: and that three call once the reference has learned all it may
     spread: Amount | None = (
         None  #: of ln value about its reference: of launches, sessions, days and center
     )
@@ -165,6 +166,7 @@ class CaseResult:
             "q": self.q,
             "detectable": self.detectable,
             "detectable_soon": self.detectable_soon,
+            "detectable_learned": self.detectable_learned,
             "headline": self.headline,
             "headline_reference": self.headline_reference,
             "headline_limit": self.headline_limit,

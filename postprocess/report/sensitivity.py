@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from postprocess.base.formats import format_whole, plural
+from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult
 from postprocess.results.summary import SessionSummary
@@ -63,18 +64,21 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
     known = select_with_power(results)
     if not known:
         return ""
-    tonight = _tell_steps(STEPS, [each.detectable for each in known])
-    soon = _tell_steps(STEPS[1:], [each.detectable_soon for each in known])
+    tonight = describe_steps(STEPS, [each.detectable for each in known])
+    soon = describe_steps(STEPS[1:], [each.detectable_soon for each in known])
+    learned = describe_steps(STEPS[1:], [each.detectable_learned for each in known])
     cases = plural(len(known), "case")
-    return f"called from tonight on, of {cases}: {tonight}; with two more nights: {soon}"
+    line = f"called from tonight on, of {cases}: {tonight}; if it lasts three nights: {soon}"
+    return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
 
 
-def _tell_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
-    """Tell in how many cases slowdowns of these sizes would be called."""
+def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
+    """Describe in how many cases slowdowns of these sizes, the largest first, would be called."""
     told = []
     for step in steps:
-        seen = sum(limit is not None and limit <= step for limit in limits)
         name = f"{1 + step:.0f} times slower" if step >= 1 else f"{step:.0%}"
+        if not (seen := sum(limit is not None and limit <= step for limit in limits)):
+            return ", ".join([*told, f"{name} in none"])
         told.append(f"{name} in {'all' if seen == len(limits) else format_whole(seen)}")
     return ", ".join(told)
 

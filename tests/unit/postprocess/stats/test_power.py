@@ -120,6 +120,7 @@ def test_a_verdict_carries_what_it_could_have_caught(launches: int, knows: bool)
     known = compute_scatter(reference)
     told = (known.deviation, known.degrees) if known else (None, None)
     assert (result.spread, result.degrees) == told
+    assert not knows or result.detectable_learned <= result.detectable_soon
     unknown = judge_case(CASE, Measurement(1.01e-5, SECONDS), None)
     assert unknown.verdict is Verdict.NO_REFERENCE
     assert (unknown.detectable, unknown.spread, unknown.degrees) == (None, None, None)
