@@ -69,7 +69,9 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
     learned = describe_steps(STEPS[1:], [each.detectable_learned for each in known])
     cases = plural(len(known), "case")
     line = f"called from tonight on, of {cases}: {tonight}; if it lasts three nights: {soon}"
-    return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
+    return (
+        line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
+    )
 
 
 def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:

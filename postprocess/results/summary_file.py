@@ -22,7 +22,12 @@ ADDED: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (2, "cases", {"figures": {}}),
     (3, "cases", dict.fromkeys(("q", "detectable", "spread", "degrees"))),
     (3, "cases", {"expected": "", "provisional": False}),
-    (5, "cases", dict.fromkeys(("detectable_soon", "detectable_learned", *HEADLINES)) | {"by_headline": False}),
+    (
+        5,
+        "cases",
+        dict.fromkeys(("detectable_soon", "detectable_learned", *HEADLINES))
+        | {"by_headline": False},
+    ),
 )
 STEADY_SINCE = 5  #: schema whose statistics tell the steady time
 ADDED_LISTS = {"programs": 2, "causes": 4}  #: of the summary itself, empty in an earlier one

@@ -221,7 +221,7 @@ def calibrate_cases(
 
 
 PLACES_SECONDS = (
-    150  #: after which a first calibration launches no more for places that few launches lay in
+    125  #: after which a first calibration launches no more for places that few launches lay in
 )
 MORE_LAUNCHES = 5  #: at a time, for these places
 
