@@ -137,7 +137,7 @@ def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
 #: What the risks of a row rest on
 ASSUMED = (
     "both risks assume that the launches are as different as those of other hours and days: what one hour does "
-    "to all launches is not in their spread, so spread them over hours (accept goes on where it was interrupted)"
+    "to all launches is not in their spread, so spread them over hours (accept goes on where it stopped)"
 )
 
 
