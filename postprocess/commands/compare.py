@@ -10,7 +10,7 @@ from typing import Any
 
 from postprocess.analyses.compare.data import ComparedSide
 from postprocess.analyses.compare.page import HTML
-from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
+from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS, list_mpi_functions
 from postprocess.base.errors import UsageError
 from postprocess.base.numbers import parse_decimal
 from postprocess.base.progress import Progress
@@ -145,6 +145,10 @@ def parse_plant(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(INJECTION_KINDS)}")
     if not routine and not INJECTION_KINDS[name].everything:
         raise argparse.ArgumentTypeError(f"{text!r} names no routine: {name}:bcast")
+    if routine and not list_mpi_functions(routine):
+        raise argparse.ArgumentTypeError(
+            f"{routine!r} is no routine that can be delayed: {name}:bcast"
+        )
     return text
 
 
