@@ -90,9 +90,7 @@ class Pbs(PbsFamily):
             each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive
         )
         notes = (*self.notes, *answer.notes)
-        return replace(
-            kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking
-        )
+        return replace(kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking)
 
 
 @dataclass(frozen=True)
