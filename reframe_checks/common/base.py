@@ -194,6 +194,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node) in list_layouts_on(part)
         ]
+        if wanted and not is_in_session():
+            self.note_choices()
+
+    def note_choices(self) -> None:
+        """Note what the user of a plain ReFrame chose, and whether it is here, where a family has choices."""
 
     @run_after("setup")
     def check_cores(self):

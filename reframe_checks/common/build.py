@@ -9,13 +9,14 @@ from pathlib import Path
 
 import reframe as rfm
 import yaml
-from reframe.core.builtins import run_before, sanity_function, variable
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
 from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
 from postprocess.base.shell_words import quote_word, quote_words
+from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
@@ -66,6 +67,11 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     #: The executable ``sample_executable``; known after the build.
     program: Path
+
+    @run_after("setup")
+    def check_selection(self):
+        """Refuse a selection with a word that matches nothing, before anything is built."""
+        refuse_unmatched_choices()
 
     @run_before("compile")
     def choose_build_system(self):

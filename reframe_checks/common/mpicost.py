@@ -31,6 +31,7 @@ from postprocess.model.routines.mpicost import (
 from postprocess.references.trial_count import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.memory import estimate_shared_bytes
+from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
 from site_configs.topology.flush import measure_flush_seconds
 from site_configs.topology.limits import is_within_limits
@@ -231,6 +232,20 @@ class MpicostCheck(LaunchCheck, family=True):
         """Return the routines of the family that are measured."""
         wanted = self.routines or self.table
         return [each for each in self.table if each in wanted and self.is_selected(each)]
+
+    def note_choices(self) -> None:
+        """Note the routines, sizes, partners and caches that were chosen, and which of them are here."""
+        measured = self.chosen_routines()
+        sized = [each for each in measured if self.table[each] != [0] and each not in CONTROLS]
+        if "routines" in self.set_by_setvar:
+            note_choice("routines", self.routines, measured, self.table)
+        if "sizes" in self.set_by_setvar:
+            there = [n for n in self.sizes if any(find_routine(each).has_size(n) for each in sized)]
+            note_choice("sizes", self.sizes, there)
+        if "peers" in self.set_by_setvar:
+            note_choice("peers", self.peers, [n for n in self.peers if 0 < n < self.processes])
+        if "cache" in self.set_by_setvar:
+            note_choice("cache", [self.cache], CACHES, CACHES)
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen, as far as there are so many processes; empty for all."""

@@ -24,6 +24,7 @@ from postprocess.model.routines.benchmark import (
 from postprocess.model.routines.mpicost import WARM
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
+from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import is_in_session, read_choice
 from site_configs.mpi.family import identify_library
@@ -222,6 +223,18 @@ class OsuImbCheck(LaunchCheck, family=True):
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
         """Return the build of the program of a start."""
         return self.built
+
+    def note_choices(self) -> None:
+        """Note the routines, sizes and caches that were chosen, and which of them are here."""
+        measured = self.chosen_benchmarks()
+        if "routines" in self.set_by_setvar:
+            known = [each.routine for each in self.table]
+            note_choice("routines", self.routines, [each.routine for each in measured], known)
+        if "sizes" in self.set_by_setvar:
+            there = [n for each in measured if each.sizes is None for n in self.sizes_of(each)]
+            note_choice("sizes", self.sizes, there)
+        if "cache" in self.set_by_setvar:
+            note_choice("cache", [self.cache], self.caches, self.caches)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks of the table that are measured at this process count."""

@@ -1,6 +1,9 @@
 """A selection that matches nothing fails, where ReFrame passes a run of no case with exit code 0.
 
 ReFrame has no hook for the end of a session, so that this looks when Python ends, and ends it otherwise.
+
+Nor has ReFrame a hook behind the loading of all checks. One check may have a routine that another has not, so
+that a word which no check has is refused when the first build is set up. Without that no case runs.
 """
 
 from __future__ import annotations
@@ -8,8 +11,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from site_configs.validation.reader import format_suggestion
 
 CHECKS = Path(__file__).resolve().parents[1]
 RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
@@ -18,6 +24,45 @@ SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
 EMPTY = 1  #: exit code of a run of nothing
 
 set_up: set[str] = set()  #: cases of ours that ReFrame has begun with
+
+
+@dataclass
+class Choice:
+    """What the user chose for one variable of the checks that were loaded, and what there is."""
+
+    asked: set[str] = field(default_factory=set)
+    there: set[str] = field(default_factory=set)  #: of the asked ones those that a check measures
+    known: set[str] = field(default_factory=set)  #: words from which one could choose
+
+
+choices: dict[str, Choice] = {}  #: by variable
+
+
+def note_choice(
+    variable: str, asked: Iterable[object], there: Iterable[object], known: Iterable[object] = ()
+) -> None:
+    """Note what the user chose for a variable of a check, and what of it this check measures."""
+    choice = choices.setdefault(variable, Choice())
+    choice.asked.update(map(str, asked))
+    choice.there.update(map(str, there))
+    choice.known.update(map(str, known))
+
+
+def refuse_unmatched_choices() -> None:
+    """Refuse a selection of which a word matches nothing in any check that was loaded.
+
+    :raises ValueError: if there is one.
+    """
+    for variable, choice in sorted(choices.items()):
+        for word in sorted(choice.asked - choice.there):
+            fix = (
+                format_suggestion(word, choice.known)
+                if choice.known
+                else f"leave it out of -S, or correct it; of {variable} these match: "
+                f"{', '.join(sorted(choice.there)) or 'none'}"
+            )
+            atexit.unregister(fail_if_empty)  # this says it better
+            raise ValueError(f"{variable}: {word}: no check measures it; {fix}")
 
 
 def note_case(name: str) -> None:

@@ -14,8 +14,6 @@ from site_configs.schedulers.pbs import query as pbs_query
 
 SCHEDULER = "pbs-blocks"  #: PBS Professional and OpenPBS
 TORQUE = "torque-blocks"
-
-
 ASK_SECONDS = 30  #: for the command that tells of nodes
 SERVER = "PBS_DEFAULT"  #: the variable that chooses the server
 
@@ -38,7 +36,30 @@ def count_usable(queue: str) -> UsableNodes | None:
 
 
 @dataclass(frozen=True)
-class Pbs(Scheduler):
+class PbsFamily(Scheduler):
+    """What PBS and Torque have in common: queues of servers, and pbsnodes."""
+
+    query_commands: str = "pbsnodes, qstat"
+
+    def find_choice(self, access: Sequence[str]) -> dict[str, str]:
+        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
+        found = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
+        servers = [match[1] for match in found if match]
+        return {SERVER: servers[-1]} if servers else {}
+
+    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
+        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
+        return count_usable(self.find_queue_name(access))
+
+    def find_shell_faults(
+        self, environment: Mapping[str, str], access: Sequence[str]
+    ) -> Iterator[str]:
+        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
+        yield from find_server_faults(environment, access)
+
+
+@dataclass(frozen=True)
+class Pbs(PbsFamily):
     """PBS Professional or OpenPBS."""
 
     title: str = "PBS"
@@ -46,7 +67,6 @@ class Pbs(Scheduler):
     backends: tuple[str, ...] = (SCHEDULER, "pbs", "pbspro")
     site_names: tuple[tuple[str, str], ...] = ((SCHEDULER, "pbs.SCHEDULER"), (PALS, "pbs.PALS"))
     command: str = "pbsnodes"
-    query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
@@ -70,45 +90,18 @@ class Pbs(Scheduler):
             each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive
         )
         notes = (*self.notes, *answer.notes)
-        return replace(kind, queues=answer.queues, notes=notes, exclusive=own)
-
-    def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
-        found = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
-        servers = [match[1] for match in found if match]
-        return {SERVER: servers[-1]} if servers else {}
-
-    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
-        return count_usable(self.find_queue_name(access))
-
-    def find_shell_faults(
-        self, environment: Mapping[str, str], access: Sequence[str]
-    ) -> Iterator[str]:
-        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
-        yield from find_server_faults(environment, access)
+        return replace(kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking)
 
 
 @dataclass(frozen=True)
-class Torque(Scheduler):
+class Torque(PbsFamily):
     """Torque, which is found where PBS is looked for."""
 
     title: str = "Torque"
     backend: str = TORQUE
     backends: tuple[str, ...] = (TORQUE, "torque")
     site_names: tuple[tuple[str, str], ...] = ((TORQUE, "pbs.TORQUE"),)
-    query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-n")
-
-    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
-        return count_usable(self.find_queue_name(access))
-
-    def find_shell_faults(
-        self, environment: Mapping[str, str], access: Sequence[str]
-    ) -> Iterator[str]:
-        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
-        yield from find_server_faults(environment, access)
 
 
 PBS = Pbs()

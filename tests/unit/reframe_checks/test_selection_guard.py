@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reframe_checks.common.selection_guard import are_all_ours, list_check_paths
+from reframe_checks.common import selection_guard
+from reframe_checks.common.selection_guard import (
+    are_all_ours,
+    list_check_paths,
+    note_choice,
+    refuse_unmatched_choices,
+)
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
@@ -33,6 +39,20 @@ def test_a_run_of_nothing_fails(declared: Declared):
     empty = ended.pop(("-r",))
     declared.check((), empty.returncode, [empty.stderr])
     assert {each.returncode for each in ended.values()} == {0}
+
+
+@plants("use", "a misspelled routine or a size that no routine has, among right ones", "a plain ReFrame", "", 1,
+        "routines: brodcast: no check measures it; did you mean bcast?")  # fmt: skip
+def test_a_choice_with_a_word_that_matches_nothing_is_refused(declared: Declared, monkeypatch):
+    monkeypatch.setattr(selection_guard, "choices", {})
+    note_choice("routines", ["bcast", "latency"], ["bcast"], ["bcast", "gather"])
+    note_choice("routines", ["bcast", "latency"], ["latency"], ["latency"])
+    note_choice("sizes", [8, 9], [8, 9])
+    refuse_unmatched_choices()  # each word is measured by some check
+    note_choice("routines", ["bcast", "brodcast"], ["bcast"], ["bcast", "gather"])
+    with pytest.raises(ValueError, match="brodcast") as told:
+        refuse_unmatched_choices()
+    declared.check((), 1, [str(told.value)])
 
 
 @pytest.mark.parametrize(
