@@ -186,6 +186,7 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
                     rows += _tree_rows(measured, machine, environment, operation)
     if not rows:
         return None
+    rows.sort(key=lambda row: (*row[:3], TREES_AND_LOOPS.index(row[3]), row[4].value, int(row[5])))
     return TextTable(
         "Operations over the sends that they could be made of",
         ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
