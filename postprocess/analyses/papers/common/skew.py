@@ -1,8 +1,9 @@
 """How far apart the processes began a trial: what the synchroniser before it left in its time.
 
-The papers call MPI_Barrier before a trial, and take the longest time of any process. The processes leave a barrier
-one after the other: the time of a short call is then, in part or wholly, the wait for the one that left last. The
-two of a ping-pong or a swap meet before they are timed; a ring and the collective calls have nobody to meet.
+The papers call MPI_Barrier before a trial, and take the longest time of any process. The processes leave a
+barrier one after the other: the time of a short call is then, in part or wholly, the wait for the one that
+left last. The two of a ping-pong or a swap meet before they are timed; a ring and the collective calls have
+nobody to meet.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.common.numbers import (
+    Number,
     write_bytes,
     write_count,
     write_rate,
@@ -184,9 +185,10 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
             for operation in measured.operations:
                 if operation.routine in (*TREES, *LOOPS):
                     rows += _tree_rows(measured, machine, environment, operation)
+    places = [*dict.fromkeys(row[:4] for row in rows)]
+    rows.sort(key=lambda row: (places.index(row[:4]), _find_size(row[4]), int(row[5])))
     if not rows:
         return None
-    rows.sort(key=lambda row: (*row[:3], TREES_AND_LOOPS.index(row[3]), row[4].value, int(row[5])))
     return TextTable(
         "Operations over the sends that they could be made of",
         ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
@@ -201,6 +203,10 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
             "of 4 KB 0.70 at 32",
         ),
     )
+
+
+def _find_size(cell: str) -> float:
+    return cell.value if isinstance(cell, Number) else 0.0
 
 
 def _tree_rows(

@@ -357,10 +357,11 @@ def _saving(
     if not inside:
         return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
     median = statistics.median(inside.values())
-    which = "all" if inside.keys() == saved.keys() else "there"
-    return write_share(median, f"{median:.0%}"), count_sizes(len(inside), which)
+    return write_share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
 
 
-def count_sizes(number: int, which: str = "") -> Number:
-    """Write how many sizes a number is of, as in ``3 sizes there``."""
-    return Number(f"{plural(number, 'size')} {which}".rstrip(), number, "sizes")
+def count_sizes(number: int, most: int | None = None) -> Number:
+    """Write how many sizes a number is of, as in ``3 of 31 sizes`` or ``all 31 sizes``."""
+    of = plural(number if most is None else most, "size")
+    which = "" if most is None else "all " if number == most else f"{number} of "
+    return Number(f"{which}{of}", number, "sizes")

@@ -163,7 +163,7 @@ def saved(times: dict[str, float]) -> PaperMeasurements:
 def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
     times = {"bcast": 10.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
     table = build_model_tables(saved(times))[-1]
-    row = ("bcast by scatter + allgather", "4", "always", "60%", "all sizes")
+    row = ("bcast by scatter + allgather", "4", "always", "60%", "all 31 sizes")
     assert table.rows[0][3:] == row
     assert table.rows[0][6].value == pytest.approx(60)
 
@@ -171,7 +171,7 @@ def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
 def test_a_composition_that_saves_nothing_is_said_to():
     times = {"bcast": 1.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
     table = build_model_tables(saved(times))[-1]
-    assert table.rows[0][5:] == ("never", "-300%", "all sizes")
+    assert table.rows[0][5:] == ("never", "-300%", "all 31 sizes")
     table = build_model_tables(saved({k: v for k, v in times.items() if "_as_" not in k}))[-1]
     assert table.rows[0][6] == "not measured: bcast_as_scatter_allgather"
 
