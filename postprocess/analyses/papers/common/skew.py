@@ -15,11 +15,13 @@ import numpy as np
 import polars as pl
 
 from postprocess.analyses.papers.common.data import Operation, PaperCell, PaperMeasurements
-from postprocess.analyses.papers.common.numbers import Number, write_share, write_time
+from postprocess.analyses.papers.common.numbers import Number, write_ratio, write_time
 from postprocess.base.text_table import TextTable
 from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.mpicost import SWAPS, find_routine
 
-LARGE = 0.25  #: share of a time that is told
+LARGE = 0.25  #: of a time: a skew that is told
+RING = "swap_ring_"  #: how the swaps begin whose members do not meet
 COLUMNS = ("key", "skew", "late", "dropped")
 Skews = Mapping[str, Mapping[str, float]]  #: median in seconds, by session and the key of a case
 
@@ -40,9 +42,10 @@ def read_skews(frame: pl.DataFrame, session: str) -> dict[str, float]:
 
 
 def build_skew_table(measured: PaperMeasurements, skews: Skews) -> TextTable | None:
-    """Build a row for each routine of whose shortest time the skew is ``LARGE``; None without any.
+    """Build a row for each routine whose skew is ``LARGE`` beside its shortest time; None without any.
 
-    Of each routine the least size at the most processes. A loop of calls is left out: its calls overlap.
+    Of each routine the least size at the most processes. Left out are pairs that meet before they are timed,
+    and loops of calls, which overlap.
     """
     rows = tuple(
         row for cell in _select_cells(measured) for row in _build_row(measured, skews, cell)
@@ -50,15 +53,15 @@ def build_skew_table(measured: PaperMeasurements, skews: Skews) -> TextTable | N
     if not rows:
         return None
     return TextTable(
-        f"Where the start of the processes is {LARGE:.0%} of the time and more",
+        f"Where the processes began far apart: by {LARGE:.0%} of the time and more",
         ("machine", "MPI", "conditions", "routine", "size", "processes"),
-        ("time (us)", "skew (us)", "share"),
+        ("time (us)", "skew (us)", "skew / time"),
         rows,
         (
             "skew: from the first start of a process to the last, the median of the trials; the least size of "
             "each routine at the most processes",
-            "who leaves the barrier first waits for the others, in its own time; --sync window starts all by a "
-            "common clock",
+            "who leaves the barrier first waits for the others in its own time: at most the skew is no part of "
+            "the call; with --sync window all begin by a common clock",
         ),
     )
 
@@ -68,9 +71,16 @@ def _select_cells(measured: PaperMeasurements) -> list[PaperCell]:
     for cell, time in measured.times.items():
         operation = cell.operation
         place = (cell.machine, cell.environment, operation.cache, operation.sync, operation.routine)
-        if time is not None and cell.processes > 1 and operation.sync != LOOP:
+        waits = operation.sync != LOOP and not _meets(operation.routine)
+        if time is not None and cell.processes > 1 and waits:
             found[place] = min(found.get(place, cell), cell, key=_order)
     return [found[place] for place in sorted(found)]
+
+
+def _meets(routine: str) -> bool:
+    """Return whether the two of each pair meet before they are timed."""
+    told = find_routine(routine)
+    return told.in_pairs or (told.family == SWAPS and not routine.startswith(RING))
 
 
 def _order(cell: PaperCell) -> tuple[int, int]:
@@ -94,7 +104,7 @@ def _build_row(
     yield (
         *(cell.machine, cell.environment, _conditions(operation), operation.routine),
         *(Number(operation.size, operation.bytes), str(cell.processes)),
-        *(write_time(time), write_time(skew), write_share(skew / time)),
+        *(write_time(time), write_time(skew), write_ratio(skew / time)),
     )
 
 

@@ -315,7 +315,7 @@ def _crossing(
     if not all(fit.is_good for fit in fits.values()):
         return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
-    gaps = [each for fit in fits.values() for each in fit.breaks]
+    gaps = [each for fit in fits.values() if fit.is_parted for each in fit.breaks]
     found = [each for each in find_crossovers(fits, routine, count) if each[0] <= largest]
     if found:
         texts = []

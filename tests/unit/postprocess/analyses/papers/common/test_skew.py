@@ -10,17 +10,19 @@ from tests.support.factories.papers import arrange_results
 
 
 def test_a_short_call_whose_start_took_long_is_told_and_no_other():
-    planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum"])
+    planned = samples.cases(
+        ["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum", "pingpong"]
+    )
     night = samples.session(planned)
     measured = arrange_results(night.results)
     times = {each.case.key: each.value for each in night.results}
-    waits = {"bcast": 0.5, "scan_sum": 0.2}
+    waits = {"bcast": 0.5, "scan_sum": 0.2, "pingpong": 1.0}
     skews = {case.key: waits[case.routine] * times[case.key] for case in planned}
     table = build_skew_table(measured, {"": skews})
     assert table
     (row,) = table.rows
     assert row[:6] == ("torus", "simgrid-mpich", "warm, dissemination", "bcast", "8 B", "32")
-    assert row[8] == "50%"
+    assert row[8] == "0.50"
     assert build_skew_table(measured, {}) is None
 
 
