@@ -18,7 +18,7 @@ from postprocess.analyses.papers.common.data import Operation, PaperCell, PaperM
 from postprocess.analyses.papers.common.numbers import Number, write_ratio, write_time
 from postprocess.base.text_table import TextTable
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.mpicost import SWAPS, find_routine
+from postprocess.model.routines.mpicost import BARRIER, SWAPS, Routine, find_routine
 
 LARGE = 0.25  #: of a time: a skew that is told
 RING = "swap_ring_"  #: how the swaps begin whose members do not meet
@@ -45,7 +45,7 @@ def build_skew_table(measured: PaperMeasurements, skews: Skews) -> TextTable | N
     """Build a row for each routine whose skew is ``LARGE`` beside its shortest time; None without any.
 
     Of each routine the least size at the most processes. Left out are pairs that meet before they are timed,
-    and loops of calls, which overlap.
+    loops of calls, which overlap, and what replaces another operation.
     """
     rows = tuple(
         row for cell in _select_cells(measured) for row in _build_row(measured, skews, cell)
@@ -71,16 +71,17 @@ def _select_cells(measured: PaperMeasurements) -> list[PaperCell]:
     for cell, time in measured.times.items():
         operation = cell.operation
         place = (cell.machine, cell.environment, operation.cache, operation.sync, operation.routine)
-        waits = operation.sync != LOOP and not _meets(operation.routine)
-        if time is not None and cell.processes > 1 and waits:
+        told = find_routine(operation.routine)
+        waits = operation.sync != LOOP and not _meets(told)
+        sent = operation.bytes or operation.routine == BARRIER
+        if time is not None and cell.processes > 1 and waits and sent and not told.replaces:
             found[place] = min(found.get(place, cell), cell, key=_order)
     return [found[place] for place in sorted(found)]
 
 
-def _meets(routine: str) -> bool:
+def _meets(routine: Routine) -> bool:
     """Return whether the two of each pair meet before they are timed."""
-    told = find_routine(routine)
-    return told.in_pairs or (told.family == SWAPS and not routine.startswith(RING))
+    return routine.in_pairs or (routine.family == SWAPS and not routine.name.startswith(RING))
 
 
 def _order(cell: PaperCell) -> tuple[int, int]:
