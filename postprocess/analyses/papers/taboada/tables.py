@@ -160,7 +160,7 @@ def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
             "returns from an empty one at once",
             f"{REFUSED}: the numbers are {BEYOND}, or ti lies at its bound, -t0; nothing is told or derived "
             "then",
-            "log2 p would do: on links that are all alike",
+            "log2 p would do: on links that are all alike, and where the barrier before leaves no skew",
             "pi0: the most of F(p) / t0(p) at the measured counts, of 1000 B/s; Bw: of F(p) / tb(p)",
             *dict.fromkeys(between),
         ),
