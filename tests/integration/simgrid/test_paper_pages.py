@@ -27,7 +27,9 @@ MORE = {
     "luecke2001": ("--processes", "16"),
 }
 #: Where nobody waits for good numbers. Nothing is calibrated, and so nothing passes.
-BRIEF = ("--mpis", "mpich,openmpi", "--processes", "2", "--trials", "4", "--strict", "--bytes")
+BRIEF = ("--processes", "2", "--trials", "4", "--strict", "--bytes")
+#: Of both MPIs what a page holds against each other
+MPIS = {"luecke": "mpich,openmpi", "commtest": "mpich,openmpi", "rus": "mpich", "taboada": "mpich"}
 #: The caches of the family that has a table of cold ones over warm ones, which it measures itself
 COLD = {"luecke": ("--cache", "flush")}
 #: Enough sizes for lines, models and breaks, and few, as MPIs may share the cores with other tests
@@ -57,8 +59,8 @@ class Pages:
             if {"run", "--family", family} <= {*words} and ("simulated" in words) == simulated
             if "--boundaries" not in words and "--set-env" not in words
         )
-        brief = () if simulated else (*BRIEF, FEW_SIZES[family], *COLD.get(family, ()))
-        ended = self.workshop.measure(*words[1:], *brief)
+        brief = (*BRIEF, FEW_SIZES[family], "--mpis", MPIS[family], *COLD.get(family, ()))
+        ended = self.workshop.measure(*words[1:], *(() if simulated else brief))
         verdicts = {case["verdict"] for case in ended.summary["cases"]}
         assert verdicts <= {"no-reference", "skipped"}, ended.output
         marker.write_text(ended.summary["session"])
