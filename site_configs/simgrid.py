@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from reframe.core.backends import register_launcher
@@ -44,23 +44,57 @@ REPLACED = {
     "mvapich2": ("gather", "reduce", "allreduce"),
     "impi": ("bcast", "allreduce", "reduce", "gather"),
 }
-#: Selectors whose reduce is Open MPI's, which divides by its bytes: of 0 it ends all of a launch with SIGFPE.
-DIVIDING = ("ompi", *(name for name, routines in REPLACED.items() if "reduce" in routines))
-#: What calls that reduce, as mpicost has it.
-REDUCING = (
-    *(
-        "reduce_sum",
-        "reduce_min",
-        "reduce_max",
-        "gather_as_reduce",
-        "allreduce_sum_as_reduce_bcast",
+
+
+class Dying(NamedTuple):
+    """An algorithm that ends all of a launch, by SIGFPE or SIGABRT, where a message has no bytes."""
+
+    algorithm: str
+    of: str  #: whose it is, a selector
+    routines: tuple[str, ...]  #: of mpicost that call it
+    counts: tuple[int, ...] = ()  #: of processes at which it does, where these are few
+
+
+DYING = (
+    Dying(
+        "reduce",
+        "ompi",
+        (
+            *("reduce_sum", "reduce_min", "reduce_max", "gather_as_reduce"),
+            *("allreduce_sum_as_reduce_bcast", "reduce_scatter_sum_as_reduce_scatterv"),
+            "reduce_scatter_block_sum_as_reduce_scatter",
+        ),
     ),
-    "reduce_scatter_sum_as_reduce_scatterv",
-    "reduce_scatter_block_sum_as_reduce_scatter",
+    Dying(
+        "allreduce",
+        "ompi",
+        (
+            *("allreduce_sum", "allreduce_min", "allreduce_max"),
+            *("allgather_as_allreduce", "reduce_scatter_sum_as_allreduce"),
+        ),
+    ),
+    Dying("bcast", "ompi", ("bcast", "scatter_as_bcast", "allgather_as_gather_bcast"), (2, 3)),
+    Dying(
+        "allgatherv",
+        "ompi",
+        (
+            *("bcast_as_allgatherv", "allgather_as_allgatherv"),
+            "allreduce_sum_as_reduce_scatter_allgatherv",
+        ),
+        (3,),
+    ),
+    Dying("alltoallv", "ompi", ("alltoall_as_alltoallv",), (3,)),
+    Dying(
+        "allgather",
+        "impi",
+        (
+            *("allgather", "bcast_as_scatter_allgather"),
+            "allreduce_sum_as_reduce_scatter_allgather",
+        ),
+        (2, 3),
+    ),
 )
-WHY_NOT = (
-    "SimGrid 3.32's reduce of Open MPI divides by the bytes, and ends the launch by SIGFPE for 0"
-)
+NAMED = {"ompi": "Open MPI", "impi": "Intel MPI"}
 NEEDED = ("smpicc", "smpirun", "setpriv")  #: setpriv is in util-linux
 FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-dev)"
 
@@ -155,9 +189,20 @@ def selector(name: str) -> dict[str, Any]:
         "proof": f"Switch to algorithm {name} for collective barrier",
         "build": "simgrid",
         "compiler_variable": "CMAKE_C_COMPILER",
-        "impossible": {f"{routine}:0": WHY_NOT for routine in REDUCING} if name in DIVIDING else {},
+        "impossible": list_impossible(name),
     }
     return entry
+
+
+def list_impossible(name: str) -> dict[str, str]:
+    """List what no launch with a selector can do, and why: ``ROUTINE:BYTES`` or ``ROUTINE:BYTES:PROCESSES``."""
+    found = {}
+    for each in DYING:
+        if name == each.of or (each.of == "ompi" and each.algorithm in REPLACED.get(name, ())):
+            ends = [f":{count}" for count in each.counts] or [""]
+            why = f"SimGrid 3.32's {each.algorithm} of {NAMED[each.of]} ends the launch for 0 bytes"
+            found |= {f"{routine}:0{end}": why for routine in each.routines for end in ends}
+    return found
 
 
 def machine(

@@ -188,7 +188,8 @@ class MpicostCheck(LaunchCheck, family=True):
         if self.facts.exact and find_routine(case.routine).local:
             return SkippedCase(case, "what a process computes takes no simulated time")
         known = self.current_environ.extras.get("impossible", {})
-        reason = known.get(f"{case.routine}:{case.bytes}")
+        what = f"{case.routine}:{case.bytes}"
+        reason = known.get(what) or known.get(f"{what}:{case.processes}")
         return SkippedCase(case, reason) if reason else None
 
     def explain_too_large(self, case: Case) -> SkippedCase | None:

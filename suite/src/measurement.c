@@ -134,7 +134,9 @@ static void verify_barriers(struct wrong_data *wrong, struct bench *bench, const
 static void run_untimed(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
                         const struct exchange *exchange, const struct pattern *pattern)
 {
-    exchange->operation(exchange);
+    struct exchange once = *exchange;
+    once.calls = 1;
+    verify_run(wrong, routine, &once, pattern, MOMENT_BEFORE);
     buffers_poison(routine, exchange);
     timing_trial(exchange, routine_meeting(routine), false, exchange->calls, &bench->sync, &bench->cooling);
     verify(wrong, routine, exchange, pattern, MOMENT_BEFORE, 0);

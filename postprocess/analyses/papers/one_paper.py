@@ -14,6 +14,7 @@ from postprocess.analyses.papers.common.data import (
 from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.numbers import format_csv
 from postprocess.analyses.papers.common.printed import History
+from postprocess.analyses.papers.common.skew import Skews, build_skew_table
 from postprocess.analyses.papers.commtest import contention
 from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import build_printed_tables, list_printed_machines
@@ -61,6 +62,7 @@ class Asked:
     notes: Sequence[str] = ()  #: what sessions say of themselves, as that the machine was busy
     pictures: bool = False
     theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
+    skews: Skews = field(default_factory=dict)
 
 
 def build_paper(
@@ -89,6 +91,7 @@ def build_paper(
     if measured is None or not measured.results:
         return views
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
+    own += filter(None, [build_skew_table(measured, asked.skews)])
     caveats = _describe_machines(measured, history) if asked.paper in LUECKE else []
     few = describe_few_processes(measured, asked.paper)
     figures = build_figures(asked.paper, measured) if asked.pictures else []

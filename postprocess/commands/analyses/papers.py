@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from postprocess.analyses.papers.common.skew import read_skews
 from postprocess.analyses.papers.forms import PAPERS
 from postprocess.analyses.papers.luecke.page import (
     arrange_summaries,
@@ -30,7 +31,7 @@ HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
 MODELLED = "taboada"  #: the paper that holds a model against what a network can do
-SPREAD = ("luecke2001", "rus", "luecke2003")  #: papers whose tables need every trial
+SPREAD = "luecke2003"  #: the paper whose table needs every trial
 
 
 def add_arguments(parser: Parser) -> None:
@@ -108,13 +109,12 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         names = [last.name]
     sessions = load_sessions(work, names)
     measured = arrange_summaries(sessions) if sessions else None
-    trials, timers = {}, {}
-    if arguments.paper in SPREAD:
-        for name in names:
-            if arguments.paper != SPREAD[-1] and not (work.store / f"{name}{SUFFIX}").exists():
-                continue
+    trials, timers, skews = {}, {}, {}
+    for name in names:
+        if arguments.paper == SPREAD or (work.store / f"{name}{SUFFIX}").exists():
             frame = read_sessions(work.store, [name])
             trials[name], timers[name] = read_trials(frame, name), read_timers(frame, name)
+            skews[name] = read_skews(frame, name)
     asked = Asked(
         arguments.paper,
         arguments.against,
@@ -124,6 +124,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         describe_notes(sessions),
         arguments.format == "html",
         parse_theory(arguments.theory),
+        skews,
     )
     found = build_paper(asked, measured)
     title = PAPERS[arguments.paper].title

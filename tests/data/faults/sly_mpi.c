@@ -8,6 +8,7 @@
  *   one_bit        MPI_Scatter: the sign of the last element that the last rank receives is another one
  *   single         MPI_Scan: results have the precision of a float
  *   single_root    MPI_Reduce: the same
+ *   fifth          MPI_Reduce: the fifth call is wrong, at the root
  *   remembered     MPI_Sendrecv: the first message is delivered again and again
  *   stale_half     MPI_Sendrecv: the second half of a message is that of the message before
  *   stale_block    MPI_Allgather: the block of the last rank is that of the call before, on rank 0
@@ -111,7 +112,10 @@ int MPI_Scan(const void *send, void *receive, int count, MPI_Datatype type, MPI_
 
 int MPI_Reduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
 {
+    static int calls;
     int last, result = PMPI_Reduce(send, receive, count, type, op, root, comm);
+    if (comm == MPI_COMM_WORLD && ++calls == 5 && is("fifth") && rank_of(&last) == root)
+        mask(receive, count, ~UINT64_C(255));
     if (comm == MPI_COMM_WORLD && is("single_root") && rank_of(&last) == root)
         round_to_float(receive, count);
     return result;

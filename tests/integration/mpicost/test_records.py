@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from postprocess.parsers.mpicost_schema import LEAST_COLDNESS
 from postprocess.stats.headline import summarise_trials
 from tests.support.mpi import of_family
 from tests.support.mpicost import EVICTED, FAMILIES, TINY, Program, Record, Records, build, program
+from tests.support.paths import SUITE
 
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
@@ -295,6 +297,13 @@ def test_memory_grows_only_with_what_a_routine_needs(family: str, tmp_path: Path
     assert memory(4, "bcast", 80000) == memory(2, "bcast", 80000)
     assert memory(2, "bcast", 160000) - memory(2, "bcast", 80000) == 80000
     assert memory(4, "alltoall", 80000) - memory(2, "alltoall", 80000) == 2 * 2 * 80000
+    told = re.search(
+        r"allocates ([\d,]+) bytes a rank at 4 processes", (SUITE / "README.md").read_text()
+    )
+    assert told
+    launch = ("--cache", "warm", "--routine", "bcast", "--bytes", "8", "--trials", "10")
+    needed = program(family).measure(4, tmp_path / "told", *launch).end["memory_bytes"]
+    assert needed == int(told[1].replace(",", ""))
 
 
 def test_environment_is_recorded_without_secrets(tmp_path: Path) -> None:

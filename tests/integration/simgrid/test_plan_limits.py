@@ -25,3 +25,11 @@ def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp
     listed = workshop.run("list", *choice, "--environment", "simgrid-ompi", *sizes)
     assert listed.status == 0
     assert "left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI" in listed.output
+
+
+def test_no_launch_of_empty_messages_dies(tmp_path: Path):
+    workshop = Workshop(tmp_path / "home")
+    choice = ("--site", "simulated", "--partition", "fattree", "--processes", "2,5")
+    ended = workshop.measure(*choice, "--family", "taboada", "--bytes", "0")
+    verdicts = {case["verdict"] for case in ended.summary["cases"]}
+    assert verdicts == {"no-reference", "skipped"}, ended.output

@@ -175,9 +175,17 @@ def test_a_site_leaves_out_what_takes_long(processes: int, small: bool, large: b
 
 
 @pytest.mark.parametrize(
-    ("name", "divides"), [("ompi", True), ("impi", True), ("mvapich2", True), ("mpich", False)]
+    ("name", "algorithms"),
+    [
+        ("ompi", {"reduce_sum:0", "allreduce_sum:0", "bcast:0:2", "allgather_as_allgatherv:0:3"}),
+        ("impi", {"reduce_sum:0", "allreduce_sum:0", "bcast:0:2", "allgather:0:2"}),
+        ("mvapich2", {"reduce_sum:0", "allreduce_sum:0"}),
+        ("mpich", set()),
+    ],
 )
-def test_an_empty_reduce_is_told_to_be_impossible_where_it_is_open_mpis(installed, name, divides):
-    impossible = selector(name)["extras"]["impossible"]
-    assert ("reduce_sum:0" in impossible) == divides
-    assert "allgather:0" not in impossible
+def test_what_dies_of_no_bytes_is_told_to_be_impossible(installed, name, algorithms):
+    asked = {
+        *("reduce_sum:0", "allreduce_sum:0", "bcast:0:2", "bcast:0:4", "bcast:0"),
+        *("allgather:0:2", "allgather:0", "allgather_as_allgatherv:0:3", "scatter:0"),
+    }
+    assert asked & set(selector(name)["extras"]["impossible"]) == algorithms

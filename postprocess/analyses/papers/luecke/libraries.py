@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
-from postprocess.analyses.papers.common.numbers import Number
+from postprocess.analyses.papers.common.numbers import Number, write_ratio
+from postprocess.base.formats import factor
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 
@@ -73,8 +74,8 @@ def _format(ratios: list[float], environment: str) -> str:
         return NOT_PRINTED
     mean, about = statistics.geometric_mean(ratios), {"mpi": environment}
     if len(ratios) == 1:
-        return Number(f"{mean:.2f}", mean, quantity="ratio", about=about)
-    text = f"{mean:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        return write_ratio(mean, quantity="ratio", about=about)
+    text = f"{factor(mean)} ({factor(min(ratios))} to {factor(max(ratios))})"
     ends = [
         Number(text, value, quantity=f"{name} ratio", about=about)
         for name, value in (("least", min(ratios)), ("most", max(ratios)))

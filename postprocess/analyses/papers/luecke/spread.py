@@ -59,7 +59,8 @@ def build_spread_table(
     for cell, results in sorted(measured.results.items()):
         known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
         operation = cell.operation
-        name = f"{operation.routine} {operation.size}, p = {cell.processes}"
+        what = f"{operation.routine} {operation.size}".rstrip()
+        name = f"{what}, p = {cell.processes}"
         place = (cell.machine, cell.environment, f"{operation.cache}, {operation.sync}")
         tests = (ALL, SEVEN) if operation.bytes in SIZES.get(operation.routine, ()) else (ALL,)
         for launch in (

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from postprocess.analyses.papers.common.data import Operation, PaperMeasurements
 from postprocess.analyses.papers.common.numbers import (
+    Number,
     write_bytes,
     write_count,
     write_rate,
@@ -184,6 +185,8 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
             for operation in measured.operations:
                 if operation.routine in (*TREES, *LOOPS):
                     rows += _tree_rows(measured, machine, environment, operation)
+    places = [*dict.fromkeys(row[:4] for row in rows)]
+    rows.sort(key=lambda row: (places.index(row[:4]), _find_size(row[4]), int(row[5])))
     if not rows:
         return None
     return TextTable(
@@ -200,6 +203,10 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
             "of 4 KB 0.70 at 32",
         ),
     )
+
+
+def _find_size(cell: str) -> float:
+    return cell.value if isinstance(cell, Number) else 0.0
 
 
 def _tree_rows(

@@ -63,7 +63,7 @@ class FittedModel:
 
     def time(self, size: float, processes: int = 0) -> float:
         """Compute the time of ``size`` bytes in seconds, by the segment it lies in; ``processes`` as fitted."""
-        if len(self.segments) == 1:
+        if not self.is_parted:
             return _form(self.t0, self.ti, self.tb, size)
         part = find_segment(self.segments, size)
         return _form(self.t0, part.start - self.t0, part.slope, size)
@@ -75,7 +75,12 @@ class FittedModel:
     @property
     def error(self) -> float:
         """The average relative error of :meth:`time`."""
-        return self.errors[ERRORS[len(self.segments) > 1]]
+        return self.errors[ERRORS[self.is_parted]]
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether a ti and tb for each segment is better than one for all, by the sizes that judge."""
+        return len(self.segments) > 1 and self.errors[ERRORS[1]] <= self.errors[ERRORS[0]]
 
     @property
     def is_good(self) -> bool:

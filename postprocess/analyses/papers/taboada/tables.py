@@ -160,7 +160,7 @@ def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
             "returns from an empty one at once",
             f"{REFUSED}: the numbers are {BEYOND}, or ti lies at its bound, -t0; nothing is told or derived "
             "then",
-            "log2 p would do: on links that are all alike",
+            "log2 p would do: on links that are all alike, and where the barrier before leaves no skew",
             "pi0: the most of F(p) / t0(p) at the measured counts, of 1000 B/s; Bw: of F(p) / tb(p)",
             *dict.fromkeys(between),
         ),
@@ -245,8 +245,7 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
             breaks = ", ".join(
                 f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks
             )
-            sizes = Number(plural(fit.held_out, "size"), fit.held_out, "sizes")
-            judged = sizes if fit.held_out else "the fitted sizes"
+            judged = count_sizes(fit.held_out) if fit.held_out else "the fitted sizes"
             rows.append(
                 (
                     *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
@@ -316,7 +315,7 @@ def _crossing(
     if not all(fit.is_good for fit in fits.values()):
         return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
-    gaps = [each for fit in fits.values() for each in fit.breaks]
+    gaps = [each for fit in fits.values() if fit.is_parted for each in fit.breaks]
     found = [each for each in find_crossovers(fits, routine, count) if each[0] <= largest]
     if found:
         texts = []
@@ -358,6 +357,11 @@ def _saving(
     if not inside:
         return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
     median = statistics.median(inside.values())
-    sizes = plural(len(inside), "size")
-    which = f"all {sizes}" if inside.keys() == saved.keys() else f"{sizes} there"
-    return write_share(median, f"{median:.0%}"), Number(which, len(inside), "sizes")
+    return write_share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
+
+
+def count_sizes(number: int, most: int | None = None) -> Number:
+    """Write how many sizes a number is of, as in ``3 of 31 sizes`` or ``all 31 sizes``."""
+    of = plural(number if most is None else most, "size")
+    which = "" if most is None else "all " if number == most else f"{number} of "
+    return Number(f"{which}{of}", number, "sizes")
