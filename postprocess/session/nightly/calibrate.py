@@ -32,6 +32,7 @@ from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.flush_costs import flushes
 from postprocess.results.launch_costs import (
+    LaunchCost,
     WholeLaunch,
     estimate_job_seconds,
     launch_place_of,
@@ -48,7 +49,6 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.stats.placement import group_placements
-from postprocess.stats.planning.trial_allocation import LaunchCost, count_fitting_launches
 from site_configs.schema.manual_settings import is_replaced_by
 
 
@@ -329,6 +329,11 @@ def plan_for_seconds(
         raise UsageError(f"--seconds {demand.seconds}: {about}; {fix}")
     progress.say(f"{about}: {plural(launches, 'launch', 'es')} in {duration(demand.seconds)}")
     return replace(demand, launches=launches, seconds=None)
+
+
+def count_fitting_launches(seconds: float, once: float) -> int:
+    """Count the launches of ``once`` seconds that fit into ``seconds``."""
+    return int(seconds / once * (1 + 1e-12))  # twenty of them fit into twenty times one
 
 
 def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:

@@ -24,19 +24,20 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import load_catalog
+from postprocess.results.launch_costs import LaunchCost
 from postprocess.session.nightly import calibrate as calibration_pass
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
+    count_fitting_launches,
     estimate_one_pass,
     find_unhealthy_parts,
     plan_for_seconds,
     read_comparable_launches,
     read_known_costs,
 )
-from postprocess.stats.planning.trial_allocation import LaunchCost
-from tests.support.factories.budget import ELAPSED, SECONDS, entry, write_session_directory
-from tests.support.factories.budget import PLACE as JOB_PLACE
 from tests.support.factories.launch import CASES, PLACE, case, planned
+from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
+from tests.support.factories.launch_costs import PLACE as JOB_PLACE
 from tests.support.factories.ledger import launch
 from tests.support.faults import Declared, plants
 
@@ -420,6 +421,12 @@ def test_what_was_told_in_launches_stays(work):
 def test_less_than_one_launch_is_refused(work, declared: Declared):
     with declared.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
         plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=20), Progress())
+
+
+def test_twenty_launches_fit_into_the_time_of_twenty():
+    found = [count_fitting_launches(seconds, 3.0) for seconds in (0, 2.9, 3.0, 60.0, 62.9)]
+    assert found == [0, 0, 1, 20, 20]
+    assert all(count_fitting_launches(20 * once, once) == 20 for once in (0.1, 25.33, 1e-3 / 3))
 
 
 def test_all_of_a_plan_is_paid(work):
