@@ -16,7 +16,11 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, regression_guard, update
 from postprocess.calibration.ledger import CalibrationLaunch
-from postprocess.calibration.machine_load import start_load_monitor, wait_for_idle
+from postprocess.calibration.machine_load import (
+    BESIDE_OTHERS,
+    start_load_monitor,
+    wait_for_idle,
+)
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.rounds import Family, LaunchTarget
 from postprocess.calibration.samples import collect_samples
@@ -65,7 +69,7 @@ def run_calibration(
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)
-        run = partial(run_calibration_pass, context, root, None, take=demand.take or demand.afresh)
+        run = partial(run_calibration_pass, context, root, None, take=demand.afresh)
         read = partial(read_comparable_launches, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
 
@@ -75,10 +79,10 @@ def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch
 
     :raises UsageError: if they are still busy after a minute
     """
-    if share := 0.0 if context.request.beside_others else measure_contention(context, planned):
+    if share := measure_contention(context, planned):
         raise UsageError(
-            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
-            "--beside-others"
+            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or set "
+            f"{BESIDE_OTHERS}=1"
         )
 
 

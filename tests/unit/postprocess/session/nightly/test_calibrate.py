@@ -168,21 +168,20 @@ def test_a_night_that_knows_all_does_not_look_for_other_work(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("busy", "exact", "inventory", "beside", "refused"),
+    ("busy", "exact", "inventory", "refused"),
     [
-        (0.4, False, True, False, True),
-        (0.0, False, True, False, False),
-        (0.4, True, True, False, False),  # simulated time
-        (0.4, False, None, False, False),  # launches run elsewhere
-        (0.4, False, True, True, False),
+        (0.4, False, True, True),
+        (0.0, False, True, False),
+        (0.4, True, True, False),  # simulated time
+        (0.4, False, None, False),  # launches run elsewhere
     ],
 )
 def test_a_calibration_beside_other_work_is_refused(
-    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
+    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, refused
 ):
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
     context: Any = SimpleNamespace(
-        request=SimpleNamespace(beside_others=beside),
+        request=None,
         prepared=SimpleNamespace(inventory=inventory),
         progress=None,
     )
@@ -190,16 +189,16 @@ def test_a_calibration_beside_other_work_is_refused(
     if not refused:
         asked()
         return
-    with pytest.raises(UsageError, match=r"machine is 40% busy .*; calibrate on .* --beside"):
+    with pytest.raises(
+        UsageError, match=r"machine is 40% busy .*; calibrate on .* set PLUMBLINE_BESIDE"
+    ):
         asked()
 
 
 @plants("speed", "another program, as a load of 40 %", "the machine of a calibration", "", 2,
-        "machine is 40% busy …; calibrate on … --beside")  # fmt: skip
+        "machine is 40% busy …; calibrate on … set PLUMBLINE_BESIDE_OTHERS=1")  # fmt: skip
 def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeypatch, declared):
-    request: Any = SimpleNamespace(
-        references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
-    )
+    request: Any = SimpleNamespace(references=tmp_path, selection=Selection(Path("site.py")))
     context = SimpleNamespace(
         request=request,
         prepared=SimpleNamespace(inventory=True),
@@ -337,7 +336,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     assert set(done.held) == set(CASES)
     (note,) = bench.notes
     assert note.startswith(f"4 cases would absorb a slowdown (largest: {max(CASES).key}, ")
-    assert "14.0%)" in note and "the old references stay" in note and "calibrate --take" in note
+    assert "14.0%)" in note and "the old references stay" in note and "calibrate --afresh" in note
     assert len(ledger.read_ledger(bench.root)) == 20
     assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
     assert bench.center() > 1.1
