@@ -41,7 +41,6 @@ from postprocess.analyses.offer.form.spreadsheet import build_xlsx, format_csv, 
 from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.selftest import data as selftest
-from postprocess.analyses.selftest import dossiers
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
@@ -382,11 +381,6 @@ READERS = {
     "form as spreadsheet": Reader(form("offer.xlsx"), typed),
     "archive": Reader(archive, unpacked),
     "manifest of a seal": Reader(sealed, lambda path: tuple(compare_manifest(path.parent))),
-    "self-test of comparisons": Reader(
-        made(lambda folder: dossiers.resume_or_begin_dossiers(folder, dossiers.DossiersHeader(
-            "local", 1, 2, 3, (), 60, (launch.CASES[0].key,))), dossiers.FILE),
-        lambda path: dossiers.read_dossiers_header(path.parent),
-    ),
     "facts of an MPI": Reader(text("facts.json", json.dumps(FACTS)), read_facts),
     "decision": Reader(
         made(lambda folder: decision.write_decision(folder, decision.SignedDecision(
