@@ -46,7 +46,7 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
         own = [mark.text for mark in change.marks if mark.kind.of_one]
         found += [f"  {change.case.key}: {text}" for text in own]
     if len(told) > most:
-        found.append(f"  and {plural(len(told) - most, 'case')} more: --rows lists all")
+        found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE lists all")
     return found + [f"  {line}" for line in count_marks(proposal.changes)]
 
 
@@ -71,7 +71,7 @@ def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
                 widest.case.key,
             )
         )
-    return [*align_rows(rows, texts=len(NEW_HEAD)), "--rows lists each case"]
+    return [*align_rows(rows, texts=len(NEW_HEAD)), "--json FILE lists each case"]
 
 
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:

@@ -44,6 +44,5 @@ def describe_absorbed(found: Slower) -> str:
     worst = max(found, key=lambda case: (found[case], case))
     return (
         f"{plural(len(found), 'case')} would absorb a slowdown (largest: {worst.key}, {found[worst] - 1:.1%}): "
-        "the old references stay; find the cause, or ./plumbline calibrate --take (accept) or --afresh "
-        "(restart)"
+        "the old references stay; find the cause, or accept it by ./plumbline calibrate --afresh"
     )

@@ -23,7 +23,6 @@ class LaunchTarget:
     launches: int | None = None
     at_most: int | None = None
     afresh: bool = False  #: earlier launches do not count
-    take: bool = False  #: references are replaced, too, where that absorbs a slowdown
     seconds: int | None = None  #: as many launches as fit into them; then ``launches`` is not given
 
     def wanted(self, launch: PlannedLaunch) -> int:

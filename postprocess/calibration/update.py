@@ -240,11 +240,7 @@ def build_provenance(
     for program in sorted({case.program for case in measured}):
         new = select_program(measured, program)
         stay = [case.key for case in rows if case.program == program and case not in new]
-        earlier = (
-            provenance.restrict_calibrations(programs[program], stay, old["machine"])
-            if old and stay
-            else []
-        )
+        earlier = provenance.restrict_calibrations(programs[program], stay) if old and stay else []
         told = build_calibration_record(new, alone=not earlier)
         programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
     last = max((each.launches[-1] for each in measured.values()), key=lambda each: each.ended_utc)

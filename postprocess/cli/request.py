@@ -113,7 +113,6 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
         references=references,
         **list_outputs(arguments),
         rerun_options=list_rerun_options(arguments),
-        beside_others=given.get("beside_others", False),
     )
 
 

@@ -46,17 +46,7 @@ def add_arguments(parser: Parser) -> None:
     how.add_argument(
         "--afresh",
         action="store_true",
-        help="discard earlier calibration launches of these cases (implies --take)",
-    )
-    how.add_argument(
-        "--take",
-        action="store_true",
-        help="replace references even if this absorbs a slowdown (default: keep them; exit status 1)",
-    )
-    how.add_argument(
-        "--beside-others",
-        action="store_true",
-        help="measure while other processes use this machine (default: wait a minute, then refuse)",
+        help="discard earlier launches of these cases, and replace references even if this absorbs a slowdown",
     )
     add_output_directory(
         parser,
@@ -71,7 +61,6 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.launches,
         arguments.at_most,
         arguments.afresh,
-        take=arguments.take,
         seconds=arguments.seconds,
     )
     asked = build_request(work, arguments)

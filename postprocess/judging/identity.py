@@ -23,7 +23,7 @@ def describe_foreign_records(
 ) -> str:
     """Describe why records are not of this launch, in one line; empty if they are.
 
-    A plan of an earlier version, without a token, does not tell.
+    A plan without a token does not tell.
 
     :param run: the first record of mpicost or of a witness, ``end`` the last one
     """

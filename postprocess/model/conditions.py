@@ -18,9 +18,7 @@ from site_configs.topology.shell_limits import LIMITS
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
-ROUNDS = (
-    "rounds"  #: of trials; records of one round, and of before there were any, have no such fact
-)
+ROUNDS = "rounds"  #: of trials; conditions of one round have no such fact
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 

@@ -15,7 +15,7 @@ HASH_SHOWN = 8  #: digits
 
 
 def list_interposed(run: Mapping[str, Any]) -> list[str]:
-    """Name the objects in front of the MPI of a run; none where a record of before tells none."""
+    """Name the objects in front of the MPI of a run."""
     return [PurePath(each["path"]).name for each in run.get(INTERPOSED, ())]
 
 

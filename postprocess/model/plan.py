@@ -65,8 +65,7 @@ class PlannedLaunch:
     budget: float = 0.0
     #: Between the ends of launches of two sessions, as the site has it.
     session_gap_minutes: int = SESSION_GAP_MINUTES
-    #: New for each launch, and wanted in its records: those of another launch say nothing of it. Plans of
-    #: earlier versions have none.
+    #: New for each launch, and wanted in its records: those of another launch say nothing of it.
     token: str = ""
     planted: bool = False  #: whether the self-test delays it
     #: Whether it is of a confirmation run that the scheduler cannot keep off the slow nodes.
@@ -179,7 +178,7 @@ def read_launch_file(path: Path) -> PlannedLaunch:
 
 
 def _check_lists(told: dict[str, Any]) -> None:
-    """Check that lists are there which every version wrote. Raises ValueError."""
+    """Check that lists are there which are always written. Raises ValueError."""
     needed = [(each, ("sizes", "options")) for each in told.get("benchmarks", ())]
     for entry, names in [(told, ("skips", "benchmarks", "options")), *needed]:
         if lacking := [name for name in names if name not in entry]:

@@ -48,7 +48,6 @@ class Request:
     references: Path | None = None
     #: Minutes between the first fresh launches of what is slow and further ones; None: a share of the night.
     confirm_after: int | None = 0
-    beside_others: bool = False  #: a calibration does not wait until others leave the machine
 
 
 #: a night waits for a tenth of the time that it took, unless it is told how long

@@ -138,7 +138,7 @@ class _Reader:
             raise RecordError(Verdict.INCORRECT, message)
         try:
             # each later visit of a case has one more, whose time is forgotten
-            untimed = len(self.cases) * (mpicost_schema.read_rounds(self.run) - 1)
+            untimed = len(self.cases) * (self.run.integer("rounds") - 1)
             trials = sum(case.t_max.size for case in self.cases.values()) + untimed
             mpicost_schema.check_flush_sum(self.run, self.end, trials)
             mpicost_schema.check_evicted_lines(self.run, self.end, trials)

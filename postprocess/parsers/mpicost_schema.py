@@ -37,8 +37,7 @@ from postprocess.model.routines.mpicost import (
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
-#: of records: the first one has no token, no end time, and may lack ``interposed``
-SCHEMAS = 1, 2
+SCHEMA = 2  #: of records
 #: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty where it does not tell them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
@@ -83,9 +82,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
 
 
 def _check_rounds(entry: JsonObject) -> None:
-    """Check the number of rounds; records of before do not tell it, and have one."""
-    if ROUNDS not in entry.fields:
-        return
+    """Check the number of rounds."""
     rounds = entry.integer(ROUNDS, least=1)
     if rounds > max(1, entry.integer("trials") // VISIT):
         raise ValueError(f"{ROUNDS}: {rounds} where there are {entry.integer('trials')} trials")
@@ -94,23 +91,21 @@ def _check_rounds(entry: JsonObject) -> None:
 
 
 def check_schema(entry: JsonObject) -> None:
-    """Check the version of a run record, and what each record of that version has."""
+    """Check the version of a run record, and what each of them has."""
     schema = entry.integer("schema")
-    if schema not in SCHEMAS:
-        raise ValueError(f"schema: {schema} is none of those known here, 1 and {SCHEMAS[-1]}")
-    if schema == SCHEMAS[-1]:
-        entry.get("token", str)
-        check_words(entry, "command")
-        if INTERPOSED not in entry.fields:
-            raise ValueError(f"{INTERPOSED}: is missing")
+    if schema != SCHEMA:
+        raise ValueError(f"schema: is {schema}, and this Plumbline reads {SCHEMA}")
+    entry.get("token", str)
+    check_words(entry, "command")
+    if INTERPOSED not in entry.fields:
+        raise ValueError(f"{INTERPOSED}: is missing")
     entry.moment("date_utc")
 
 
-def check_end(entry: JsonObject, run: JsonObject) -> None:
-    """Check what each end record of the version of its run record has."""
-    if run.integer("schema") == SCHEMAS[-1]:
-        entry.get("token", str)
-        entry.moment("ended_utc")
+def check_end(entry: JsonObject) -> None:
+    """Check what each end record has."""
+    entry.get("token", str)
+    entry.moment("ended_utc")
 
 
 def check_loop(entry: JsonObject, key: str, sync: str) -> None:
@@ -186,14 +181,7 @@ def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_interposed(entry: JsonObject) -> None:
-    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others.
-
-    Records of before do not tell.
-    """
-    if INTERPOSED not in entry.fields:
-        if ELSEWHERE in entry.fields:
-            raise ValueError(f"{ELSEWHERE}: is there without {INTERPOSED}")
-        return
+    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others."""
     _check_objects(entry)
     if ELSEWHERE in entry.fields:
         other = entry.object(ELSEWHERE)
@@ -234,7 +222,7 @@ def check_places(entry: JsonObject) -> None:
 
 def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:
     """Parse the end record, if it has every field that other modules rely on."""
-    check_end(entry, run)
+    check_end(entry)
     entry.flag("verified")
     entry.integer("cases")
     entry.integer("memory_bytes")
@@ -295,10 +283,7 @@ def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
 
 
 def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
-    """Describe what a case received that it must not have, in one line; empty if all data was right.
-
-    Records of before say no more than that it was wrong.
-    """
+    """Describe what a case received that it must not have, in one line; empty if all data was right."""
     if entry.flag("verified"):
         if "wrong" in entry.fields:
             raise ValueError("wrong: is there, and verified is true")
@@ -411,7 +396,7 @@ def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
     """Parse the times before and after each visit: of more than one, those two that are farthest apart."""
     if CORES not in entry.fields:
         return None
-    times = entry.sparse_series(CORES, 2 * read_rounds(run), CORE_LATENCIES)
+    times = entry.sparse_series(CORES, 2 * run.integer(ROUNDS), CORE_LATENCIES)
     known = [each for each in times if each is not None]
     if len(times) > 2 and known:
         low, high = known.index(min(known)), known.index(max(known))
@@ -419,16 +404,9 @@ def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
     return CoreLatency(times[0], times[-1])
 
 
-def read_rounds(run: JsonObject) -> int:
-    """Return the rounds of a run record that was parsed."""
-    return run.fields.get(ROUNDS, 1)
-
-
 def _check_visits(entry: JsonObject, run: JsonObject, trials: int) -> None:
     """Check that each round had its share of the trials, the first ones one more where they must."""
-    if ROUNDS not in run.fields:
-        return
-    rounds = read_rounds(run)
+    rounds = run.integer(ROUNDS)
     expected = [trials // rounds + (number < trials % rounds) for number in range(rounds)]
     if entry.get("visits", list) != expected:
         raise ValueError(f"visits: are not the {rounds} shares of {trials} trials")

@@ -93,5 +93,5 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
     if arrived != processes:
         raise ValueError(f"arrived: {arrived} of {processes} processes reached MPI_Finalize")
     entry.number("elapsed")
-    mpicost_schema.check_end(entry, run)
+    mpicost_schema.check_end(entry)
     return entry

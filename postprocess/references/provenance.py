@@ -21,7 +21,7 @@ SUFFIX = ".provenance.json"
 TEXTS = ("mpi_library", "version")  #: that must be told of each program
 FACTS = ("compiler", "source_hash", "spec")  #: that may be told of it, as text
 MACHINE_FACTS = ("host", "kernel", "firmware", "cpu_model")  #: and of a machine
-#: Of a program; without it the program's entry is itself a calibration
+#: Of a program, its only key
 CALIBRATIONS = "calibrations"
 #: Of a calibration, optional: between the ends of launches of two sessions, as the site had it
 SESSION_GAP = "session_gap_minutes"
@@ -95,7 +95,7 @@ def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = 
 def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
     """Return what is wrong with what is told of a program, beside its cases."""
     if CALIBRATIONS not in told:
-        yield from _faults_of_calibration(told)
+        yield f"{CALIBRATIONS}: is missing; calibrate again"
         return
     some = told[CALIBRATIONS]
     if not isinstance(some, list) or not some or any(not isinstance(each, dict) for each in some):
@@ -121,7 +121,7 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
 
 
 def read_session_gap(entry: JsonObject) -> int:
-    """Read the minutes between sessions; those of before sites could say them where nothing is told.
+    """Read the minutes between sessions: those of the site, or the usual ones where it sets none.
 
     :raises ValueError: if they are no whole number, 1 or more
     """
@@ -156,8 +156,6 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
     methods = [each["method"] for each in some]
     if any(method != methods[0] for method in methods):
         yield "its calibrations were made by different methods; calibrate all of it again"
-    if CALIBRATIONS not in told:
-        return  # one calibration, of all cases
     if sum(not list_calibrated_keys(each) for each in some) > 1:
         yield "two calibrations tell of all other cases; write of one which cases it has"
     rest = any(not list_calibrated_keys(each) for each in some)
@@ -170,8 +168,8 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
 
 
 def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the calibrations behind the cases of a program; the old form has one, of all its cases."""
-    return told.get(CALIBRATIONS) or [told]
+    """List the calibrations behind the cases of a program."""
+    return told[CALIBRATIONS]
 
 
 def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
@@ -219,8 +217,6 @@ def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float 
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
     some = list_calibrations(told) if told else []
-    if told and CALIBRATIONS not in told:
-        return told
     named = (each for each in some if find_values(each, key) is not None)
     rest = (each for each in some if not list_calibrated_keys(each))
     return next(chain(named, rest), None)
@@ -241,28 +237,24 @@ def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
     return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
 
 
-def restrict_calibrations(
-    told: Mapping[str, Any], keys: Collection[str], machine: Any
-) -> list[dict[str, Any]]:
-    """Restrict the calibrations of a program to these cases, each with what it knew.
-
-    :param machine: of the file, which a calibration in the form of old does not repeat
-    """
-    some = [{"machine": machine, **each} for each in list_calibrations(told)]
+def restrict_calibrations(told: Mapping[str, Any], keys: Collection[str]) -> list[dict[str, Any]]:
+    """Restrict the calibrations of a program to these cases, each with what it knew."""
+    some = list_calibrations(told)
     named = {key for each in some for key in list_calibrated_keys(each)}
     left = [_restrict(each, set(keys)) for each in some if list_calibrated_keys(each) & set(keys)]
-    return left + [each for each in some if not list_calibrated_keys(each) and set(keys) - named]
+    rest = [each for each in some if not list_calibrated_keys(each) and set(keys) - named]
+    return [*left, *(dict(each) for each in rest)]
 
 
-def _restrict(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+def _restrict(calibration: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
     if SERIES not in calibration:
-        return calibration | {"headlines": _select_keys(calibration["headlines"], keys)}
+        return dict(calibration) | {"headlines": _select_keys(calibration["headlines"], keys)}
     by_case = (HEADLINES, VALUES, CORE_LATENCIES)
     series = [
         each | {name: _select_keys(each[name], keys) for name in by_case if name in each}
         for each in calibration[SERIES]
     ]
-    return calibration | {SERIES: [each for each in series if each["headlines"]]}
+    return dict(calibration) | {SERIES: [each for each in series if each["headlines"]]}
 
 
 def _select_keys(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
@@ -318,7 +310,7 @@ def _launch_machine(entry: JsonObject, key: str) -> None:
 
 def _programs(entry: JsonObject, key: str) -> None:
     if key not in entry.fields:
-        raise ValueError(f"{key}: is missing, as before OSU and IMB; move the file away, calibrate")
+        raise ValueError(f"{key}: is missing; move the file away and calibrate")
     programs = entry.get(key, dict)
     if not programs or any(not isinstance(told, dict) for told in programs.values()):
         raise ValueError(f"{key}: does not tell of each program how it was measured")

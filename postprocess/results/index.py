@@ -22,11 +22,12 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.formats import plural
-from postprocess.results.schema import METADATA, VERSION
 from postprocess.results.store import (
+    METADATA,
     SCHEMA,
     SERIES,
     SUFFIX,
+    VERSION,
     StoreError,
     list_sessions,
     read_session,

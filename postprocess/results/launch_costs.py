@@ -24,7 +24,6 @@ from postprocess.model.routines.mpicost import WARM
 from postprocess.results.flush_costs import flushes
 from postprocess.results.summary import SummaryLaunch
 from postprocess.results.summary_file import load_summary
-from postprocess.stats.planning.trial_allocation import LaunchCost
 from site_configs.topology.flush import measure_flush_seconds
 
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
@@ -46,6 +45,18 @@ TAIL = 65536  #: bytes at the end of a file of records, in which its end record 
 
 
 @dataclass(frozen=True)
+class LaunchCost:
+    """What a launch of all cases of a place takes, in seconds."""
+
+    start: float
+    trial: float = 0.0  #: of each case one, its flush included; 0 for a program without trials
+
+    def seconds(self, trials: int) -> float:
+        """Return the seconds of one launch of so many trials."""
+        return self.start + trials * self.trial
+
+
+@dataclass(frozen=True)
 class WholeLaunch:
     """One launch of all cases of a place, and what it took."""
 
@@ -54,36 +65,23 @@ class WholeLaunch:
     seconds: float  #: of its jobs
     inside: float = 0.0  #: of that, mpicost's own time
     trials: int = 0  #: of each case
-    budget: float = 0.0  #: seconds that a night has for launches of the place
-
-
-def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
-    """Measure the cost of a launch by place: the median of those that measured most cases there.
-
-    A session without summary, plan or records tells nothing.
-    """
-    found: dict[LaunchPlace, list[WholeLaunch]] = {}
-    for session in sessions:
-        for each in list_whole_launches(session):
-            found.setdefault(each.place, []).append(each)
-    return {place: measure_cost(some) for place, some in found.items()}
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
-    """Measure what launches of one place cost: the median of those that measured most cases.
-
-    The last of them tells the budget of a night.
-    """
+    """Measure what launches of one place cost: the median of those that measured most cases."""
     known = list(some)
     most = max(each.cases for each in known)
     whole = [each for each in known if each.cases == most]
     start = median(max(each.seconds - each.inside, 0.0) for each in whole)
     trial = median(each.inside / each.trials if each.trials else 0.0 for each in whole)
-    return LaunchCost(start, trial, whole[-1].budget)
+    return LaunchCost(start, trial)
 
 
 def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
-    """List the launches of a session that all ended well, of each place."""
+    """List the launches of a session that all ended well, of each place.
+
+    A session without summary, plan or records tells nothing.
+    """
     try:
         launches = load_summary(session / "summary.json").launches
         planned = read_plan(session)
@@ -100,7 +98,7 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
         elif (told := read_inner_seconds(session, own)) is not None:
-            yield WholeLaunch(place, cases, seconds, *told, own[0].budget)
+            yield WholeLaunch(place, cases, seconds, *told)
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:

@@ -22,8 +22,14 @@ from psycopg.conninfo import conninfo_to_dict
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.results.postgres_views import create_views
-from postprocess.results.schema import ADDED, VERSION, list_columns
-from postprocess.results.store import SCHEMA, SUFFIX, StoreError, list_sessions, read_session
+from postprocess.results.store import (
+    SCHEMA,
+    SUFFIX,
+    VERSION,
+    StoreError,
+    list_sessions,
+    read_session,
+)
 
 TYPES: dict[Any, str] = {
     pl.String: "text",
@@ -55,7 +61,7 @@ def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:
 
     ``dsn``: as libpq reads it, empty for what PGHOST and its like say. Its password is never shown.
 
-    :raises UsageError: if the server cannot be reached or refuses, the tables are newer than this version, a
+    :raises UsageError: if the server cannot be reached or refuses, the tables are of another version, a
         file is damaged, or a session was loaded with another content. Sessions loaded by then stay.
     """
     paths = list_sessions(directory)
@@ -85,10 +91,10 @@ def find_passwords(dsn: str) -> list[str]:
     return [str(parts[name]) for name in ("password", "sslpassword") if parts.get(name)]
 
 
-def prepare_tables(connection: psycopg.Connection, version: int = VERSION) -> None:
-    """Make the tables, or bring those of an earlier version up to this one.
+def prepare_tables(connection: psycopg.Connection) -> None:
+    """Make the tables, unless they are there, and the views.
 
-    :raises UsageError: if they are of a newer version.
+    :raises UsageError: if they are of another version.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
@@ -96,19 +102,16 @@ def prepare_tables(connection: psycopg.Connection, version: int = VERSION) -> No
         found = connection.execute("SELECT max(version) FROM plumbline_schema").fetchone()
         held = found[0] if found else None
         if held is None:
-            create_tables(connection, version)
-        elif held > version:
-            newer = f"its tables are of version {held}, and this Plumbline knows {version}"
-            raise UsageError(f"PostgreSQL: {newer}; load with a newer Plumbline")
-        elif held < version:
-            upgrade_tables(connection, held)
-        if version == VERSION:
-            create_views(connection)
+            create_tables(connection)
+        elif held != VERSION:
+            other = f"its tables are of version {held}, and this Plumbline knows {VERSION}"
+            raise UsageError(f"PostgreSQL: {other}; load into another database")
+        create_views(connection)
 
 
-def create_tables(connection: psycopg.Connection, version: int) -> None:
+def create_tables(connection: psycopg.Connection) -> None:
     """Make the tables."""
-    columns = [declare_column(name) for name in list_columns(SCHEMA, version).names()]
+    columns = [declare_column(name) for name in SCHEMA.names()]
     connection.execute(
         "CREATE TABLE plumbline_sessions (session text PRIMARY KEY, digest text NOT NULL, "
         "rows bigint NOT NULL, loaded timestamptz NOT NULL DEFAULT now())"
@@ -121,36 +124,7 @@ def create_tables(connection: psycopg.Connection, version: int) -> None:
         sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=join_columns(KEY))
     )
     connection.execute('CREATE INDEX ON plumbline_cases ("key", started_utc)')
-    connection.execute("INSERT INTO plumbline_schema VALUES (%s)", [version])
-
-
-def upgrade_tables(connection: psycopg.Connection, held: int) -> None:
-    """Add the columns that came after a version, with the values that the store's migration gives them."""
-    added = {
-        name: find for number in ADDED if number > held for name, find in ADDED[number].items()
-    }
-    for name in added:
-        statement = sql.SQL("ALTER TABLE plumbline_cases ADD COLUMN {}").format(
-            declare_column(name)
-        )
-        connection.execute(statement)
-    records = connection.execute(
-        "SELECT DISTINCT session, provenance FROM plumbline_cases"
-    ).fetchall()
-    frame = pl.DataFrame(
-        records, schema={"session": pl.String, "provenance": pl.String}, orient="row"
-    )
-    values = frame.with_columns(
-        find(frame).alias(name).cast(SCHEMA[name]) for name, find in added.items()
-    )
-    changes = sql.SQL(", ").join(
-        sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in added
-    )
-    where = "WHERE session = %(session)s AND provenance = %(provenance)s"
-    statement = sql.SQL("UPDATE plumbline_cases SET {} " + where).format(changes)
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, values.to_dicts())
-    connection.execute("UPDATE plumbline_schema SET version = %s", [VERSION])
+    connection.execute("INSERT INTO plumbline_schema VALUES (%s)", [VERSION])
 
 
 def declare_column(name: str) -> sql.Composed:

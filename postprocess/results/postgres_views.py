@@ -54,7 +54,7 @@ VIEWS = {
 
 
 def create_views(connection: psycopg.Connection) -> None:
-    """Create the views, or bring those of an earlier version up to this one."""
+    """Create the views, or replace those that are there."""
     connection.execute(sql.SQL(INDEX))
     for name, query in VIEWS.items():
         words = sql.SQL("CREATE OR REPLACE VIEW {} AS ").format(sql.Identifier(name))

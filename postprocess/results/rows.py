@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult
-from postprocess.results.schema import join_host_names
 from postprocess.results.store import StoreRow
 from spack_envs.programs import BuiltBinary
 
@@ -83,3 +83,17 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         skew=record.skew,
         late=record.late,
     )
+
+
+def join_host_names(run: Mapping[str, Any]) -> str:
+    """Join the nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
+    return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
+
+
+def parse_run_json(text: str) -> Mapping[str, Any]:
+    """Parse the run record that a row keeps; an empty one for what is none."""
+    try:
+        record = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}

@@ -22,10 +22,11 @@ from postprocess.base.units import SECONDS, UNITS
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import Verdict
-from postprocess.results.schema import METADATA, VERSION, list_columns, migrate_rows, read_version
 from spack_envs.programs import UNKNOWN
 
 SUFFIX = ".parquet"
+VERSION = 3  #: of the columns
+METADATA = "schema"  #: the key under which a file tells its version
 TYPES: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
 WORDS = {"verdict": [each.value for each in Verdict], "unit": [*UNITS]}  #: that a column may hold
 SERIES = ("t_max", "t_min", "t_global", "skew")
@@ -72,7 +73,7 @@ class StoreRow:
     compiler: str = UNKNOWN
     flags: str = UNKNOWN
     hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if it told none
-    mode: str = ""  #: of the session; empty if unknown, as in files of version 1
+    mode: str = ""  #: of the session; empty if unknown
     provenance: str = ""  #: the run record as JSON
 
 
@@ -153,22 +154,21 @@ def list_sessions(directory: Path) -> list[Path]:
 
 
 def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read the rows of one file with today's columns, or some of them, whatever the file's version.
+    """Read the rows of one file, with all columns or some of them.
 
     Not one byte is taken for data before the checksum over all of them is seen to be right. Raises
-    StoreError naming the file if it is missing, damaged, newer than this version or another session's.
+    StoreError naming the file if it is missing, damaged, of another version or another session's.
     """
     data = _intact(path)
     try:
-        version = read_version(pl.read_parquet_metadata(io.BytesIO(data)))
-        if version > VERSION:
-            newer = f"is of version {version} of the store, and this Plumbline knows {VERSION}"
-            raise StoreError(f"{path}: {newer}; read it with a newer Plumbline")
-        held = list_columns(SCHEMA, version)
-        if pl.read_parquet_schema(io.BytesIO(data)) != held:
+        version = pl.read_parquet_metadata(io.BytesIO(data)).get(METADATA)
+        if version != str(VERSION):
+            other = f"is of version {version!r} of the store, and this Plumbline knows {VERSION}"
+            raise StoreError(f"{path}: {other}; read it with the Plumbline that wrote it")
+        if pl.read_parquet_schema(io.BytesIO(data)) != SCHEMA:
             raise ValueError("columns")
-        needed = None if columns is None or version < VERSION else {*columns, "session"}
-        chosen = needed and [name for name in held if name in needed]
+        needed = None if columns is None else {*columns, "session"}
+        chosen = needed and [name for name in SCHEMA if name in needed]
         frame = pl.read_parquet(io.BytesIO(data), columns=chosen)
     except pl.exceptions.PolarsError:
         raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None
@@ -179,8 +179,6 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         raise StoreError(f"{path}: holds another session; give it back its name")
     if impossible := _find_impossible_column(frame):
         raise StoreError(f"{path}: {impossible}: holds what no session has; move it elsewhere")
-    if version < VERSION:
-        frame = migrate_rows(frame, version, SCHEMA)
     return frame if columns is None else frame.select(columns)
 
 

@@ -17,7 +17,7 @@ from site_configs.topology.machine import Machine, read_machine
 from spack_envs.programs import BuiltBinary
 
 PLUMBLINE = "0.1.0"  #: the version in pyproject.toml, which a test compares
-SCHEMA = 5  #: of the file; ``summary_file`` reads the earlier ones too
+SCHEMA = 5  #: of the file
 
 
 class SummaryError(UsageError):

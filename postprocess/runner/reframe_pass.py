@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
@@ -19,7 +21,6 @@ from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan,
 from postprocess.model.routines.mpicost import WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
-from postprocess.runner.cleanup import end_jobs
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.schedulers.base import QueueError, Scheduler
 from site_configs.schedulers.job_end import WAITS
@@ -27,6 +28,29 @@ from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
 from site_configs.validation.isolated_reader import read_site
 from spack_envs.programs import BuiltBinary, read_program
+
+
+def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
+    """Cancel the jobs in a scheduler's queue that these sessions sent, and return their directories' names.
+
+    It is only asked if a session has sent jobs to it that were not cleaned up since.
+
+    :raises QueueError: if it does not answer or refuses; then they can be looked after again.
+    """
+    if not scheduler.mark:
+        return []
+    marks = [mark for session in sessions if (mark := session / scheduler.mark).exists()]
+    if not marks:
+        return []
+    homes = {mark.parent.resolve() for mark in marks}
+    told = [files.read_text(mark) for mark in marks]
+    queue = [job for job in scheduler.list_own_jobs(told) if job.active]
+    jobs = [job for job in queue if homes & set(Path(os.path.realpath(job.directory)).parents)]
+    scheduler.cancel(job.number for job in jobs)
+    for mark in marks:
+        mark.unlink(missing_ok=True)
+    return [f"{job.directory.name} ({job.number}, {job.state})" for job in jobs]
+
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
 #: parameters, partition and environment.

@@ -56,27 +56,6 @@ def summarise_trials(
     )
 
 
-def compute_steady_times(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the steady time of many samples at once, as :func:`summarise_trials` has it of each.
-
-    ``samples``: shape (k, m), m trials each of which neither was dropped nor late. The result has shape (k,).
-    """
-    fastest = -(-samples.shape[1] // QUARTER)
-    return np.sort(samples, axis=1)[:, :fastest].mean(axis=1)
-
-
-def compute_headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the headline of many samples at once, as :func:`summarise_trials` has it of each.
-
-    ``samples``: shape (k, m), m trials each of which neither was dropped nor late. The result has shape (k,).
-    """
-    values = np.sort(samples, axis=1)
-    spikes = values > SPIKE_FACTOR * np.median(values, axis=1, keepdims=True)
-    removed = np.minimum(np.count_nonzero(spikes, axis=1), values.shape[1] // CAP_DIVISOR)
-    kept = values.shape[1] - removed
-    return np.cumsum(values, axis=1)[np.arange(len(values)), kept - 1] / kept
-
-
 def bound_slowest_mean(
     t_max: NDArray[np.float64], t_min: NDArray[np.float64], ranks: int, dropped: int = 1
 ) -> tuple[float, float]:

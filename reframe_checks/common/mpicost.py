@@ -30,11 +30,20 @@ from postprocess.model.routines.mpicost import (
 )
 from postprocess.references.trial_count import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
-from reframe_checks.common.memory import estimate_shared_bytes
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
 from site_configs.topology.flush import measure_flush_seconds
 from site_configs.topology.limits import is_within_limits
+
+
+def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
+    """Estimate the bytes of all processes' send and receive buffers, and of messages on their way.
+
+    :param size: bytes by the routine's convention: of a block between two processes, or of a vector.
+    :raises ValueError: if mpicost has no such routine.
+    """
+    return find_routine(routine).count_blocks(processes) * size
+
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected
 #: allowed for one: ranks of other nodes may take longer than one of this machine

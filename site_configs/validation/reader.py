@@ -30,7 +30,25 @@ from postprocess.base import files
 from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.strict_json import parse_json
 from site_configs import common, ladder
-from site_configs.validation.change_tracking import copy_plain, find_changes
+
+
+def copy_plain(thing: Any) -> Any:
+    """Copy a value down to plain lists, mappings, texts and numbers."""
+    return json.loads(json.dumps(thing, default=str))
+
+
+def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Find the places at which something was changed or removed; an added key is none."""
+    if isinstance(made, dict) and isinstance(now, dict):
+        for key, value in made.items():
+            place = f"{where}.{key}" if where else key
+            yield from find_changes(value, now[key], place) if key in now else [place]
+    elif isinstance(made, list) and isinstance(now, list) and len(made) == len(now):
+        for number, pair in enumerate(zip(made, now, strict=True)):
+            yield from find_changes(*pair, f"{where}[{number}]")
+    elif made != now:
+        yield where
+
 
 #: Arguments that are lists: of a text given in the place of one, every letter would count.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")

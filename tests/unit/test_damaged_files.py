@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections import abc
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -19,7 +18,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from postprocess.analyses.alarms.log import read_alarm_log
+from postprocess.analyses.alarms.log import (
+    FILE,
+    append_night,
+    read_alarm_log,
+    summarise_night_alarms,
+)
 from postprocess.analyses.compare import data as compare_data
 from postprocess.analyses.compare import decision
 from postprocess.analyses.compare.differences.facts import SideFacts, read_facts
@@ -37,13 +41,18 @@ from postprocess.analyses.offer.form.spreadsheet import build_xlsx, format_csv, 
 from postprocess.analyses.offer.rules.lint import lint_rules
 from postprocess.analyses.offer.rules.rules_data import hash_rules
 from postprocess.analyses.selftest import data as selftest
-from postprocess.analyses.selftest import dossiers
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
-from postprocess.calibration.ledger import OPENED, open_calibration, read_ledger_file
+from postprocess.calibration.ledger import (
+    OPENED,
+    append_launches,
+    open_calibration,
+    read_ledger_file,
+)
 from postprocess.calibration.recovery import read_calibration_header
+from postprocess.calibration.update import update_references
 from postprocess.judging.outcome import read_exit_code
 from postprocess.model.plan import read_launch_file, write_launch
 from postprocess.model.verdict import RecordError
@@ -59,7 +68,7 @@ from postprocess.references.session_priors import PATH, load_session_priors
 from postprocess.results.index import read_covered_sessions, read_intact_index
 from postprocess.results.launch_costs import read_elapsed_seconds
 from postprocess.results.query import read_headlines
-from postprocess.results.store import read_session
+from postprocess.results.store import read_session, write_frame
 from postprocess.results.summary_file import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
 from site_configs.mpi.family import Mpi
@@ -73,13 +82,17 @@ from spack_envs.errors import SpackEnvironmentError
 from spack_envs.mirror import manifest
 from tests.support.damage import damaged
 from tests.support.factories import benchmark, launch, record
+from tests.support.factories import ledger as ledger_samples
+from tests.support.factories import report as report_samples
 from tests.support.factories.mirror import make_mirror
 from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
+from tests.support.factories.store import Site, session_name
 from tests.support.paths import DATA
 from tests.support.thorough import THOROUGH, rounds
 
-EARLIER, OUTPUTS = DATA / "earlier", DATA / "outputs"
-NIGHT = "20261122T180431Z-21863"
+OUTPUTS = DATA / "outputs"
+NIGHT = session_name(0)
+STORED = Site(cases=4)
 ENVIRONMENT = "mpich-5_0_2"
 
 Make = Callable[[Path], Path]
@@ -94,14 +107,21 @@ class Reader:
     refuses: tuple[type[Exception], ...] = (UsageError,)
 
 
-def earlier(*names: str) -> Make:
-    """A copy of what an earlier version wrote; the file is the first."""
+def night(*parts: str) -> Make:
+    """A file of a work directory with a calibration and a night."""
 
     def make(folder: Path) -> Path:
-        for name in names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(EARLIER / name, folder / name)
-        return folder / names[0]
+        one = ledger_samples.launch(session=NIGHT)
+        append_launches(folder, NIGHT, [one])
+        update_references(folder / "references", [one])
+        found = report_samples.healthy_night(report_samples.few_cases())
+        found.write(folder / "sessions" / NIGHT)
+        write_frame(folder / "store" / f"{NIGHT}.parquet", STORED.night(0))
+        results = found.results
+        append_night(
+            folder / FILE, summarise_night_alarms(NIGHT, "2026-11-22T18:04:31Z", "local", results)
+        )
+        return folder.joinpath(*parts)
 
     return make
 
@@ -145,14 +165,14 @@ def request(folder: Path) -> None:
     reframe_request.write_request(folder, asked)
 
 
-def nights(folder: Path) -> None:
+def selftest_nights(folder: Path) -> None:
     header = selftest.SelftestHeader("local", 1, 2, 3, ("delay",), (launch.CASES[0].key,), "own")
     words = (launch.CASES[0].key, ENVIRONMENT, "bcast", "delay", "bcast", True, False)
     row = selftest.CaseNight(*words, "pass", "pass", 1e-6, None, 1e-6, 2e-6, 0.1, 3.0, 20)
     selftest.write_selftest_header(folder / "nights.jsonl", header)
     for number in (1, 2):
-        night = selftest.FinishedNight(number, "a session", 1.5, ("a note",), (row,))
-        selftest.append_selftest_night(folder / "nights.jsonl", night)
+        done = selftest.FinishedNight(number, "a session", 1.5, ("a note",), (row,))
+        selftest.append_selftest_night(folder / "nights.jsonl", done)
 
 
 def report(folder: Path) -> Path:
@@ -166,7 +186,7 @@ def report(folder: Path) -> Path:
 
 def index(folder: Path) -> Path:
     """Made by the first question to a store."""
-    earlier(f"store/{NIGHT}.parquet")(folder)
+    night()(folder)
     read_headlines(folder / "store")
     return next((folder / "store").glob("*/*.parquet"))
 
@@ -316,21 +336,21 @@ def expected(path: Path) -> object:
 
 
 READERS = {
-    "references": Reader(earlier(TSV, PROVENANCE), references),
-    "provenance": Reader(earlier(PROVENANCE, TSV), references),
-    "ledger": Reader(earlier("calibrations/20261122T180558Z-22561.json"), read_ledger_file),
+    "references": Reader(night(TSV), references),
+    "provenance": Reader(night(PROVENANCE), references),
+    "ledger": Reader(night("calibrations", f"{NIGHT}.json"), read_ledger_file),
     "calibration header": Reader(
         made(lambda folder: open_calibration(folder, {"a": {"b": "c"}}, False, True, {}), OPENED),
         read_calibration_header,
     ),
-    "summary": Reader(earlier(f"sessions/{NIGHT}/summary.json"), load_summary),
+    "summary": Reader(night("sessions", NIGHT, "summary.json"), load_summary),
     "plan": Reader(plan, read_launch_file),
-    "store": Reader(earlier(f"store/{NIGHT}.parquet"), read_session),
+    "store": Reader(night("store", f"{NIGHT}.parquet"), read_session),
     "index of the store": Reader(
         index, lambda path: (read_covered_sessions(read_intact_index(path)),)
     ),
-    "log of alarms": Reader(earlier("alarms.jsonl"), read_alarm_log),
-    "self-test": Reader(made(nights, "nights.jsonl"), selftest.read_selftest),
+    "log of alarms": Reader(night(FILE), read_alarm_log),
+    "self-test": Reader(made(selftest_nights, "nights.jsonl"), selftest.read_selftest),
     "request": Reader(
         made(request, reframe_request.FILE),
         lambda path: reframe_request.read_request.__wrapped__(path.parent),
@@ -361,11 +381,6 @@ READERS = {
     "form as spreadsheet": Reader(form("offer.xlsx"), typed),
     "archive": Reader(archive, unpacked),
     "manifest of a seal": Reader(sealed, lambda path: tuple(compare_manifest(path.parent))),
-    "self-test of comparisons": Reader(
-        made(lambda folder: dossiers.resume_or_begin_dossiers(folder, dossiers.DossiersHeader(
-            "local", 1, 2, 3, (), 60, (launch.CASES[0].key,))), dossiers.FILE),
-        lambda path: dossiers.read_dossiers_header(path.parent),
-    ),
     "facts of an MPI": Reader(text("facts.json", json.dumps(FACTS)), read_facts),
     "decision": Reader(
         made(lambda folder: decision.write_decision(folder, decision.SignedDecision(

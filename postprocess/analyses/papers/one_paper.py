@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.analyses.papers.common import printed
@@ -13,10 +13,11 @@ from postprocess.analyses.papers.common.data import (
 )
 from postprocess.analyses.papers.common.few_processes import describe_few_processes
 from postprocess.analyses.papers.common.numbers import format_csv
+from postprocess.analyses.papers.common.paper_figure import PaperFigure
 from postprocess.analyses.papers.common.printed import History
 from postprocess.analyses.papers.common.skew import Skews, build_skew_table
 from postprocess.analyses.papers.commtest import contention
-from postprocess.analyses.papers.figures import build_figures
+from postprocess.analyses.papers.commtest.figures import draw_swaps
 from postprocess.analyses.papers.forms import build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.luecke import (
     chained,
@@ -27,6 +28,7 @@ from postprocess.analyses.papers.luecke import (
     scalability,
 )
 from postprocess.analyses.papers.luecke.cold_caches import build_cold_table
+from postprocess.analyses.papers.luecke.figures import draw_libraries, draw_machines
 from postprocess.analyses.papers.luecke.page import STANDS, PaperView, paper_views_as_text
 from postprocess.analyses.papers.luecke.spread import build_spread_table
 from postprocess.analyses.papers.luecke.timer import build_timer_table
@@ -34,12 +36,28 @@ from postprocess.analyses.papers.rus import costs as rus
 from postprocess.analyses.papers.rus import reduction as rus_reduction
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.analyses.papers.rus import sweep as rus_sweep
+from postprocess.analyses.papers.rus.figures import draw_costs
 from postprocess.analyses.papers.taboada import tables as taboada
+from postprocess.analyses.papers.taboada.figures import draw_models
 from postprocess.analyses.papers.taboada.theory import NetworkTheory, build_theory_table
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
+
+_BUILDERS: dict[str, Callable[[PaperMeasurements], list[PaperFigure]]] = {
+    "luecke2001": draw_machines,
+    "luecke2003": draw_libraries,
+    "rus": draw_costs,
+    "taboada": draw_models,
+    "commtest": draw_swaps,
+}
+
+
+def build_figures(paper: str, measured: PaperMeasurements) -> list[PaperFigure]:
+    """Build the figures of a paper that the sessions allow. Raises KeyError for a paper that is not there."""
+    return [figure for figure in _BUILDERS[paper](measured) if figure.panels]
+
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
 MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
 from postprocess.base.documents.strict_json import parse_number
 
 if sys.version_info >= (3, 11):
@@ -27,12 +25,6 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(str(error)) from None
     except RecursionError:
         raise ValueError("lists or tables are nested too deep") from None
-
-
-def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """Read a document, and its text. Raises OSError or ValueError."""
-    text = files.read_text(path)
-    return parse_toml(text), text
 
 
 def find_line(text: str, place: str) -> int:

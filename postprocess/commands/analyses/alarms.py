@@ -40,14 +40,12 @@ FAILS = ""
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose nights, and those that classify alarms."""
     add_since(parser)
-    mark = parser.group("what to record")
-    for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):
-        mark.add_argument(
-            f"--{word}",
-            nargs=2,
-            metavar=("CASE", "SESSION"),
-            help=f"mark an alarm as {word}: {text}",
-        )
+    parser.group("what to record").add_argument(
+        "--mark",
+        nargs=3,
+        metavar=("WORD", "CASE", "SESSION"),
+        help=f"mark an alarm as {REAL} (the machine had become slower) or {FALSE} (nothing was wrong)",
+    )
     add_json(parser)
 
 
@@ -57,12 +55,13 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     :raises UsageError: if the log is damaged, or holds no such alarm.
     """
     path = work.root / log.FILE
-    marks = [(word, pair) for word in (REAL, FALSE) if (pair := getattr(arguments, word))]
-    for word, (key, session) in marks:
+    if arguments.mark:
+        word, key, session = arguments.mark
+        if word not in (REAL, FALSE):
+            raise UsageError(f"--mark {word}: an alarm is {REAL} or {FALSE}; write one of them")
         with work.held():
             log.mark_alarm(path, session, key, word)
         print(f"{key} of {session}: noted as {word}")
-    if marks:
         return 0
     nights = [n for n in log.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
     if not nights:
@@ -126,7 +125,7 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
     if total.unmarked:
         lines.append(
             f"{plural(total.unmarked, 'alarm')} not marked as real or false: real changes may be among "
-            "them (./plumbline alarms --real CASE SESSION, or --false)"
+            f"them (./plumbline alarms --mark {REAL}|{FALSE} CASE SESSION)"
         )
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
     for night, key in alarmed:

@@ -45,7 +45,7 @@ from postprocess.cli.options import (
     add_site,
     add_trials,
 )
-from postprocess.cli.parser import HOW, OUTPUT, WHAT, Parser
+from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
@@ -99,21 +99,13 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="compare pairs on one switch with each other; N nodes in order of name share a switch",
     )
-    parser.group(OUTPUT).add_argument(
-        "--least",
-        type=parse_count,
-        default=10,
-        metavar="PERCENT",
-        help="report only nodes and links slower by at least PERCENT (default: %(default)s)",
-    )
     add_json(parser)
     parser.set_defaults(per_node=[1], program=["mpicost"])
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare all pairs of nodes with each other. Returns the exit status."""
-    least, per_switch = arguments.least / 100, arguments.nodes_per_switch or 0
-    demand = LinksDemand(least, arguments.launches, per_switch)
+    demand = LinksDemand(arguments.launches, arguments.nodes_per_switch or 0)
     return links(work, build_request(work, arguments), demand, Progress())
 
 
@@ -121,7 +113,6 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 class LinksDemand:
     """What the user asked for beyond a session's request."""
 
-    least: float  #: share by which something must be slower to be named
     launches: int | None  #: None for as many as are needed
     per_switch: int = 0  #: nodes of a switch, in the order of their names; 0 where it is not known
 
@@ -203,7 +194,7 @@ def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> l
     """Analyse each sweep and put it into words."""
     told = []
     for sweep in build_sweeps(finished, demand.per_switch):
-        analysis = analyse_sweep(sweep.measures, demand.least, sweep.exact)
+        analysis = analyse_sweep(sweep.measures, exact=sweep.exact)
         remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
         remarks += [
             describe_insignificant(sweep, analysis),

@@ -1,4 +1,4 @@
-"""The command ``selftest``: inject slowdowns into nights or comparisons, and report what they catch."""
+"""The command ``selftest``: inject slowdowns into nights, and report what they catch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.analyses.selftest import data as nights
-from postprocess.analyses.selftest import dossiers
-from postprocess.analyses.selftest.dossiers import USUAL_PLANTS
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -30,17 +28,10 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.routines.mpicost import CACHE, CACHES
-from postprocess.session.selftest.compare import (
-    DossierDemand,
-    conclude_compare_selftest,
-    run_compare_selftest,
-)
 from postprocess.session.selftest.references import SelftestDemand
 from postprocess.session.selftest.run import QUICK, conclude_selftest, run_selftest
 
-HELP = (
-    "Inject slowdowns into nightly runs, or comparisons; report detection rates and false alarms."
-)
+HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
 FAILS = "a plant was missed too often, or there were too many false alarms"
 
@@ -49,30 +40,24 @@ def add_arguments(parser: Parser) -> None:
     """Add the options that say what is planted, how often, and what is measured."""
     what = parser.group(WHAT)
     what.add_argument(
-        "--compare",
-        action="store_true",
-        help="plant into comparisons of each MPI with itself, dossiers of compare, instead of nights",
-    )
-    what.add_argument(
         "--plants",
         type=plants,
         metavar="NAME,...",
-        help=f"only these plants (default: all {len(INJECTION_KINDS)}: {', '.join(INJECTION_KINDS)}; "
-        f"with --compare {', '.join(USUAL_PLANTS)})",
+        help=f"only these plants (default: all {len(INJECTION_KINDS)}: {', '.join(INJECTION_KINDS)})",
     )
     what.add_argument(
         "--nights",
         type=parse_count,
         default=10,
         metavar="N",
-        help="nights, or dossiers, with each plant (default: %(default)s)",
+        help="nights with each plant (default: %(default)s)",
     )
     what.add_argument(
         "--unchanged",
         type=parse_non_negative,
         default=10,
         metavar="N",
-        help="nights, or dossiers, with nothing planted (default: %(default)s)",
+        help="nights with nothing planted (default: %(default)s)",
     )
     what.add_argument(
         "--routine",
@@ -107,12 +92,6 @@ def add_method(parser: Parser) -> None:
         choices=CACHES,
         help=f"what mpicost does to the caches before each trial (default: {CACHE}); "
         "flush takes long on large caches",
-    )
-    how.add_argument(
-        "--seconds",
-        type=parse_count,
-        metavar="SECONDS",
-        help="with --compare: time for each dossier (default: what 16 pairs take)",
     )
     how.add_argument(
         "--launches",
@@ -167,16 +146,10 @@ def parse_non_negative(text: str) -> int:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Plant, measure, judge, score."""
     if arguments.again:
-        of_compare = (arguments.again / dossiers.FILE).exists()
-        conclude = conclude_compare_selftest if of_compare else conclude_selftest
-        return conclude(arguments.again, Progress(), arguments.json)
+        return conclude_selftest(arguments.again, Progress(), arguments.json)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     directory = (arguments.directory or work.root / "selftest" / stamp).absolute()
     refuse_other_folder(directory)
-    if arguments.compare:
-        return plant_into_dossiers(work, arguments, directory)
-    if arguments.seconds:
-        raise UsageError("--seconds: is for --compare; --seconds-per-layout bounds a night")
     if arguments.sessions > arguments.launches:
         raise UsageError(
             f"--sessions {arguments.sessions}: each has a launch at least; raise --launches"
@@ -199,32 +172,7 @@ def refuse_other_folder(directory: Path) -> None:
 
     :raises UsageError: naming the folder and the fix
     """
-    own = (directory / nights.FILE, directory / dossiers.FILE, locate_ledger(directory))
+    own = (directory / nights.FILE, locate_ledger(directory))
     if directory.is_dir() and any(directory.iterdir()) and not any(each.exists() for each in own):
         what = "is not empty and holds no self-test"
         raise UsageError(f"--output {directory}: {what}; choose another directory")
-
-
-def plant_into_dossiers(work: WorkDirectory, arguments: argparse.Namespace, directory: Path) -> int:
-    """Plant into comparisons.
-
-    :raises UsageError: for an option that only nights have
-    """
-    of_nights = {
-        "--references": arguments.references,
-        "--spread": arguments.spread,
-        "--sessions": arguments.sessions > 1,
-        "--seconds-per-layout": arguments.seconds_per_layout,
-    }
-    if given := [name for name, value in of_nights.items() if value]:
-        raise UsageError(f"{given[0]}: is for nights; leave it out, or --compare")
-    demand = DossierDemand(
-        directory=directory,
-        plants=arguments.plants or list(USUAL_PLANTS),
-        times=arguments.nights,
-        unchanged=arguments.unchanged,
-        seconds=arguments.seconds,
-        seed=arguments.seed,
-    )
-    arguments.launches = 1  # of a pass; a dossier has as many passes as it needs
-    return run_compare_selftest(work, build_request(work, arguments), demand, Progress())

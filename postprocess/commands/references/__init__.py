@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postprocess.commands.references import age, budget, forget, propose, recompute
+from postprocess.commands.references import age, forget, propose, recompute
 
 HELP = "Propose new references from calibrations, list stale ones, plan a calibration."
 EXAMPLE = "./plumbline references propose"
@@ -11,7 +11,6 @@ FAILS = "see the commands below"
 COMMANDS = {
     "propose": propose,
     "age": age,
-    "budget": budget,
     "recompute": recompute,
     "forget": forget,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,11 +22,11 @@ from postprocess.calibration.samples import CaseSample, collect_samples, list_ex
 from postprocess.calibration.update import select_place
 from postprocess.cli.options import add_json, add_system
 from postprocess.cli.output_files import add_output_directory
-from postprocess.cli.parser import OUTPUT, READ, Parser
+from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
 
-MOST_ROWS = 40  #: of a table, unless all are asked for
+MOST_ROWS = 40  #: of a table
 MOST_LINES = 60  #: of a difference that is printed whole
 SUMMARY = 1  #: version of the summary for programs
 
@@ -53,18 +52,12 @@ def add_arguments(parser: Parser) -> None:
         metavar="DIR",
         help="take the launches of the new side of a comparison too, by its directory; may be repeated",
     )
-    parser.group(OUTPUT).add_argument(
-        "--rows", action="store_true", help="list every case that changes, however many there are"
-    )
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show what the calibrations would make of the references. Returns 0."""
-    most = sys.maxsize if arguments.rows else MOST_ROWS
     more = [launch for folder in arguments.compare for launch in read_compared_launches(folder)]
-    return propose_all(
-        work, arguments.site, arguments.output, arguments.json, Progress(), most, more
-    )
+    return propose_all(work, arguments.site, arguments.output, arguments.json, Progress(), more)
 
 
 def read_compared_launches(folder: Path) -> list[CalibrationLaunch]:
@@ -88,12 +81,10 @@ def propose_all(
     output: Path | None,
     report: Path | None,
     progress: Progress,
-    most: int = MOST_ROWS,
     more: Sequence[CalibrationLaunch] = (),
 ) -> int:
     """Write the reference files that follow from the calibrations, beside those that are stored; always 0.
 
-    :param most: rows of a table
     :param more: launches beside those of the ledger
     :raises UsageError: if there is no calibration, or a stored file is damaged
     """
@@ -113,7 +104,7 @@ def propose_all(
     reviewed = work.source / "reference_data"
     proposals = build_proposals(collect_samples(known), reviewed)
     for each in proposals:
-        show_proposal(each, each.write(root), None if root == reviewed else root, progress, most)
+        show_proposal(each, each.write(root), None if root == reviewed else root, progress)
     for line in proposal_text.describe_excluded(list_excluded(known)):
         progress.say(line)
     if report:
@@ -143,11 +134,9 @@ def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list
     ]
 
 
-def show_proposal(
-    proposal: Proposal, written: Path, root: Path | None, progress: Progress, most: int
-) -> None:
+def show_proposal(proposal: Proposal, written: Path, root: Path | None, progress: Progress) -> None:
     """Print what a proposal changes, and keep the difference below ``root``, if there is one."""
-    for line in proposal_text.format_proposal(proposal, most):
+    for line in proposal_text.format_proposal(proposal, MOST_ROWS):
         progress.say(line)
     difference = proposal.difference(written)
     if root is None or not difference:

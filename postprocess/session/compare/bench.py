@@ -24,7 +24,11 @@ from postprocess.analyses.compare.data import (
     StoredComparison,
 )
 from postprocess.analyses.compare.differences.facts import summarise_facts
-from postprocess.analyses.compare.judge import judge_comparison, list_fact_differences
+from postprocess.analyses.compare.judge import (
+    ComparisonVerdict,
+    judge_comparison,
+    list_fact_differences,
+)
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.analyses.compare.text import format_verdict_counts
 from postprocess.base.errors import UsageError
@@ -41,19 +45,52 @@ from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
 from postprocess.session.compare.facts import choose_case, take_facts
 from postprocess.session.compare.references import keep_for_references, note_effects
 from postprocess.session.compare.sides import select_side
-from postprocess.session.compare.state import (
-    LaunchKind,
-    is_exact,
-    is_timed,
-    kind_of,
-    list_block_nodes,
-    list_open_cases,
-)
 from postprocess.session.compare.values import collect_values, find_own_case
 from postprocess.session.lifecycle.context import SessionContext, report_plan
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
 from site_configs.schedulers.job_end import Ending
+
+LaunchKind = tuple[str, str, str]  #: partition, program and layout of a job
+
+
+def list_block_nodes(stored: StoredComparison, block: int) -> dict[LaunchKind, tuple[str, ...]]:
+    """List the nodes of the last launches of a block: the next ones are to run on the same."""
+    found: dict[LaunchKind, tuple[str, ...]] = {}
+    for each in stored.passes:
+        for launch in each.launches if each.block == block else ():
+            if nodes := launch.place.get("nodes"):
+                for key in launch.cases:
+                    found[kind_of(SharedCase.from_key(key))] = tuple(nodes.split(","))
+    return found
+
+
+def kind_of(case: SharedCase) -> LaunchKind:
+    """Return what all cases of a job have in common."""
+    return case.partition, case.program, case.layout
+
+
+def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
+    """List the cases that still need pairs, and the controls; none if all are decided or have had each look."""
+    judged = judge_comparison(stored)
+    still = [
+        each.case
+        for each in judged.cases
+        if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs < stored.looks[-1]
+    ]
+    return [*still, *(each.case for each in judged.controls)] if still else []
+
+
+def is_exact(stored: StoredComparison) -> bool:
+    """Return whether time is simulated, where no MPI library tells anything."""
+    launches = (launch for each in stored.passes for launch in each.launches)
+    return any(said.exact for launch in launches for said in launch.cases.values())
+
+
+def is_timed(key: str) -> bool:
+    """Return whether the case of a key times MPI calls, as the controls do not."""
+    return not SharedCase.from_key(key).is_control
+
 
 MODE = "compare"
 FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it

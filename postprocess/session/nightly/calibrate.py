@@ -16,7 +16,11 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, regression_guard, update
 from postprocess.calibration.ledger import CalibrationLaunch
-from postprocess.calibration.machine_load import start_load_monitor, wait_for_idle
+from postprocess.calibration.machine_load import (
+    BESIDE_OTHERS,
+    start_load_monitor,
+    wait_for_idle,
+)
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.rounds import Family, LaunchTarget
 from postprocess.calibration.samples import collect_samples
@@ -32,6 +36,7 @@ from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.flush_costs import flushes
 from postprocess.results.launch_costs import (
+    LaunchCost,
     WholeLaunch,
     estimate_job_seconds,
     launch_place_of,
@@ -48,7 +53,6 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.stats.placement import group_placements
-from postprocess.stats.planning.trial_allocation import LaunchCost, count_fitting_launches
 from site_configs.schema.manual_settings import is_replaced_by
 
 
@@ -65,7 +69,7 @@ def run_calibration(
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)
-        run = partial(run_calibration_pass, context, root, None, take=demand.take or demand.afresh)
+        run = partial(run_calibration_pass, context, root, None, take=demand.afresh)
         read = partial(read_comparable_launches, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
 
@@ -75,10 +79,10 @@ def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch
 
     :raises UsageError: if they are still busy after a minute
     """
-    if share := 0.0 if context.request.beside_others else measure_contention(context, planned):
+    if share := measure_contention(context, planned):
         raise UsageError(
-            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
-            "--beside-others"
+            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or set "
+            f"{BESIDE_OTHERS}=1"
         )
 
 
@@ -329,6 +333,11 @@ def plan_for_seconds(
         raise UsageError(f"--seconds {demand.seconds}: {about}; {fix}")
     progress.say(f"{about}: {plural(launches, 'launch', 'es')} in {duration(demand.seconds)}")
     return replace(demand, launches=launches, seconds=None)
+
+
+def count_fitting_launches(seconds: float, once: float) -> int:
+    """Count the launches of ``once`` seconds that fit into ``seconds``."""
+    return int(seconds / once * (1 + 1e-12))  # twenty of them fit into twenty times one
 
 
 def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:

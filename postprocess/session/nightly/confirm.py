@@ -35,7 +35,7 @@ from postprocess.session.lifecycle.context import (
     open_session_context,
 )
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.stats.planning.trial_allocation import NIGHT_LAUNCHES
+from postprocess.session.nightly.launch_budget import NIGHT_LAUNCHES
 from postprocess.stats.sequence import APART_MINUTES
 
 MODE = "confirm"

@@ -15,7 +15,10 @@ from postprocess.results.launch_costs import (
     list_jobs,
     read_seconds_of_cases,
 )
-from postprocess.stats.planning.trial_allocation import count_paid_launches
+
+#: Launches of a night, whose median is judged: it has 0.54 of their spread, and that of nine would have 0.41
+NIGHT_LAUNCHES = 5
+LEAST_SECONDS = 0.1  #: that a launch is taken to last
 
 
 def choose_launch_counts(
@@ -30,9 +33,10 @@ def choose_launch_counts(
 
 
 def count_job_launches(job: Job, known: Mapping[LaunchPlace, float]) -> int:
-    """Count how often a job is launched in a night."""
+    """Count how often a job is launched in a night: as often as its seconds pay, five times at most."""
     seconds = known.get(job.key[0], estimate_job_seconds(job, {}))
-    return count_paid_launches(job.launches[0].budget, seconds)
+    paid = job.launches[0].budget // max(seconds, LEAST_SECONDS)
+    return max(1, min(NIGHT_LAUNCHES, int(paid)))
 
 
 def repeat_launches(

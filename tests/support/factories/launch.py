@@ -127,7 +127,7 @@ def slowed(record: dict[str, Any], times: Mapping[str, float]) -> dict[str, Any]
 
 
 def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
-    """Sound provenance of a reference file with the cases of a program; ``more`` is told of the program."""
+    """Sound provenance of a reference file with the cases of a program; ``more`` is told of its calibration."""
     told = {
         "date_utc": "2026-11-21T09:00:00Z",
         "mpi_library": "MPICH Version: 5.0.2",
@@ -136,7 +136,8 @@ def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
         "method": {"colour": "green"},
         "sessions": ["20261121T090000Z-1"],
     }
-    return {"machine": {"host": "n1"}, "programs": {program: told | more}}
+    calibration = {"machine": {"host": "n1"}, **told, **more}
+    return {"machine": {"host": "n1"}, "programs": {program: {"calibrations": [calibration]}}}
 
 
 def write_references(root: Path, center: float = 1e-6) -> Path:

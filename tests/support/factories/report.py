@@ -312,7 +312,7 @@ _TROUBLE: list[
 ]
 
 _FRAME: dict[str, Any] = {
-    "schema": 4,
+    "schema": 5,
     "plumbline": "0.1.0",
     "session": SESSION,
     "mode": "nightly",
@@ -328,6 +328,9 @@ _FRAME: dict[str, Any] = {
         "host": "node17",
         "cpu_model": "AMD EPYC 9354 32-Core Processor",
         "cores": 16,
+        "hardware_threads": 32,
+        "memory_bytes": 1 << 36,
+        "firmware": "1.0",
         "sockets": 2,
         "kernel": "6.1.0-18-amd64",
         "caches": [

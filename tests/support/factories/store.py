@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
@@ -11,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from postprocess.base import files
 from postprocess.model.case import Case
 from postprocess.results import store
-from postprocess.results.schema import list_columns
 from postprocess.results.store import SCHEMA
 
 FIRST_NIGHT = datetime(2021, 11, 22, 1, 30, tzinfo=timezone.utc)
@@ -131,13 +128,3 @@ def trials(usual: np.ndarray, own: np.ndarray, random: np.random.Generator) -> l
     noise = random.lognormal(0, 0.1, (own.size, TRIALS))
     times = np.round(usual[:, None] * noise, 9)
     return [each.tolist() if mine else [] for each, mine in zip(times, own, strict=True)]
-
-
-def write_version_1(path: Path, frame: pl.DataFrame) -> None:
-    """A session as the first version of the store wrote it: without the newer columns, telling no version."""
-    buffer = io.BytesIO()
-    frame.select(list_columns(SCHEMA, 1).names()).write_parquet(
-        buffer, metadata={"seal": files.PLACEHOLDER}
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(files.seal_data(buffer.getvalue()))

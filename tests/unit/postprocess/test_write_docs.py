@@ -110,7 +110,7 @@ def completed(words: str, folder: Path) -> list[str]:
     ("words", "offered"),
     [
         ("./plumbline ni", ["nightly"]),
-        ("./plumbline references ", ["propose", "age", "budget", "recompute", "forget"]),
+        ("./plumbline references ", ["propose", "age", "recompute", "forget"]),
         ("./plumbline run --cache ", ["evict", "flush", "warm", "rotate"]),
         ("./plumbline run --routine bcast --pro", ["--program", "--processes"]),
         ("./plumbline where mpic", ["mpicost", "mpicc"]),

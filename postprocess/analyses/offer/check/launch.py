@@ -20,7 +20,7 @@ from postprocess.judging.outcome import (
 )
 from postprocess.model.conditions import cpus_of
 from postprocess.model.fault_injection import describe_unplanned_injection
-from postprocess.model.interposed import INTERPOSED, describe_differing_ranks, list_interposed
+from postprocess.model.interposed import describe_differing_ranks, list_interposed
 from postprocess.model.launch import Records
 from postprocess.model.routines.benchmark import WINDOW_SHARE
 from postprocess.model.routines.mpicost import OWN_PROGRAM
@@ -153,8 +153,6 @@ def check_facts(each: LaunchEvidence, records: Records) -> Iterator[Violation]:
         key for key in keys if not (run.get(key) or (key == "environment" and key in run))
     ]:
         yield Violation(Code.FACTS_MISSING, each.place, f"{lacking[0]}: is not told")
-    if not each.launch.exact and INTERPOSED not in run:
-        yield Violation(Code.FACTS_MISSING, each.place, f"{INTERPOSED}: is not told")
     step = run.get("timer", {}).get("resolution", 0.0)
     if step > COARSE:
         yield Violation(Code.CLOCK_COARSE, each.place, f"its step is {step:g} s")

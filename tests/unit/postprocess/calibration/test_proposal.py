@@ -282,6 +282,6 @@ def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():
         ["mpicost", "to", "100", "kB", "2"],
         ["mpicost", "above", "1", "12", told[3][4]],
     ]
-    assert "  --rows lists each case" in lines and len(lines) < 10
+    assert "  --json FILE lists each case" in lines and len(lines) < 10
     rows = proposal_text.format_proposal(found, 7)
     assert sum(line.split()[0] == "new" for line in rows) == 7

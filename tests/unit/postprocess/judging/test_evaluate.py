@@ -187,7 +187,7 @@ def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(w
     catalog = book_of(well)
     for reference_set in catalog.sets.values():
         for told in reference_set.provenance["programs"].values():
-            told["options"] = by_hand
+            told["calibrations"][0]["options"] = by_hand
     found = set(words(evaluate_launches([agreed(well, catalog)], catalog, "local")))
     assert found == {"not-comparable"}
     alike = replace(well, launch=replace(well.launch, by_hand=by_hand))

@@ -70,13 +70,3 @@ def test_records_of_another_launch_are_incorrect(tmp_path, records, span, said, 
     found = assess_launch(LAUNCH, tmp_path)
     assert said in found.reason
     declared.check_case(found.verdict, found.reason)
-
-
-def test_a_plan_of_an_earlier_version_wants_no_token(tmp_path: Path) -> None:
-    run, *cases, end = record.launch(schema=1)
-    old = [
-        {name: each[name] for name in each if name not in ("token", "ended_utc", "interposed")}
-        for each in (run, end)
-    ]
-    leave(tmp_path, planned(), [old[0], *cases, old[1]])
-    assert assess_launch(planned(), tmp_path).reason == ""

@@ -120,11 +120,8 @@ def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     known = {of: replace(each, launches=9) for of, each in reference_set.references.items()}
     few = replace(catalog, sets={PLACE: replace(reference_set, references=known)})
     assert find_unplanned_cases(few, [cut(launch)], root, EVERYTHING) == []
-    by_hand = {
-        "mpicost": reference_set.provenance["programs"]["mpicost"]
-        | {"options": {"oversubscribe": True}}
-    }
-    reference_set.provenance["programs"] = by_hand
+    (told,) = reference_set.provenance["programs"]["mpicost"]["calibrations"]
+    told["options"] = {"oversubscribe": True}
     assert find_unplanned_cases(catalog, [cut(launch)], root, EVERYTHING) == []
 
 

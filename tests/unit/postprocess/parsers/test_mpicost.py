@@ -298,7 +298,7 @@ IN_TRIAL = "rank 1 received -1 in element 9 instead of 1001.5, in trial 4"
 
 
 def test_cases_beside_one_with_wrong_data_keep_their_values(tmp_path):
-    """All that is known of the wrong data is told; without it, as records of before, that it was wrong."""
+    """All that is known of the wrong data is told."""
     records = samples.receive_wrong_data(GOOD, PINGPONG)
     found = read_launch(samples.write(tmp_path / "a", records))
     assert found.wrong == {"pingpong@1_8": f"wrong data: pingpong with 8 bytes, peer 1: {IN_TRIAL}"}
@@ -306,9 +306,6 @@ def test_cases_beside_one_with_wrong_data_keep_their_values(tmp_path):
     assert {name: each.value for name, each in found.measurements.items()} == {
         name: each.value for name, each in healthy.items() if name not in found.wrong
     }
-    del records[PINGPONG]["wrong"]
-    found = read_launch(samples.write(tmp_path / "c", records))
-    assert found.wrong == {"pingpong@1_8": "wrong data: pingpong with 8 bytes, peer 1"}
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ def same(one: str, other: str) -> bool:
 @given(st.data())
 def test_every_change_of_one_headline_is_found(sound: Path, data: st.DataObject):
     origin = json.loads(provenance.locate_provenance(sound).read_text())
-    values = origin["programs"]["mpicost"]["headlines"][data.draw(st.sampled_from(CASES)).key]
+    values = origin["programs"]["mpicost"]["calibrations"][0]["headlines"][
+        data.draw(st.sampled_from(CASES)).key
+    ]
     place = data.draw(st.integers(0, len(values) - 1))
     values[place] *= data.draw(st.sampled_from([0.5, 0.999, 1.001, 2.0, 1e6]))
     found = faults_of(sound, sound.read_text(), json.dumps(origin))
@@ -99,7 +101,7 @@ def test_every_change_of_one_headline_is_found(sound: Path, data: st.DataObject)
 def changed(path: Path, **told) -> list[str]:
     """What lint says if this is told of mpicost."""
     origin = json.loads(provenance.locate_provenance(path).read_text())
-    origin["programs"]["mpicost"] |= told
+    origin["programs"]["mpicost"]["calibrations"][0] |= told
     return faults_of(path, path.read_text(), json.dumps(origin))
 
 

@@ -12,14 +12,13 @@ from postprocess.base.errors import UsageError
 from postprocess.calibration.staleness import find_stale
 from postprocess.calibration.update import update_references
 from postprocess.model.conditions import conditions_of
-from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import load_catalog, read_provenance
 from postprocess.references.reference_file import ReferenceFileError
 from tests.support.damage import changed, look_up, places
 from tests.support.factories import record as record_samples
-from tests.support.factories.launch import CASES, origin_of
-from tests.support.factories.ledger import METHOD, launch, launches_behind
+from tests.support.factories.launch import CASES
+from tests.support.factories.ledger import launch, launches_behind
 from tests.support.faults import Declared, plants
 
 KEYS = [case.key for case in CASES]
@@ -50,20 +49,6 @@ def test_each_row_keeps_its_own_provenance(written):
     assert [each["session"][:8] for each in launches_behind(entry, KEYS[1])] == expected
     assert provenance.list_values(first)[KEYS[0]] == [1.0, 2.0]
     assert reference_file.lint_reference_file(written) == []
-
-
-def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
-    path = reference_file.locate_references(tmp_path, *("local", "cpu", "mpich-5_0_2"))
-    values = {key: [1.0, 1.0] for key in KEYS}
-    old = origin_of(method=METHOD, headlines=values, mpi_library="of old")
-    reference_file.write_references(path, [Reference(case, 1.0, 0.0, 2) for case in CASES], old)
-    update_references(tmp_path, [launch(2.0, 5, cases=CASES[1:])])
-    entry = read_provenance(path)["programs"]["mpicost"]
-    kept = provenance.find_case_calibration(entry, KEYS[0])
-    assert (kept["mpi_library"], kept["machine"]) == ("of old", {"host": "n1"})
-    assert kept["headlines"] == {KEYS[0]: [1.0, 1.0]}
-    assert provenance.find_case_calibration(entry, KEYS[1])["mpi_library"] != "of old"
-    assert reference_file.lint_reference_file(path) == []
 
 
 def test_simulated_rows_that_stay_keep_theirs(tmp_path):

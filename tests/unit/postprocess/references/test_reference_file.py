@@ -31,13 +31,13 @@ TOLD = {
     "method": {"trials": 51},
     "sessions": ["20261121T090000Z-4711"],
 }
-ORIGIN = {"machine": {"host": "n1"}, "programs": {"mpicost": TOLD}}
+ORIGIN = {"machine": {"host": "n1"}, "programs": {"mpicost": {"calibrations": [TOLD]}}}
 
 
 def origin(**changes) -> dict:
     """Provenance that tells something else of the program, or nothing of a key whose value is None."""
     told = {key: value for key, value in (TOLD | changes).items() if value is not None}
-    return {**ORIGIN, "programs": {"mpicost": told}}
+    return {**ORIGIN, "programs": {"mpicost": {"calibrations": [told]}}}
 
 
 def case(routine: str = "bcast", size: int = 8, processes: int = 2, peer: int = 0) -> Case:
@@ -128,7 +128,7 @@ def any_reference(draw) -> Reference:
 @given(st.lists(any_reference(), min_size=1, unique_by=lambda reference: reference.case))
 def test_what_is_written_is_read_again(tmp_path_factory, drawn):
     path = reference_file.locate_references(tmp_path_factory.mktemp("trip"), *PLACE)
-    programs = {reference.case.program: TOLD for reference in drawn}
+    programs = {reference.case.program: {"calibrations": [TOLD]} for reference in drawn}
     reference_file.write_references(path, drawn, {**ORIGIN, "programs": programs})
     found = reference_file.load_references(path, *PLACE)
     assert found == {reference.case: reference for reference in drawn}
@@ -326,7 +326,9 @@ def test_provenance_is_there_with_every_key(path, key):
 @pytest.mark.parametrize("key", TOLD)
 def test_provenance_has_every_key_of_a_program(path, key, declared: Declared):
     sidecar(path).write_text(json.dumps(origin(**{key: None})))
-    assert f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it" in refusal(path)
+    assert f"{sidecar(path)}: programs: mpicost: calibration 1: {key}: is missing; " in refusal(
+        path
+    )
     with declared.raises(ReferenceFileError, match=key):
         reference_file.write_references(path, GOOD, origin(**{key: None}))
 
@@ -338,7 +340,7 @@ def test_provenance_tells_of_every_program(path, declared: Declared):
     row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
     with declared.raises(ReferenceFileError):
         reference_file.write_references(path, [*GOOD, row], ORIGIN)
-    both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
+    both = {**ORIGIN, "programs": {name: {"calibrations": [TOLD]} for name in ("mpicost", "osu")}}
     reference_file.write_references(path, [*GOOD, row], both)
     assert reference_file.lint_reference_file(path) == []
     sidecar(path).write_text(json.dumps(ORIGIN))
@@ -346,14 +348,14 @@ def test_provenance_tells_of_every_program(path, declared: Declared):
 
 
 def test_every_program_is_looked_at(path):
-    both = {"osu": TOLD | {"sessions": []}, "mpicost": TOLD}
+    both = {"osu": {"calibrations": [TOLD | {"sessions": []}]}, "mpicost": {"calibrations": [TOLD]}}
     sidecar(path).write_text(json.dumps({**ORIGIN, "programs": both}))
-    assert f"{sidecar(path)}: programs: osu: sessions: " in refusal(path)
+    assert f"{sidecar(path)}: programs: osu: calibration 1: sessions: " in refusal(path)
 
 
-def test_what_provenance_was_before_programs_is_refused(path):
+def test_a_provenance_without_programs_is_refused(path):
     sidecar(path).write_text(json.dumps({"machine": {"host": "n1"}, **TOLD}))
-    said = f"{sidecar(path)}: programs: is missing, as before OSU and IMB; move the file away, "
+    said = f"{sidecar(path)}: programs: is missing; move the file away "
     assert said in refusal(path)
 
 
@@ -384,7 +386,7 @@ def test_what_provenance_was_before_programs_is_refused(path):
 )
 def test_provenance_says_something(path, key, value):
     sidecar(path).write_text(json.dumps(origin(**{key: value})))
-    assert re.match(rf"{sidecar(path)}: programs: mpicost: {key}[:.]", refusal(path))
+    assert re.match(rf"{sidecar(path)}: programs: mpicost: calibration 1: {key}[:.]", refusal(path))
     with pytest.raises(ReferenceFileError, match=key):
         reference_file.write_references(path, GOOD, origin(**{key: value}))
 

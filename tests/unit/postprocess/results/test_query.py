@@ -14,7 +14,7 @@ from postprocess.results import index, store
 from postprocess.results.index import COLUMNS, FOLDER, ORDER
 from postprocess.results.query import read_headlines
 from postprocess.results.store import StoreError, read_sessions
-from tests.support.factories.store import Site, session_name, write_version_1
+from tests.support.factories.store import Site, session_name
 from tests.support.faults import Declared, plants
 
 SITE = Site(cases=40)
@@ -109,8 +109,7 @@ def test_a_calibration_is_no_night_and_neither_is_what_does_not_tell(folder):
     change(session_file(folder, 2), mode=pl.lit("confirm"))
     change(session_file(folder, 3), mode=pl.lit("selftest"))
     change(session_file(folder, 4), mode=pl.lit("run"))
-    old = session_file(folder, 5)
-    write_version_1(old, pl.read_parquet(old))
+    change(session_file(folder, 5), mode=pl.lit(""))
     assert read_headlines(folder)["session"].n_unique() == NIGHTS - 5
     assert read_headlines(folder, modes=["run"])["session"].unique().to_list() == [session_name(4)]
     found = read_headlines(folder, modes=["calibrate"])["session"].unique().to_list()
@@ -221,9 +220,9 @@ def test_a_spoilt_index_is_made_anew(folder, spoil):
 @pytest.mark.parametrize(
     "told",
     [
-        {"schema": "1", "covers": "same"},
-        {"schema": "2"},
-        {"schema": "2", "covers": "{}"},
+        {"schema": "2", "covers": "same"},
+        {"schema": "3"},
+        {"schema": "3", "covers": "{}"},
         {"covers": "same"},
     ],
 )

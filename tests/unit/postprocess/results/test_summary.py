@@ -18,7 +18,6 @@ from postprocess.model.verdict import Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.summary import (
     BuiltProgram,
-    SummaryError,
     environments,
     programs,
     summarise_session,
@@ -37,28 +36,6 @@ def document():
     return json.loads(json.dumps(samples.bad_night(samples.few_cases()).document()))
 
 
-POWER = ("q", "detectable", "spread", "degrees")
-
-
-def powerless(results):
-    """The same results, of which nobody says what they could have shown."""
-    return tuple(replace(each, **dict.fromkeys(POWER), provisional=False) for each in results)
-
-
-def earlier(document):
-    """The same summary as the version before wrote it, which knew no program but mpicost."""
-    added = {
-        "launches": ("program", "start", "cases"),
-        "cases": ("figures", *POWER, "expected", "provisional"),
-    }
-    del document["programs"]
-    for key, names in added.items():
-        for each in document[key]:
-            for name in names:
-                del each[name]
-    return document | {"schema": 1}
-
-
 def test_figures_and_units_come_back_as_they_were_written(tmp_path):
     night = sizes.three_programs()
     summary = load_summary(night.write(tmp_path) / "summary.json")
@@ -69,33 +46,6 @@ def test_figures_and_units_come_back_as_they_were_written(tmp_path):
     assert set(found.figures) == {"Iterations", "Min", "Max"}
 
 
-def test_a_summary_of_before_a_case_knew_its_power_is_still_read(document):
-    now = parse_summary(document)
-    for case in document["cases"]:
-        for name in (*POWER, "expected", "provisional"):
-            del case[name]
-    then = parse_summary(document | {"schema": 2})
-    assert then == replace(now, results=powerless(now.results))
-
-
-def test_a_summary_of_before_a_cause_was_a_finding_is_still_read(document):
-    now = parse_summary(document | {"causes": ["cpu: everything 7% slower"]})
-    assert now.causes == ("cpu: everything 7% slower",)
-    del document["causes"]
-    assert parse_summary(document | {"schema": 3}) == replace(now, causes=())
-    with pytest.raises(SummaryError, match="causes"):
-        parse_summary(document)
-
-
-def test_a_summary_of_the_first_version_is_still_read(document):
-    now = parse_summary(document)
-    then = parse_summary(earlier(document))
-    assert then.results == powerless(now.results)
-    assert then.programs == ()
-    found = {(launch.program, launch.start, launch.cases) for launch in then.launches}
-    assert found == {("mpicost", "", 0)}
-
-
 def test_a_cause_comes_back_whatever_the_reason_says():
     night = samples.bad_night(samples.few_cases())
     told = replace(night.results[0], reason="another sentence", cause="cpu: everything 7% slower")
@@ -103,35 +53,19 @@ def test_a_cause_comes_back_whatever_the_reason_says():
     assert parse_summary(json.loads(json.dumps(document))).results[0] == told
 
 
-def test_the_causes_of_a_summary_without_their_key_are_still_read(document):
-    cause = "common cause: cpu: everything 7% slower (median of 126 cases)"
-    document["cases"][0]["reason"] = f"{cause}; 9.1 us is above 8.5 us; so were 2 of 2"
-    for case in document["cases"]:
-        del case["cause"]
-    first, *others = parse_summary(document).results
-    assert first.cause == cause
-    assert not any(each.cause for each in others)
-
-
-@pytest.mark.parametrize("key", ["launches", "cases"])
-def test_damage_of_the_version_before_is_one_line_too(document, key):
-    for value in ("x", ["x"], [[]]):
-        with pytest.raises(UsageError, match=f"there: {key}"):
-            parse_summary(earlier(json.loads(json.dumps(document))) | {key: value}, "there")
-
-
 def same_case_twice(document):
     document["cases"].append(document["cases"][0])
     document["counts"][document["cases"][0]["verdict"]] += 1
 
 
-@plants("files", "a key lost, of another type or against another one, in 23 ways",
+@plants("files", "a key lost, of another type or against another one, in 24 ways",
         "`summary.json`", "", 2, "; run the session again")  # fmt: skip
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
         (lambda d: d.pop("schema"), "schema"),
-        (lambda d: d.update(schema=6), "schema: 6 is none of 1 to 5"),
+        (lambda d: d.update(schema=4), "schema: is 4, and this Plumbline reads 5"),
+        (lambda d: d.update(schema=6), "schema: is 6, and this Plumbline reads 5"),
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d.update(exit_status="0"), "exit_status"),
         (lambda d: d.update(strict=0), "strict"),

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from postprocess.model.measurement import TrialSummary
 from postprocess.stats.headline import (
-    compute_steady_times,
     mark_removed_trials,
     summarise_trials,
 )
@@ -141,13 +140,6 @@ def test_the_steady_time_is_that_of_the_fastest_quarter_whatever_slows_the_other
     assert summarise_trials(np.where(trials == 20.0, 500.0, trials)).steady == 10.0
     assert summarise_trials(1.1 * trials).steady == pytest.approx(11.0)
     assert summarise_trials(trials[:13]).steady == 10.0
-
-
-@given(st.lists(TIMES, min_size=1, max_size=60), st.integers(0, 2**32 - 1))
-def test_many_steady_times_at_once_are_those_of_the_statistic(values, seed):
-    samples = np.random.default_rng(seed).choice(values, size=(5, len(values)))
-    alone = [summarise_trials(each, dropped=0).steady for each in samples]
-    assert compute_steady_times(samples) == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.parametrize(

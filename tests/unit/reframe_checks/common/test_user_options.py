@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reframe_checks.common.memory import estimate_shared_bytes
+from reframe_checks.common.mpicost import estimate_shared_bytes
 from reframe_checks.common.user_options import (
     is_layout_possible,
     read_choice,

@@ -319,8 +319,10 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
     assert "4 alarms not marked as real or false: real changes may be among them" in text
     assert "cleared on 2 nights: a: calibrate it again" in text
     assert "site" in text and "local: " not in text
-    assert "noted as real" in told(tmp_path, capsys, "--real", "c", "1")
-    assert "noted as false" in told(tmp_path, capsys, "--false", "d", "1")
+    assert "noted as real" in told(tmp_path, capsys, "--mark", "real", "c", "1")
+    assert "noted as false" in told(tmp_path, capsys, "--mark", "false", "d", "1")
+    with pytest.raises(UsageError, match="--mark no: an alarm is real or false"):
+        told(tmp_path, capsys, "--mark", "no", "d", "1")
     text = told(tmp_path, capsys, "--json", str(tmp_path / "out.json"))
     assert "2 alarms not marked" in text
     document = json.loads((tmp_path / "out.json").read_text())

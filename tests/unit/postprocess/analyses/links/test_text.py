@@ -62,7 +62,7 @@ from tests.support.factories.links import Machine, Tournament
 from tests.support.faults import Declared, plants
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
-DEMAND = LinksDemand(least=0.1, launches=None)
+DEMAND = LinksDemand(launches=None)
 EXACT = Machine(8, node_spread=0, pair_spread=0, noise=0, disturbed=0, launches=1)
 
 
@@ -185,7 +185,7 @@ class Broken(Exception):
 
 
 def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypatch):
-    def broken(*_):
+    def broken(*_: object, **__: object):
         raise Broken
 
     work = WorkDirectory(tmp_path / "home", tmp_path)
@@ -270,8 +270,8 @@ def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path):
 
 
 def test_one_process_is_asked_for_on_each_node():
-    arguments = build_parser().parse_args(["links", "--nodes", "6", "--least", "25"])
-    assert (arguments.processes, arguments.per_node, arguments.least) == ([6], [1], 25)
+    arguments = build_parser().parse_args(["links", "--nodes", "6"])
+    assert (arguments.processes, arguments.per_node) == ([6], [1])
     assert build_parser().parse_args(["links"]).launches is None
 
 

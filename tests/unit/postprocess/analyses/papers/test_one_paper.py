@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import re
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,9 @@ from postprocess.base.errors import UsageError
 from postprocess.base.text_table import MISSING
 from postprocess.main import main
 from postprocess.report.trial_selection import LaunchTrials
+from postprocess.results.store import write_session
 from tests.support.factories import papers as samples
+from tests.support.factories import report as report_samples
 from tests.support.factories.papers import arrange_results
 from tests.support.factories.report import SESSION
 from tests.support.faults import Declared, plants
@@ -266,9 +267,9 @@ def test_printed_tables_need_no_session(tmp_path, sigterm_handler, capsys):
 
 
 def test_a_stored_session_has_its_spread(tmp_path, sigterm_handler, capsys):
-    earlier = ROOT / "tests" / "data" / "earlier"
-    for name in ("sessions", "store"):
-        shutil.copytree(earlier / name, tmp_path / name)
+    night = report_samples.healthy_night(report_samples.few_cases())
+    night.write(tmp_path / "sessions" / SESSION)
+    write_session(tmp_path / "store" / f"{SESSION}.parquet", night.rows)
     assert run(tmp_path, "--paper", "luecke2003", "--format", "csv") == 0
     rows = read_csv(capsys.readouterr()[0])
     spread = {row["quantity"]: row for row in rows if row["mpi"].startswith("mpich")}

@@ -10,10 +10,9 @@ import pytest
 from postprocess.analyses.papers.common.data import arrange_sessions
 from postprocess.analyses.papers.common.printed import load_history
 from postprocess.analyses.papers.commtest import contention
-from postprocess.analyses.papers.figures import build_figures
 from postprocess.analyses.papers.forms import PAPERS
 from postprocess.analyses.papers.luecke import chained, libraries, predictions
-from postprocess.analyses.papers.one_paper import Asked, build_paper, format_paper
+from postprocess.analyses.papers.one_paper import Asked, build_figures, build_paper, format_paper
 from postprocess.analyses.papers.rus import costs, reduction, sweep
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.base.errors import UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.selftest import data, dossiers
+from postprocess.analyses.selftest import data
 from postprocess.base.errors import UsageError
 from postprocess.calibration.ledger import locate_ledger
 from postprocess.commands.analyses.selftest import refuse_other_folder
@@ -21,7 +21,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, declared: Declare
         refuse_other_folder(tmp_path)
 
 
-@pytest.mark.parametrize("own", [data.FILE, dossiers.FILE, locate_ledger(Path()).name])
+@pytest.mark.parametrize("own", [data.FILE, locate_ledger(Path()).name])
 def test_a_self_test_goes_on_where_it_was_interrupted(tmp_path: Path, own: str) -> None:
     (tmp_path / own).mkdir()
     (tmp_path / "references").mkdir()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
 from postprocess.calibration import ledger
 from postprocess.commands.references.propose import MOST_LINES, MOST_ROWS
@@ -13,13 +13,18 @@ from tests.support.factories.ledger import launch
 MANY = tuple(sorted(case("bcast", 8 * size) for size in range(1, 2 * MOST_ROWS)))
 
 
-@pytest.mark.parametrize(("words", "listed"), [((), 1), (("--rows",), len(MANY))])
-def test_a_case_has_a_line_of_its_own_on_request(work, capfd, words: tuple[str, ...], listed: int):
+def test_many_cases_are_summarised_and_listed_in_a_file(work, capfd, tmp_path):
     """The difference of so many lines is in a file only."""
+    report = tmp_path / "proposal.json"
     launches = [launch(1.0, day, cases=MANY) for day in (1, 2, 3)]
     ledger.append_launches(work.root, "20261103T010000Z-1", launches)
-    assert main(str(work.source), str(work.root), ["references", "propose", *words]) == 0
+    assert (
+        main(str(work.source), str(work.root), ["references", "propose", "--json", str(report)])
+        == 0
+    )
     said = capfd.readouterr().out
     told = said.splitlines()
-    assert sum(MANY[0].key.split(":bcast:")[0] in line for line in told) == listed
-    assert listed > 1 or len(told) < MOST_LINES
+    assert sum(MANY[0].key.split(":bcast:")[0] in line for line in told) == 1
+    assert len(told) < MOST_LINES
+    (proposal,) = json.loads(report.read_text())["proposals"]
+    assert len(proposal["cases"]) == len(MANY)

@@ -24,19 +24,20 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import load_catalog
+from postprocess.results.launch_costs import LaunchCost
 from postprocess.session.nightly import calibrate as calibration_pass
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
+    count_fitting_launches,
     estimate_one_pass,
     find_unhealthy_parts,
     plan_for_seconds,
     read_comparable_launches,
     read_known_costs,
 )
-from postprocess.stats.planning.trial_allocation import LaunchCost
-from tests.support.factories.budget import ELAPSED, SECONDS, entry, write_session_directory
-from tests.support.factories.budget import PLACE as JOB_PLACE
 from tests.support.factories.launch import CASES, PLACE, case, planned
+from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
+from tests.support.factories.launch_costs import PLACE as JOB_PLACE
 from tests.support.factories.ledger import launch
 from tests.support.faults import Declared, plants
 
@@ -167,21 +168,20 @@ def test_a_night_that_knows_all_does_not_look_for_other_work(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("busy", "exact", "inventory", "beside", "refused"),
+    ("busy", "exact", "inventory", "refused"),
     [
-        (0.4, False, True, False, True),
-        (0.0, False, True, False, False),
-        (0.4, True, True, False, False),  # simulated time
-        (0.4, False, None, False, False),  # launches run elsewhere
-        (0.4, False, True, True, False),
+        (0.4, False, True, True),
+        (0.0, False, True, False),
+        (0.4, True, True, False),  # simulated time
+        (0.4, False, None, False),  # launches run elsewhere
     ],
 )
 def test_a_calibration_beside_other_work_is_refused(
-    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
+    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, refused
 ):
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
     context: Any = SimpleNamespace(
-        request=SimpleNamespace(beside_others=beside),
+        request=None,
         prepared=SimpleNamespace(inventory=inventory),
         progress=None,
     )
@@ -189,16 +189,16 @@ def test_a_calibration_beside_other_work_is_refused(
     if not refused:
         asked()
         return
-    with pytest.raises(UsageError, match=r"machine is 40% busy .*; calibrate on .* --beside"):
+    with pytest.raises(
+        UsageError, match=r"machine is 40% busy .*; calibrate on .* set PLUMBLINE_BESIDE"
+    ):
         asked()
 
 
 @plants("speed", "another program, as a load of 40 %", "the machine of a calibration", "", 2,
-        "machine is 40% busy …; calibrate on … --beside")  # fmt: skip
+        "machine is 40% busy …; calibrate on … set PLUMBLINE_BESIDE_OTHERS=1")  # fmt: skip
 def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeypatch, declared):
-    request: Any = SimpleNamespace(
-        references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
-    )
+    request: Any = SimpleNamespace(references=tmp_path, selection=Selection(Path("site.py")))
     context = SimpleNamespace(
         request=request,
         prepared=SimpleNamespace(inventory=True),
@@ -336,7 +336,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     assert set(done.held) == set(CASES)
     (note,) = bench.notes
     assert note.startswith(f"4 cases would absorb a slowdown (largest: {max(CASES).key}, ")
-    assert "14.0%)" in note and "the old references stay" in note and "calibrate --take" in note
+    assert "14.0%)" in note and "the old references stay" in note and "calibrate --afresh" in note
     assert len(ledger.read_ledger(bench.root)) == 20
     assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
     assert bench.center() > 1.1
@@ -420,6 +420,12 @@ def test_what_was_told_in_launches_stays(work):
 def test_less_than_one_launch_is_refused(work, declared: Declared):
     with declared.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
         plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=20), Progress())
+
+
+def test_twenty_launches_fit_into_the_time_of_twenty():
+    found = [count_fitting_launches(seconds, 3.0) for seconds in (0, 2.9, 3.0, 60.0, 62.9)]
+    assert found == [0, 0, 1, 20, 20]
+    assert all(count_fitting_launches(20 * once, once) == 20 for once in (0.1, 25.33, 1e-3 / 3))
 
 
 def test_all_of_a_plan_is_paid(work):

@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postprocess.base.progress import Progress
-from postprocess.runner.cleanup import end_jobs
-from postprocess.runner.reframe_pass import cancel_jobs
+from postprocess.runner.reframe_pass import cancel_jobs, end_jobs
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm.jobs import (
     MARK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.analyses.offer.check.flags import find_changed_flags
+from postprocess.analyses.offer.check.builds import find_changed_flags
 
 USUAL = "-mtune=generic -march=x86-64 -O2 -frecord-gcc-switches -fasynchronous-unwind-tables"
 TARGET = "-march=x86-64-v3 -mtune=generic -O2"

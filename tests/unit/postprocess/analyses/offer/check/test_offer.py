@@ -599,12 +599,6 @@ FORGERIES = (
     ),
     (
         plants(
-            "offers", "no word on objects", "records of mpicost in an offer", "", 1, "facts-missing"
-        ),
-        lambda f: edit_records(f, lambda r: (r[0].pop("interposed"), r[0].update(schema=1))),
-    ),
-    (
-        plants(
             "offers",
             "another processor",
             "records of mpicost in an offer",

@@ -9,8 +9,7 @@ import pytest
 
 from postprocess.analyses.papers.common.data import PaperMeasurements
 from postprocess.analyses.papers.common.printed import load_history
-from postprocess.analyses.papers.figures import build_figures
-from postprocess.analyses.papers.one_paper import Asked, build_paper
+from postprocess.analyses.papers.one_paper import Asked, build_figures, build_paper
 from postprocess.analyses.papers.taboada.measured_models import fit_measured
 from postprocess.analyses.papers.taboada.model_fit import (
     ERRORS,

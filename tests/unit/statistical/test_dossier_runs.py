@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from postprocess.session.compare.bench import TooFewSecondsError
-from postprocess.session.selftest import compare
-from tests.unit.postprocess.analyses.selftest.test_dossiers import HEADER
+from tests.statistical.dossiers import measure as compare
+from tests.unit.statistical.test_dossiers import HEADER
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def resume_or_begin_dossiers(directory: Path, asked: DossiersHeader) -> Dossiers
         return asked
     begun = read_dossiers_header(directory)
     if other := find_other_field(begun, asked, SAME_AGAIN):
-        raise UsageError(f"{path}: was begun with other {other}; choose another --output")
+        raise UsageError(f"{path}: was begun with other {other}; choose another DIR")
     return begun
 
 
@@ -175,5 +175,5 @@ def read_dossiers_header(directory: Path) -> DossiersHeader:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
     except ValueError as error:
-        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
+        raise UsageError(f"{path}: {error}: is damaged; choose another DIR") from None
     return begun

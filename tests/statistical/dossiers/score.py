@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import scipy
 
-from postprocess.analyses.selftest.dossiers import DossierCase, FinishedDossier
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import CHANCE, Outcome, PlantScore
 from postprocess.base.formats import format_signed, plural
@@ -28,6 +27,7 @@ from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,
     PairedVerdict,
 )
+from tests.statistical.dossiers.schedule import DossierCase, FinishedDossier
 
 FINE = {str(each) for each in NOT_WORSE}
 DECIDED = {str(each) for each in PairedVerdict}

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.selftest import dossier_page, dossiers
-from postprocess.analyses.selftest.dossier_score import score_dossiers
-from postprocess.analyses.selftest.dossiers import (
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+from tests.statistical.dossiers import page, schedule
+from tests.statistical.dossiers.schedule import (
     USUAL_PLANTS,
     DossierCase,
     DossiersHeader,
@@ -20,9 +22,7 @@ from postprocess.analyses.selftest.dossiers import (
     resume_or_begin_dossiers,
     schedule_dossiers,
 )
-from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.base.errors import UsageError
-from postprocess.model.case import Case
+from tests.statistical.dossiers.score import score_dossiers
 from tests.support.faults import Declared, plants
 
 MPIS = ("a-1", "b-2", "c-3")
@@ -71,14 +71,14 @@ def test_what_is_planted_slows_its_routine_from_its_size_on_and_nothing_slows_no
     assert not any(map(quiet.slows, cases())) and quiet.order == "idle"
 
 
-@plants("use", "a folder that was begun with another budget", "`selftest --output`", "", 2,
+@plants("use", "a folder that was begun with another budget", "dossiers of comparisons", "", 2,
         "was begun with other seconds")  # fmt: skip
 def test_the_same_demand_goes_on_and_another_is_refused(tmp_path: Path, declared: Declared) -> None:
     resume_or_begin_dossiers(tmp_path, HEADER)
     assert resume_or_begin_dossiers(tmp_path, replace(HEADER, seed=9)) == HEADER
     with declared.raises(UsageError):
         resume_or_begin_dossiers(tmp_path, replace(HEADER, seconds=61))
-    (tmp_path / dossiers.FILE).write_text("{")
+    (tmp_path / schedule.FILE).write_text("{")
     with pytest.raises(UsageError, match="is damaged"):
         resume_or_begin_dossiers(tmp_path, HEADER)
 
@@ -105,9 +105,7 @@ def test_what_is_caught_is_held_against_what_the_scatter_promises() -> None:
     assert (plant.caught, plant.missed, plant.targets, plant.beyond) == (6, 0, 6, 6)
     assert plant.promised == pytest.approx(6, abs=0.1) and plant.realised == pytest.approx(0.1)
     assert found.passed and found.unchanged[2].cases == 30
-    assert (
-        "all that is promised was kept" in dossier_page.build_dossier_page(HEADER, (), found).text
-    )
+    assert "all that is promised was kept" in page.build_dossier_page(HEADER, (), found).text
 
 
 @pytest.mark.parametrize(

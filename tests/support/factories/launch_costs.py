@@ -1,4 +1,4 @@
-"""Sessions that tell what their launches took, for the tests of budgets."""
+"""Sessions that tell what their launches took, for the tests of costs."""
 
 from __future__ import annotations
 

@@ -14,18 +14,6 @@ from postprocess.analyses.compare import data, page
 from postprocess.analyses.compare.data import ComparedSide, StoredComparison
 from postprocess.analyses.compare.judge import Decision, JudgedComparison, judge_comparison
 from postprocess.analyses.compare.pairs import collect_pairs
-from postprocess.analyses.selftest.dossier_page import build_dossier_page
-from postprocess.analyses.selftest.dossier_score import score_dossiers
-from postprocess.analyses.selftest.dossiers import (
-    DossierCase,
-    DossiersHeader,
-    FinishedDossier,
-    PlannedDossier,
-    list_dossiers,
-    locate_dossier,
-    read_dossiers_header,
-    resume_or_begin_dossiers,
-)
 from postprocess.analyses.selftest.injections import IDLE
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
@@ -42,6 +30,18 @@ from postprocess.session.compare.run import (
 from postprocess.session.compare.values import find_own_case
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.selftest.run import preview_smallest_layout, publish_page
+from tests.statistical.dossiers.page import build_dossier_page
+from tests.statistical.dossiers.schedule import (
+    DossierCase,
+    DossiersHeader,
+    FinishedDossier,
+    PlannedDossier,
+    list_dossiers,
+    locate_dossier,
+    read_dossiers_header,
+    resume_or_begin_dossiers,
+)
+from tests.statistical.dossiers.score import score_dossiers
 
 MARGINS = (0.05, 0.05, 0.05)  #: of every dossier, by class of sizes
 
@@ -58,7 +58,7 @@ class DossierDemand:
     seed: int | None = None
 
 
-def run_compare_selftest(
+def measure_dossiers(
     work: WorkDirectory, request: Request, demand: DossierDemand, progress: Progress
 ) -> int:
     """Plant delays into comparisons, and score what is called. Returns the exit status.
@@ -84,7 +84,7 @@ def run_compare_selftest(
         begun = resume_or_begin_dossiers(demand.directory, asked)
         chosen = replace(context, request=replace(context.request, selection=selection))
         run_dossiers(chosen, begun, demand.directory)
-    return conclude_compare_selftest(demand.directory, progress, request.json_file)
+    return conclude_dossiers(demand.directory, progress, request.json_file)
 
 
 def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path) -> None:
@@ -190,9 +190,7 @@ def describe_dossier(dossier: FinishedDossier) -> str:
     return ", ".join(words)
 
 
-def conclude_compare_selftest(
-    directory: Path, progress: Progress, json_file: Path | None = None
-) -> int:
+def conclude_dossiers(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
     """Score the dossiers of a folder, show and write the result. Returns the exit status.
 
     :raises UsageError: if the folder has none
