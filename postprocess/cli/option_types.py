@@ -68,7 +68,7 @@ def parse_with_unit(text: str, units: Mapping[str, int], small: int = 1) -> int:
 
 
 def parse_seconds(text: str) -> int:
-    """Parse a time of one second or more: in seconds, or with a unit, as ``90``, ``90s``, ``3min`` or ``2h``."""
+    """Parse a time in seconds, or with a unit, as ``90``, ``90s``, ``3min`` or ``2h``; one second or more."""
     return parse_with_unit(text, TIME_UNITS)
 
 

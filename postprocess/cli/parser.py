@@ -47,7 +47,9 @@ class Parser(argparse.ArgumentParser):
         :param fails: see :func:`exit_statuses`; so ``others``
         """
         how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        how.setdefault("allow_abbrev", False)  # a beginning of an option may be that of another later
+        how.setdefault(
+            "allow_abbrev", False
+        )  # a beginning of an option may be that of another later
         super().__init__(*words, **how)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}

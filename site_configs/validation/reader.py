@@ -16,7 +16,7 @@ import runpy
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,8 +27,8 @@ from reframe.core import backends
 
 from postprocess.base import files
 from postprocess.base.documents.records import parse_record
-from postprocess.base.near_words import propose_or_list
 from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.near_words import propose_or_list
 from site_configs import common, ladder
 from site_configs.validation.change_tracking import copy_plain, find_changes
 

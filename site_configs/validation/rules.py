@@ -122,9 +122,7 @@ def check_registered(
         words = (
             "" if key == "scheduler" else ", or write the words that start a launch line as a list"
         )
-        yield entry.fault(
-            key, f"ReFrame knows no {name!r}; {propose_or_list(name, choice)}{words}"
-        )
+        yield entry.fault(key, f"ReFrame knows no {name!r}; {propose_or_list(name, choice)}{words}")
     elif problem := reading.unusable.get(f"{key} {name}"):
         yield entry.fault(key, f"{name!r} cannot be used here: {problem}")
 
