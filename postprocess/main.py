@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "run": "run",
         "list": "list_cases",
         "report": "report",
+        "history": "history",
         "calibrate": "calibrate",
         "references": "references",
     },

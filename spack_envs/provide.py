@@ -138,10 +138,11 @@ def iter_spack_candidates(
 
 
 def obtain_release(
-    release: PinnedRelease, say: Callable[[str], None], refused: RefusedFetches
+    release: PinnedRelease, say: Callable[[str], None], refused: RefusedFetches | None = None
 ) -> Path:
     """Obtain the cached copy of a release, fetched if it is not there.
 
+    :param refused: what could not be fetched a while ago; None tries in any case
     :raises FetchError: in one line.
     """
 
@@ -150,7 +151,10 @@ def obtain_release(
         fetch_release(release.address, release.tag, release.copy)
 
     if not release.copy.is_dir():
-        refused.fetch(f"{release.address} {release.tag}", fetch)
+        if refused:
+            refused.fetch(f"{release.address} {release.tag}", fetch)
+        else:
+            fetch()
     return release.copy
 
 

@@ -1,4 +1,4 @@
-"""Fetches that failed, remembered for a day: a machine without a network does not wait for one in each session."""
+"""Fetches that failed, remembered for a day: without a network no session waits for one again."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What ``run --failed`` measures: the cases that failed in a session, by the commands that measure each again."""
+"""What ``run --failed`` measures: the cases that failed in a session, by the commands that repeat each."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from postprocess.base.errors import UsageError
@@ -89,5 +90,5 @@ def combine(asked: Sequence[argparse.Namespace]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in COMBINED:
         lists = [getattr(each, name) for each in asked]
-        found[name] = list(dict.fromkeys(sum(lists, []))) if all(lists) else []
+        found[name] = list(dict.fromkeys(chain(*lists))) if all(lists) else []
     return found

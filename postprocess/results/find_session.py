@@ -12,7 +12,7 @@ LATEST = "latest"  #: names the session that was finished last
 
 
 def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
-    """Return the directory of a finished session, by its name; of the last one if it is named so, or not at all.
+    """Return the directory of a finished session by its name; of the last one for ``latest`` or no name.
 
     :raises UsageError: if there is none.
     """
