@@ -132,7 +132,8 @@ def parse_sizes(text: str) -> list[int]:
     They are separated by commas; 0 is an empty message.
     """
     words = parse_comma_list(text)
-    return [0 if word == "0" else parse_with_unit(word, SIZE_UNITS) for word in words]
+    found = (0 if word == "0" else parse_with_unit(word, SIZE_UNITS) for word in words)
+    return list(dict.fromkeys(found))
 
 
 def parse_programs(text: str) -> list[str]:

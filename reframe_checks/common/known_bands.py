@@ -39,7 +39,7 @@ class KnownBands:
     def explain_unjudged(
         self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str
     ) -> str:
-        """Explain why values were not held against references; the command that calibrates is a line of its own.
+        """Explain why values were not held against references; the command that calibrates is on its own line.
 
         :param launches: those that ended well
         :param site: the site's file
