@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from postprocess.model.groups import count_lines
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report import (
@@ -114,7 +115,10 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "failure_groups": failure_groups,
         "most_open": MOST_OPEN,
         "most_of_one": MOST_OF_ONE_GROUP,
-        "reruns": [r.rerun for each in failure_groups for r in each.results[:MOST_OF_ONE_GROUP]],
+        "reruns": count_lines(
+            r.rerun for each in failure_groups for r in each.results[:MOST_OF_ONE_GROUP]
+        ),
+        "notes": count_lines(summary.notes),
         "failed_not_named": len(summary.failed) - sum(len(each.results) for each in failure_groups),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),

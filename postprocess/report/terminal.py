@@ -209,7 +209,9 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Verdict
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
     if seen := summarise_sensitivity(summary.results):
-        _print(console, Text(f"{seen}; detection limits: report.html", style="cyan"))
+        told = f"{seen}; detection limits: report.html"
+        for line in case_lines.wrap("", told, console.width if console.is_terminal else 0):
+            _print(console, Text.assemble(line, style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"
