@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.status import Status
@@ -38,7 +39,7 @@ def read_setup_seconds() -> dict[str, float]:
 
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
-BAR_WIDTH = 20  #: columns
+BAR_WIDTH = 12  #: columns
 MOST_TOLD = 50  #: notes that are remembered
 
 
@@ -77,14 +78,16 @@ class CurrentStep:
     def __rich__(self) -> Table:
         """Show all of it in one line of a terminal."""
         row = Table.grid(padding=(0, 1, 0, 0))
-        row.add_column(no_wrap=True)
-        cells: list[Text | ProgressBar] = [Text(self.phase)]
-        if self.total:
-            row.add_column(width=BAR_WIDTH)
-            cells.append(ProgressBar(self.total, self.done, width=BAR_WIDTH))
-        for text in filter(None, (self.amount, self.doing)):
-            row.add_column(no_wrap=True, overflow="ellipsis")
+        cells: list[Text | ProgressBar] = []
+        for text in filter(None, (self.phase, self.amount)):
+            row.add_column(no_wrap=True, min_width=cell_len(text))
             cells.append(Text(text))
+        if self.total:
+            row.add_column(min_width=BAR_WIDTH, max_width=BAR_WIDTH)
+            cells.append(ProgressBar(self.total, self.done, width=BAR_WIDTH))
+        if self.doing:
+            row.add_column(no_wrap=True, overflow="ellipsis")
+            cells.append(Text(self.doing))
         row.add_row(*cells)
         return row
 

@@ -70,7 +70,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         *describe_launch_counts(counts),
         *describe_totals(repeated, read_job_seconds(work)),
         *describe_flush(repeated),
-        *estimate.lines,
+        *estimate.describe(),
     ):
         print(line)
     return 0

@@ -30,18 +30,18 @@ class NightEstimate:
     launches: int  #: of the calibration
     measured: bool  #: whether all of it is as long as it was before, and nothing is guessed
 
-    @property
-    def lines(self) -> Iterator[str]:
-        """The estimate in words: tonight, and every later night."""
+    def describe(self, mode: str = "nightly") -> Iterator[str]:
+        """Describe it in words: tonight, and every later night; or now, and later, of what is no night."""
+        now, later = ("now", "later") if mode == "run" else ("tonight", "every later night")
         rough = "" if self.measured else f" ({ROUGHLY})"
         if not self.calibration:
-            yield f"tonight and every later night: about {duration(self.night)}{rough}"
+            yield f"{now} and {later}: about {duration(self.night)}{rough}"
             return
         number = plural(self.launches, "launch", "es")
         first = f"{duration(self.calibration)} for {number} of a first calibration"
         total = duration(self.calibration + self.night)
-        yield f"tonight: about {total}, of it {first}{rough}"
-        yield f"every later night: about {duration(self.night)}"
+        yield f"{now}: about {total}, of it {first}{rough}"
+        yield f"{later}: about {duration(self.night)}"
 
 
 def estimate_night(

@@ -146,7 +146,7 @@ def tell_estimate(
     found = estimate_night(
         context.work, planned, catalog, request.launches, calibrates=not request.strict
     )
-    for line in found.lines:
+    for line in found.describe(request.mode):
         progress.say(line)
     progress.expected = {"calibration": found.calibration, "running": found.night}
 
