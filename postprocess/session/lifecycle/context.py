@@ -112,12 +112,21 @@ def resolve_environments(
     if not known:  # of a site file with a fault, which ReFrame refuses
         return request
     found = [choose_environment("--environment", word, known) for word in selection.environments]
-    set_env = {
-        choose_environment("--set-env", name, known): pairs
-        for name, pairs in selection.set_env.items()
-    }
+    full = {name: choose_environment("--set-env", name, known) for name in selection.set_env}
+    set_env = {full[name]: pairs for name, pairs in selection.set_env.items()}
     chosen = replace(selection, environments=list(dict.fromkeys(found)), set_env=set_env)
-    return replace(request, selection=chosen)
+    again = [name_in_full(word, full) for word in request.rerun_options]
+    return replace(request, selection=chosen, rerun_options=again)
+
+
+def name_in_full(word: str, full: Mapping[str, str]) -> str:
+    """Return an option of a rerun with the full name of its environment; other options as they are.
+
+    :param full: the full name of each environment that variables were set for
+    """
+    flag, sign, rest = word.partition("=")
+    name, colon, assignment = rest.partition(":")
+    return f"{flag}{sign}{full[name]}{colon}{assignment}" if flag == "--set-env" else word
 
 
 def choose_environment(option: str, word: str, known: Sequence[str]) -> str:

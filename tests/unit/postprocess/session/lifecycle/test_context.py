@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.model.session import Session
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.session import Request, Selection, Session
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.lifecycle.context import (
     choose_environment,
     describe_left_out_sizes,
     refused_session,
     report_plan,
+    resolve_environments,
 )
 from tests.support.factories.launch import planned
 from tests.support.faults import Declared, plants
@@ -45,6 +48,18 @@ NAMES = ["mpich-5_0_2", "openmpi-5_0_8", "openmpi-5_0_11"]
 def test_an_environment_is_named_in_full_or_by_the_family_that_it_alone_has():
     assert choose_environment("--environment", "mpich", NAMES) == "mpich-5_0_2"
     assert choose_environment("--environment", "openmpi-5_0_8", NAMES) == "openmpi-5_0_8"
+
+
+def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_path: Path):
+    """Else the variables of an environment that was named by its family would be lost."""
+    selection = Selection(Path("site.py"), ["mpich"], set_env={"mpich": {"A": "b=c:d"}})
+    options = ["--mpis", "mpich", "--set-env=mpich:A=b=c:d"]
+    request = Request("run", [], "local", selection, rerun_options=options)
+    machine = MagicMock(list_environments=lambda *_: NAMES)
+    found = resolve_environments(WorkDirectory(tmp_path, tmp_path), request, machine)
+    assert found.selection.environments == ["mpich-5_0_2"]
+    assert found.selection.set_env == {"mpich-5_0_2": {"A": "b=c:d"}}
+    assert found.rerun_options == ["--mpis", "mpich", "--set-env=mpich-5_0_2:A=b=c:d"]
 
 
 @plants("use", "an environment that is none, or one of several", "`--environment`", "", 2,
