@@ -22,6 +22,7 @@ from postprocess.results.summary import SessionSummary
 MOST_IN_GROUP = 5  #: cases that a terminal lists of one group
 #: Verdicts on what looked slow, beside which q stands
 DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
+TOLD = (*DOUBTED, Verdict.FAST)  #: whose reasons begin with value and reference
 RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can take together
 
 
@@ -44,7 +45,8 @@ def format_group(
     if len(group.results) == 1:
         (only,) = group.results
         yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
-        why = "; ".join(filter(None, (format_numbers(only), *explain(only))))
+        told = "" if only.verdict in TOLD and only.reason else format_numbers(only)
+        why = "; ".join(filter(None, (told, *explain(only))))
     else:
         number_of = formats.plural(len(group.results), "case")
         yield Text.assemble(verdict, "  ", (number_of, "bold"))
