@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from postprocess.base.errors import UsageError
 
 NEAR = 0.6  #: of two words that are alike, as difflib counts it
 
@@ -25,3 +27,18 @@ def propose_or_list(word: str, known: Iterable[str]) -> str:
     """Propose a known word, or list the choice if none is near."""
     choice = sorted(known)
     return propose_word(word, choice) or f"choose from {', '.join(choice)}"
+
+
+def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
+    """Choose the environment that a word means: its name, or how the name of one alone begins.
+
+    :raises UsageError: if it means none or several
+    """
+    meant = [name for name in known if name == word] or [
+        name for name in known if name.startswith(f"{word}-")
+    ]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise UsageError(f"{option} {word}: may be each of {', '.join(meant)}; name one in full")
+    raise UsageError(f"{option} {word}: is no environment here; {propose_or_list(word, known)}")

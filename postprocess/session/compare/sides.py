@@ -92,7 +92,9 @@ def find_environment(
         meant = [each for each in declared if each.startswith(f"{name}-")]
         if len(meant) == 1:
             return meant[0]
-        fix = propose_word(name, declared) or f"it has {', '.join(sorted(declared)) or 'none'}"
+        near = propose_word(name, declared)
+        choice = ", ".join(sorted(declared)) or "none"
+        fix = f"it has {choice}" + (f"; {near}" if near else "")
         raise UsageError(f"{label}: site {context.request.site} has no such MPI; {fix}")
     return name
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.near_words import choose_environment
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -127,21 +127,6 @@ def name_in_full(word: str, full: Mapping[str, str]) -> str:
     flag, sign, rest = word.partition("=")
     name, colon, assignment = rest.partition(":")
     return f"{flag}{sign}{full[name]}{colon}{assignment}" if flag == "--set-env" else word
-
-
-def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
-    """Choose the environment that a word means: its name, or how the name of one alone begins.
-
-    :raises UsageError: if it means none or several
-    """
-    meant = [name for name in known if name == word] or [
-        name for name in known if name.startswith(f"{word}-")
-    ]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        raise UsageError(f"{option} {word}: may be each of {', '.join(meant)}; name one in full")
-    raise UsageError(f"{option} {word}: is no environment here; {propose_or_list(word, known)}")
 
 
 def report_plan(

@@ -9,12 +9,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import choose_environment
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.session import Request, Selection, Session
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.lifecycle.context import (
-    choose_environment,
     describe_left_out_sizes,
     refused_session,
     report_plan,
