@@ -41,4 +41,7 @@ def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
         return meant[0]
     if meant:
         raise UsageError(f"{option} {word}: may be each of {', '.join(meant)}; name one in full")
-    raise UsageError(f"{option} {word}: is no environment here; {propose_or_list(word, known)}")
+    families = {name.rpartition("-")[0]: name for name in known}
+    near = find_near_word(word, known) or families.get(find_near_word(word, families), "")
+    fix = f"did you mean {near}?" if near else f"choose from {', '.join(known)}"
+    raise UsageError(f"{option} {word}: is no environment here; {fix}")

@@ -272,7 +272,7 @@ def judge_elsewhere(
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
     waits = not gross and (moved or shifting or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
-    result = show_reference(result, row)
+    result = show_reference(result, row) if gross else result
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
 
