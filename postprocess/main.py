@@ -22,12 +22,16 @@ from postprocess.base.os_errors import (
 )
 from postprocess.base.place_names import check_folders, check_texts
 from postprocess.base.sanitize import sanitize_line, shorten_words
+from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
 
-DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
+DESCRIPTION = (
+    "MPI performance regression tests: build, run, judge against references, report.\n"
+    "./plumbline help COMMAND tells of one command."
+)
 EXAMPLE = "./plumbline nightly"
 FAILS = "a case, a file or a machine is not as it should be (see the command)"
 #: Commands under another name, where people look for them first.
@@ -36,37 +40,53 @@ INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
 
-#: The module of each command, in the order of ``--help``.
-COMMANDS: dict[str, str] = {
-    "nightly": "nightly",
-    "confirm": "confirm",
-    "run": "run",
-    "calibrate": "calibrate",
-    "compare": "compare",
-    "dossier": "dossier",
-    "offer": "offer",
-    "accept": "accept",
-    "links": "analyses.links",
-    "agree": "analyses.agree",
-    "guidelines": "analyses.guidelines",
-    "import": "import_reports",
-    "drift": "analyses.drift",
-    "selftest": "analyses.selftest",
-    "list": "list_cases",
-    "setup": "setup",
-    "doctor": "doctor",
-    "mirror": "mirror",
-    "report": "report",
-    "export": "export",
-    "load": "load",
-    "papers": "analyses.papers",
-    "references": "references",
-    "lint": "lint",
-    "alarms": "analyses.alarms",
-    "site": "site",
-    "where": "where",
-    "test": "tests",
+#: The commands of ``--help``, by what people want, each with its module.
+SECTIONS: dict[str, dict[str, str]] = {
+    "every night": {
+        "nightly": "nightly",
+        "confirm": "confirm",
+        "run": "run",
+        "list": "list_cases",
+        "report": "report",
+        "history": "history",
+        "calibrate": "calibrate",
+        "references": "references",
+    },
+    "before an upgrade": {
+        "compare": "compare",
+        "dossier": "dossier",
+    },
+    "before a purchase, and after": {
+        "offer": "offer",
+        "accept": "accept",
+    },
+    "to look closer": {
+        "links": "analyses.links",
+        "agree": "analyses.agree",
+        "guidelines": "analyses.guidelines",
+        "papers": "analyses.papers",
+        "drift": "analyses.drift",
+        "alarms": "analyses.alarms",
+        "selftest": "analyses.selftest",
+    },
+    "data in and out": {
+        "import": "import_reports",
+        "export": "export",
+        "load": "load",
+    },
+    "set-up": {
+        "site": "site",
+        "setup": "setup",
+        "doctor": "doctor",
+        "lint": "lint",
+        "mirror": "mirror",
+        "where": "where",
+        "test": "tests",
+    },
 }
+
+#: The module of each command, in the order of ``--help``.
+COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
 def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType]:
@@ -77,7 +97,9 @@ def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleTyp
 def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
     """Create the parser of the command line, with these commands."""
     parser = Parser(prog="plumbline", description=DESCRIPTION, example=EXAMPLE, fails=FAILS)
+    parser.add_argument("--version", action="version", version=f"Plumbline {VERSION}")
     add_commands(parser, "name", load_commands(names))
+    parser.sections = SECTIONS
     return parser
 
 
@@ -86,6 +108,8 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
 
     :raises UsageError: for words that no command takes
     """
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if words and words[0] in COMMANDS:
         try:
             return build_parser(words[:1]).parse_args(words)

@@ -18,8 +18,10 @@ from pathlib import Path
 
 from spack_envs.fetch import FetchError, fetch_release
 from spack_envs.layout import SpackLayout
+from spack_envs.refused_fetches import RefusedFetches
 
 OLDEST = (1, 0)
+REFUSED = "spack-refused.json"  #: of the work directory
 VERSION = re.compile(r"(\d+)\.(\d+)\S*")
 
 
@@ -90,24 +92,27 @@ def provide_spack(
     say: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
     unpacked: Mapping[str, Path] | None = None,
+    again: bool = False,
 ) -> Spack | NoSpack:
     """Find or fetch a Spack. Tells ``say`` in one line when it starts to fetch something.
 
     :param work: work directory, where the Spacks that are asked for their version may write
     :param environ: environment variables; those of this process by default
     :param unpacked: folders of releases by name, out of a mirror: these and no others are taken
+    :param again: whether a fetch that failed within a day is tried again
     """
+    refused = RefusedFetches(work / REFUSED, again)
     settings = SpackSettings(os.environ if environ is None else environ, unpacked)
     if settings.environ.get("PLUMBLINE_NO_SPACK") == "1":
         return NoSpack("PLUMBLINE_NO_SPACK is set")
     passed_over: list[str] = []
     try:
-        for origin, executable in iter_spack_candidates(settings, say):
+        for origin, executable in iter_spack_candidates(settings, say, refused):
             version = read_spack_version(executable, work, settings.environ)
             if problem := explain_rejected_spack(version):
                 passed_over.append(f"{executable} (from {origin}) {problem}")
                 continue
-            packages = obtain_release(settings.packages, say)
+            packages = obtain_release(settings.packages, say, refused)
             return Spack(executable, packages, version, origin, tuple(passed_over))
     except FetchError as error:
         passed_over.append(str(error))
@@ -115,7 +120,7 @@ def provide_spack(
 
 
 def iter_spack_candidates(
-    settings: SpackSettings, say: Callable[[str], None]
+    settings: SpackSettings, say: Callable[[str], None], refused: RefusedFetches
 ) -> Iterator[tuple[str, Path]]:
     """Yield executables to try, each with its origin. Fetch only if none before was taken.
 
@@ -129,17 +134,27 @@ def iter_spack_candidates(
     if found := shutil.which("spack", path=settings.environ.get("PATH", "")):
         yield "PATH", Path(found).absolute()
     origin = "cache" if settings.spack.copy.is_dir() else "fetched"
-    yield origin, obtain_release(settings.spack, say) / "bin" / "spack"
+    yield origin, obtain_release(settings.spack, say, refused) / "bin" / "spack"
 
 
-def obtain_release(release: PinnedRelease, say: Callable[[str], None]) -> Path:
+def obtain_release(
+    release: PinnedRelease, say: Callable[[str], None], refused: RefusedFetches | None = None
+) -> Path:
     """Obtain the cached copy of a release, fetched if it is not there.
 
+    :param refused: what could not be fetched a while ago; None tries in any case
     :raises FetchError: in one line.
     """
-    if not release.copy.is_dir():
+
+    def fetch() -> None:
         say(f"fetching {release.name} {release.tag} from {release.address}")
         fetch_release(release.address, release.tag, release.copy)
+
+    if not release.copy.is_dir():
+        if refused:
+            refused.fetch(f"{release.address} {release.tag}", fetch)
+        else:
+            fetch()
     return release.copy
 
 

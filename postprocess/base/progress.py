@@ -1,20 +1,30 @@
-"""What a person sees while a session runs: one line per step, and on a terminal what goes on now."""
+"""What a person sees while a session runs: lines that stay, and one on what goes on now.
+
+A terminal has that line at its end and writes it anew, with a bar. A pipe gets it every half minute, whatever
+is waited for.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.progress_bar import ProgressBar
 from rich.status import Status
+from rich.table import Table
 from rich.text import Text
 
 from postprocess.base.errors import UsageError
 from postprocess.base.faults import describe_fault, keep_trace
+from postprocess.base.files import read_text, write_text
 from postprocess.base.formats import duration
 from postprocess.base.sanitize import sanitize_line
 
@@ -26,6 +36,60 @@ def read_setup_seconds() -> dict[str, float]:
     """
     seconds = float(os.environ.pop("PLUMBLINE_SET_UP_SECONDS", "0"))
     return {"set-up": seconds} if seconds else {}
+
+
+PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
+BAR_WIDTH = 12  #: columns
+MOST_TOLD = 50  #: notes that are remembered
+
+
+@dataclass
+class CurrentStep:
+    """What goes on now: a phase, how far it is, and what it does."""
+
+    phase: str
+    begun: float  #: by the monotonic clock, in seconds
+    expected: float | None = None  #: seconds that all of it takes, as estimated before
+    done: int = 0
+    total: int = 0  #: 0 if it has no steps
+    doing: str = ""
+
+    def estimate_left(self) -> float | None:
+        """Estimate the seconds that are left: by the steps that are done, else as expected; None if unknown."""
+        spent = time.monotonic() - self.begun
+        if self.done and self.total:
+            return spent / self.done * (self.total - self.done)
+        return max(self.expected - spent, 0.0) if self.expected else None
+
+    @property
+    def amount(self) -> str:
+        """How far it is and how long it takes yet: ``12/63, about 2 min 05 s left``; empty if unknown."""
+        left = self.estimate_left()
+        told = [f"{self.done}/{self.total}"] if self.total else []
+        told += [f"about {duration(left)} left"] if left is not None else []
+        return ", ".join(told)
+
+    @property
+    def line(self) -> str:
+        """All of it in one line, for a pipe."""
+        spent = f"{self.phase}, {duration(time.monotonic() - self.begun)}"
+        return ": ".join(filter(None, [spent, self.amount, self.doing]))
+
+    def __rich__(self) -> Table:
+        """Show all of it in one line of a terminal."""
+        row = Table.grid(padding=(0, 1, 0, 0))
+        cells: list[Text | ProgressBar] = []
+        for text in filter(None, (self.phase, self.amount)):
+            row.add_column(no_wrap=True, min_width=cell_len(text))
+            cells.append(Text(text))
+        if self.total:
+            row.add_column(min_width=BAR_WIDTH, max_width=BAR_WIDTH)
+            cells.append(ProgressBar(self.total, self.done, width=BAR_WIDTH))
+        if self.doing:
+            row.add_column(no_wrap=True, overflow="ellipsis")
+            cells.append(Text(self.doing))
+        row.add_row(*cells)
+        return row
 
 
 @dataclass
@@ -42,6 +106,15 @@ class Progress:
     faults: list[str] = field(default_factory=list)
     traces: Path | None = None  #: the folder that gets the traces of these faults
     status: Status | None = None
+    step: CurrentStep | None = None
+    #: Seconds that a phase takes, as estimated before it begins; counts once.
+    expected: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    before: float = 0.0  #: seconds of the phases before it began
+
+    def __post_init__(self) -> None:
+        """Count what was spent before."""
+        self.before = sum(self.phases.values())
 
     def say(self, text: str) -> None:
         """Print one line."""
@@ -51,6 +124,22 @@ class Progress:
         """Print one line that the reader of the report must see too."""
         self.notes.append(text)
         self.say(f"note: {text}")
+
+    def note_once(self, text: str, told: Path) -> None:
+        """Note what stays as it is from session to session once in a work directory.
+
+        :param told: the file that holds what was noted; one that cannot be written makes it come again
+        """
+        try:
+            known = json.loads(read_text(told))
+        except (OSError, ValueError):
+            known = []
+        if isinstance(known, list) and text in known:
+            return
+        self.note(text)
+        with suppress(OSError):
+            last = known[-MOST_TOLD:] if isinstance(known, list) else []
+            write_text(told, json.dumps([*last, text], indent=1))
 
     def fault(self, step: str, error: Exception) -> None:
         """Note that a step of ours failed by a fault of its own; the session fails, and keeps what it has."""
@@ -73,22 +162,53 @@ class Progress:
             self.fault(step, error)
 
     def now(self, text: str) -> None:
-        """Show what goes on now, on a terminal only."""
-        if self.status:
-            self.status.update(Text(sanitize_line(text)))
+        """Show what goes on now: at once on a terminal, with the next line of a pipe."""
+        if self.step:
+            self.step.doing = sanitize_line(text)
+
+    def count(self, done: int, total: int) -> None:
+        """Show how many steps of the phase are done."""
+        if self.step:
+            self.step.done, self.step.total = done, total
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time a part of the session; parts of one name add up."""
         begin = time.monotonic()
-        with self.console.status(name) as status:
+        self.step = step = CurrentStep(name, begin, self.expected.pop(name, None))
+        with self.console.status(step) as status, self._telling_a_pipe(step):
             self.status = status
             try:
                 yield
             finally:
-                self.status = None
+                self.status = self.step = None
                 spent = time.monotonic() - begin
                 self.phases[name] = self.phases.get(name, 0.0) + spent
+        if step.total:
+            self.say(f"{name}: {step.done} of {step.total} done in {duration(spent)}")
+
+    @contextmanager
+    def _telling_a_pipe(self, step: CurrentStep) -> Iterator[None]:
+        """Say what goes on from time to time where there is no terminal."""
+        if self.console.is_terminal or self.console.quiet:
+            yield
+            return
+        over = threading.Event()
+
+        def tell() -> None:
+            while not over.wait(PIPE_SECONDS):
+                try:
+                    self.say(f"  {step.line}")
+                except (OSError, ValueError):  # the reader is gone: the session tells that itself
+                    return
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
 
     def move(self, source: str, target: str, seconds: float) -> None:
         """Count time that was spent in one phase towards another."""
@@ -96,5 +216,8 @@ class Progress:
         self.phases[target] = self.phases.get(target, 0.0) + seconds
 
     def split(self) -> str:
-        """Return the seconds of each phase, as text."""
-        return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.phases.items())
+        """Return the seconds in all and of each phase, as text; the rest is ``other``."""
+        total = self.before + time.monotonic() - self.began
+        parts = {**self.phases, "other": max(total - sum(self.phases.values()), 0.0)}
+        told = (f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds >= 0.05)
+        return f"{duration(total)}: {', '.join(told)}"

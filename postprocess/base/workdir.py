@@ -1,8 +1,9 @@
 """The work directory: everything that is not source, and who may use it now.
 
 Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
-``sessions/<session>``, ``store/<session>.parquet``, ``calibrations`` (the ledger), ``references`` (provisional
-ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``,
+``sessions/<session>``, ``latest`` (a link to the last), ``store/<session>.parquet``, ``calibrations`` (the
+ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.json`` (notes that were said),
+``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``,
 ``accept``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 
@@ -72,6 +73,16 @@ class WorkDirectory:
                 f"{session}: {error.strerror}; PLUMBLINE_HOME chooses another place"
             ) from None
         return session
+
+    @property
+    def told(self) -> Path:
+        """Notes that were said in an earlier session and need not be said again."""
+        return self.root / "told.json"
+
+    @property
+    def latest(self) -> Path:
+        """A link to the session that was finished last."""
+        return self.root / "latest"
 
     def find_last_session(self) -> Path | None:
         """Return the session whose summary was written last."""

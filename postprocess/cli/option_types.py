@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import propose_word
 from postprocess.base.numbers import parse_whole
 from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since
@@ -39,9 +41,40 @@ def parse_count(text: str) -> int:
     return number
 
 
+#: How many seconds a unit of time has, and how many bytes one of size, as results are printed.
+TIME_UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600}
+SIZE_UNITS = {
+    **{"b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9},
+    **{"ki": 2**10, "kib": 2**10, "mi": 2**20, "mib": 2**20, "gi": 2**30, "gib": 2**30},
+}
+WITH_UNIT = re.compile(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>[A-Za-z]+)", re.A)
+
+
+def parse_with_unit(text: str, units: Mapping[str, int], small: int = 1) -> int:
+    """Parse a number with one of these units, such as ``3min``; without a unit it is a plain count.
+
+    :param small: of the smallest unit, that the result is counted in
+    """
+    match = WITH_UNIT.fullmatch(text)
+    if not match:
+        return parse_count(text)
+    factor = units.get(match["unit"].lower())
+    if factor is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: the unit is none of {', '.join(units)}")
+    number = Decimal(match["number"]) * factor / small
+    if number != number.to_integral_value():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number in the unit of this option")
+    return parse_count(str(int(number)))
+
+
+def parse_seconds(text: str) -> int:
+    """Parse a time in seconds, or with a unit, as ``90``, ``90s``, ``3min`` or ``2h``; one second or more."""
+    return parse_with_unit(text, TIME_UNITS)
+
+
 def parse_minutes(text: str) -> int:
-    """Parse a number of minutes, 0 or more."""
-    return 0 if text == "0" else parse_count(text)
+    """Parse a time of whole minutes, 0 or more: in minutes, or with a unit, as ``20``, ``20min`` or ``2h``."""
+    return 0 if text == "0" else parse_with_unit(text, TIME_UNITS, TIME_UNITS["min"])
 
 
 def parse_trials(text: str) -> int:
@@ -94,15 +127,22 @@ def parse_counts(text: str) -> list[int]:
 
 
 def parse_sizes(text: str) -> list[int]:
-    """Parse message sizes in bytes, separated by commas; 0 is an empty message."""
-    return [0 if word == "0" else parse_count(word) for word in parse_comma_list(text)]
+    """Parse message sizes in bytes, or with a unit as results have it (1 kB is 1000 bytes, 1 KiB 1024).
+
+    They are separated by commas; 0 is an empty message.
+    """
+    words = parse_comma_list(text)
+    found = (0 if word == "0" else parse_with_unit(word, SIZE_UNITS) for word in words)
+    return list(dict.fromkeys(found))
 
 
 def parse_programs(text: str) -> list[str]:
     """Parse names of benchmark programs, separated by commas."""
     words = parse_comma_list(text)
     if unknown := [word for word in words if word not in PROGRAMS]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
+        proposed = propose_word(unknown[0], PROGRAMS)
+        what = f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}"
+        raise argparse.ArgumentTypeError(f"{what}; {proposed}" if proposed else what)
     return words
 
 

@@ -18,6 +18,7 @@ from postprocess.cli.option_types import (
     parse_processes,
     parse_programs,
     parse_rounds,
+    parse_seconds,
     parse_sizes,
     parse_trials,
 )
@@ -206,7 +207,7 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
 def add_time_limit(parser: Parser) -> None:
     """Add the option that bounds a launch."""
     parser.group(HOW).add_argument(
-        "--time-limit", type=parse_count, metavar="SECONDS", help="end a launch after this time"
+        "--time-limit", type=parse_seconds, metavar="SECONDS", help="end a launch after this time"
     )
 
 
@@ -278,7 +279,7 @@ def add_budget(group: argparse._ActionsContainer) -> None:
     """Add the option that bounds the launches of a night by their time."""
     group.add_argument(
         "--seconds-per-layout",
-        type=parse_count,
+        type=parse_seconds,
         metavar="SECONDS",
         help="time for all launches of mpicost at one layout with one MPI (default: that of the site, "
         f"else {SECONDS_PER_LAYOUT})",

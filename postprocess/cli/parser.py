@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import find_near_word, propose_word
+from postprocess.cli.synopsis import list_words
 
 #: Titles of groups of options.
 WHAT, READ, WHERE, HOW, OUTPUT = (
@@ -45,9 +47,13 @@ class Parser(argparse.ArgumentParser):
         :param fails: see :func:`exit_statuses`; so ``others``
         """
         how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        how.setdefault(
+            "allow_abbrev", False
+        )  # a beginning of an option may be that of another later
         super().__init__(*words, **how)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
+        self.sections: Mapping[str, Sequence[str]] = {}  #: of the commands below it, by title
         meanings = exit_statuses(fails, others)
         statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in meanings)
         self.epilog = f"example:\n  {example}\n\nexit status:\n{statuses}"
@@ -66,13 +72,71 @@ class Parser(argparse.ArgumentParser):
         message = f"unrecognized arguments: {' '.join(rest)}"
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
         having = find_commands_with(self, options[0]) if options else {}
+        own = find_chosen_parser(self, parsed)._option_string_actions
+        if options and options[0] not in having and (near := find_near_word(options[0], own)):
+            self.error(f"{message}; did you mean {near}?")
         for option, commands in having.items():
             message += f"; {option} is an option of {', '.join(commands)}"
         self.error(message)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a word that is none of a choice, with the one that may be meant."""
+        if not action.choices or value in action.choices:
+            return
+        known = list(map(str, action.choices))
+        proposed = propose_word(str(value), known)
+        if isinstance(action, argparse._SubParsersAction):
+            what = f"{value!r} is no command"
+            raise argparse.ArgumentError(None, f"{what}; {proposed}" if proposed else what)
+        what = f"{value!r} is none of {', '.join(known)}"
+        raise argparse.ArgumentError(action, f"{what}; {proposed}" if proposed else what)
+
+    def format_usage(self) -> str:
+        """Format how the command is typed, in one line."""
+        return f"usage: {' '.join([self.prog, *list_words(self)])}\n"
+
+    def format_help(self) -> str:
+        """Format the help: usage, description, options by group, commands by section."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.format_usage())
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            below = [each for each in group._group_actions if is_parent(each)]
+            if below and self.sections:
+                self._add_sections(formatter, below[0])
+                continue
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _add_sections(self, formatter: argparse.HelpFormatter, below: argparse.Action) -> None:
+        """Add the commands to a help text, section by section."""
+        known = {each.dest: each for each in below._get_subactions()}
+        for title, names in self.sections.items():
+            formatter.start_section(title)
+            formatter.add_arguments([known[name] for name in names if name in known])
+            formatter.end_section()
+
     def error(self, message: str) -> NoReturn:
         """Raise a usage error of one line."""
         raise UsageError(f"{message} ({self.prog} --help)")
+
+
+def is_parent(action: argparse.Action) -> bool:
+    """Return whether an argument is the name of a command."""
+    return isinstance(action, argparse._SubParsersAction)
+
+
+def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> Any:
+    """Find the parser of the command that was chosen below a parser."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            chosen = action.choices.get(getattr(parsed, action.dest, None))
+            return find_chosen_parser(chosen, parsed) if chosen else parser
+    return parser
 
 
 def find_commands_with(parser: argparse.ArgumentParser, word: str) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 from postprocess.cli.parser import Parser, exit_statuses
 from postprocess.cli.registry import subcommands
+from postprocess.cli.synopsis import list_shown_actions, list_words, usage
 
 PROGRAM = "./plumbline"
 #: exit statuses of every command; raw results of a session remain
@@ -60,7 +61,7 @@ def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
     below = subcommands(parser)
     yield Command(
         words=words,
-        synopsis=" ".join([PROGRAM, *words, *(["COMMAND ..."] if below else arguments(parser))]),
+        synopsis=" ".join([PROGRAM, *words, *list_words(parser)]),
         description=parser.description or "",
         example=parser.example,
         groups=dict(options(parser)),
@@ -69,21 +70,6 @@ def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
     )
     for name, each in below.items():
         yield from commands(each, (*words, name))
-
-
-def list_shown_actions(parser: Parser) -> list[argparse.Action]:
-    """Return the options and arguments of a parser, but for ``--help`` and the commands below it."""
-    hidden = (argparse._HelpAction, argparse._SubParsersAction)
-    return [each for each in parser._actions if not isinstance(each, hidden)]
-
-
-def arguments(parser: Parser) -> list[str]:
-    """Return what follows the name of a command in its synopsis."""
-    every = list_shown_actions(parser)
-    required = [usage(each) for each in every if each.option_strings and each.required]
-    some = any(each.option_strings and not each.required for each in every)
-    positional = [usage(each) for each in every if not each.option_strings]
-    return required + (["[OPTIONS]"] if some else []) + positional
 
 
 def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
@@ -98,16 +84,6 @@ def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
         own = [each for each in group._group_actions if each in every and each.option_strings]
         if own:
             yield title, [Option(usage(each), text(parser, each)) for each in own]
-
-
-def usage(action: argparse.Action) -> str:
-    """Return an option with its value, or an argument, as it is typed."""
-    metavar = action.metavar or "{" + ",".join(map(str, action.choices or ())) + "}"
-    if action.nargs == 0:
-        return action.option_strings[0]
-    value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
-    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(action.nargs, value)
-    return " ".join([*action.option_strings, value])
 
 
 def text(parser: Parser, action: argparse.Action) -> str:

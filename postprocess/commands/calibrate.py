@@ -8,7 +8,7 @@ from dataclasses import replace
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES, LaunchTarget
-from postprocess.cli.option_types import parse_count, parse_launches
+from postprocess.cli.option_types import parse_count, parse_launches, parse_seconds
 from postprocess.cli.options import CALIBRATED_TRIALS, add_selection
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
     )
     number.add_argument(
         "--seconds",
-        type=parse_count,
+        type=parse_seconds,
         metavar="SECONDS",
         help="run as many launches as fit into this time",
     )

@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.numbers import parse_decimal
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_comma_list, parse_count
+from postprocess.cli.option_types import parse_comma_list, parse_count, parse_seconds
 from postprocess.cli.options import CALIBRATED_TRIALS, add_json, add_selection
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
@@ -77,7 +77,7 @@ def add_arguments(parser: Parser) -> None:
     how = parser.group(HOW)
     how.add_argument(
         "--seconds",
-        type=parse_count,
+        type=parse_seconds,
         metavar="SECONDS",
         help="time for all launches, builds not included (default: what 16 pairs take)",
     )

@@ -26,6 +26,7 @@ from postprocess.results.launch_costs import (
 )
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import open_session_context
+from postprocess.session.nightly.estimate import estimate_night
 from postprocess.session.nightly.launch_budget import (
     choose_launch_counts,
     describe_launch_counts,
@@ -56,7 +57,9 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     with work.held():
         context = open_session_context(work, asked, progress)
         _, reframe = context.open_session("list")
-        planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
+        planned = preview_plan(reframe, replace(context.request.selection, only_looking=True))
+        catalog = context.load_references(planned)
+        estimate = estimate_night(work, planned, catalog, asked.launches)
     counts, repeated = {}, planned
     if asked.launches is None:
         counts = choose_launch_counts(work, planned)
@@ -67,6 +70,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         *describe_launch_counts(counts),
         *describe_totals(repeated, read_job_seconds(work)),
         *describe_flush(repeated),
+        *estimate.describe(),
     ):
         print(line)
     return 0
@@ -101,13 +105,13 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
 
 
 def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
-    """Describe cases and time: of each program if there are several, and in all."""
+    """Describe cases and time of each program if there are several, then how many cases there are in all."""
     everything = list_jobs(planned)
     programs = sorted({job.program for job in everything}, key=program_sort_key)
     for program in programs if len(programs) > 1 else ():
         own = [job for job in everything if job.program == program]
         yield f"{program}: {describe_amount(own)}: about {describe_duration(own, known)}"
-    yield f"{describe_amount(everything)}: about {describe_duration(everything, known)}"
+    yield describe_amount(everything)
 
 
 def describe_amount(chosen: Sequence[Job]) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import webbrowser
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.parser import Parser
+from postprocess.cli.parser import OUTPUT, Parser
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
+from postprocess.results.find_session import LATEST, find_finished_session
 from postprocess.results.store import read_sessions
 from postprocess.results.summary_file import load_summary
 
@@ -23,7 +25,13 @@ FAILS = "the session ended with 1"
 def add_arguments(parser: Parser) -> None:
     """Add the name of the session."""
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help="name of the session (default: the last one)"
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help=f"name of the session, or {LATEST} (default: the last one)",
+    )
+    parser.group(OUTPUT).add_argument(
+        "--open", action="store_true", help="show the report in the browser"
     )
 
 
@@ -38,17 +46,15 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     print_verdict_table(summary, Progress().console.width)
     for path in paths:
         print(path)
+    if arguments.open:
+        open_page(paths[1])
     return summary.exit_status
 
 
-def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
-    """Return the directory of a finished session, the last one unless named.
+def open_page(page: Path) -> None:
+    """Show a page in the browser.
 
-    :raises UsageError: if there is none.
+    :raises UsageError: if there is none
     """
-    directory = work.sessions / name if name else work.find_last_session()
-    if directory is None or not (directory / "summary.json").exists():
-        raise UsageError(
-            f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"
-        )
-    return directory
+    if not webbrowser.open(page.resolve().as_uri()):
+        raise UsageError(f"--open: no browser is here; {page} needs nothing but itself: copy it")

@@ -21,9 +21,10 @@ from site_configs.schema.variables import HOME
 HELP = "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further words."
 EXAMPLE = "./plumbline test tests/unit -k parser"
 FAILS = "a test failed; other values are pytest's"
-PARSER = {"add_help": False, "prefix_chars": "\0"}  #: --help, too, goes to pytest
+PARSER = {"add_help": False, "prefix_chars": "\0"}  #: options go to pytest
 
 ALL, REST = "--all", "--rest"
+PYTEST_HELP = ".plumbline/venv/bin/pytest --help tells of them"
 #: What the last run without words has passed: one test a line, by pytest's name.
 PASSED = "tests-passed.txt"
 #: no unit test needs the machine alone; to collect them all takes longer
@@ -42,13 +43,17 @@ def add_arguments(parser: Parser) -> None:
         nargs="*",
         metavar="WORD",
         help=f"pytest arguments (default: short tests); {ALL}: all tests; {REST}: those that the last default "
-        "run did not pass",
+        f"run did not pass; -k WORD, -x, --lf and all else are pytest's ({PYTEST_HELP})",
     )
+    parser.set_defaults(show_help=parser.print_help)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Run the tests of the package itself. Returns the largest exit status of pytest."""
     passed, words = work.root / PASSED, arguments.words
+    if words in (["--help"], ["-h"]):
+        arguments.show_help()
+        return 0
     if words == [REST]:
         check_passed(passed, work.source)
     if not words:

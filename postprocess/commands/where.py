@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import choose_environment
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import WHERE, Parser
 from site_configs.mpi import inventory
@@ -38,7 +39,6 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         mpis = {mpi.name: mpi for mpi in inventory.load_inventory(work.root).mpis}
     except LookupError as error:
         raise UsageError(str(error)) from None
-    if arguments.environment not in mpis:
-        raise UsageError(f"--environment {arguments.environment}: not among {', '.join(mpis)}")
-    print(getattr(mpis[arguments.environment], arguments.program))
+    name = choose_environment("--environment", arguments.environment, list(mpis))
+    print(getattr(mpis[name], arguments.program))
     return 0

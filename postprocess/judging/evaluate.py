@@ -179,7 +179,7 @@ def evaluate_case(
         headline=middle.headline,
     )
     if difference:
-        return unjudged
+        return show_reference(unjudged, catalog.reference(case, locate_case(middle.core_latency)))
     if not alike and reference_set:
         row = reference_set.references[case]
         bound = all(is_bound(each.run) for _, each in measured)
@@ -189,6 +189,13 @@ def evaluate_case(
         return replace(unjudged, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
     result = judge_measurement(case, middle, launch, catalog, len(alike))
     return check_reframe_agrees(result, measured, catalog)
+
+
+def show_reference(result: CaseResult, reference: Reference | None) -> CaseResult:
+    """Show the reference beside a value that is not judged by it; none that is of another unit."""
+    if reference is None or reference.unit != result.unit:
+        return result
+    return replace(result, reference=reference.center)
 
 
 def judge_measurement(
@@ -265,6 +272,7 @@ def judge_elsewhere(
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
     waits = not gross and (moved or shifting or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
+    result = show_reference(result, row) if gross else result
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
 

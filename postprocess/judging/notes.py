@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from postprocess.base.formats import format_whole, plural
 from postprocess.model.case import Case
-from postprocess.model.interposed import INTERPOSED
+from postprocess.model.interposed import INTERPOSED, describe_standing
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
@@ -43,7 +43,7 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
     """Describe what is loaded in front of each MPI in a line, whether or not it is so in the references."""
     return sorted(
         {
-            f"{each.launch.partition}, {each.launch.environment}: {loaded} is loaded in front of the MPI"
+            f"{each.launch.partition}, {each.launch.environment}: {describe_standing(loaded)}"
             for each in finished
             if (loaded := each.conditions.circumstances.get(INTERPOSED))
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -12,6 +13,23 @@ DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
 WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
 SEPARATOR = " | "  #: between the lines of a circumstance
 HASH_SHOWN = 8  #: digits
+
+
+#: File names of the libraries that MPICH, Intel MPI and Open MPI are.
+OF_AN_MPI = re.compile(r"lib(p?mpi|p?mpich|mpi_\w+)\.so(\.\d+)*")
+
+
+def is_replacing(described: str) -> bool:
+    """Return whether one of the objects of :func:`describe_interposed` has the name of an MPI's own library."""
+    names = (each.partition(" ")[0] for each in described.split(SEPARATOR))
+    return any(map(OF_AN_MPI.fullmatch, names))
+
+
+def describe_standing(described: str) -> str:
+    """Describe in words where such objects stand: in front of the MPI, or in the place of its own library."""
+    if is_replacing(described):
+        return f"{described} stands in the place of the MPI's own library"
+    return f"{described or 'nothing'} is loaded in front of the MPI"
 
 
 def list_interposed(run: Mapping[str, Any]) -> list[str]:

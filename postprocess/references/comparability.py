@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.model.interposed import INTERPOSED, SEPARATOR
+from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
 from site_configs.topology.shell_limits import LIMITS
 
 
@@ -41,11 +41,13 @@ class InterposedLibraries(Difference):
 
     def __str__(self) -> str:
         ours, theirs = reduce_to_differences(self.ours, self.theirs)
-        return f"{ours or 'nothing'} is loaded in front of the MPI, and {theirs or 'nothing'}"
+        return f"{describe_standing(ours)}, and {theirs or 'nothing'}"
 
     @property
     def fix(self) -> str:
         """What to do about it."""
+        if is_replacing(self.ours):
+            return "put the MPI's own file back, or calibrate as it is now"
         where = "LD_PRELOAD and /etc/ld.so.preload"
         how = f"set {where} as then" if self.theirs else f"take it out of {where}"
         return f"{how}, or calibrate as it is now"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from postprocess.base.formats import format_whole, plural
+from postprocess.model.groups import CaseGroup, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from postprocess.results.summary import SessionSummary
@@ -27,48 +27,12 @@ WORST_FIRST = (
     Verdict.PASS,
 )
 MOST_REASONS = 3  #: for skipping, in one line
-MOST_OF_CAUSE = 3  #: cases that are listed of those with one cause
 LONGEST_REASON = 60
 
 
-@dataclass(frozen=True)
-class FailureGroup:
-    """Failed cases of one cause: a launch without a value, a common cause, or a single case."""
-
-    verdict: Verdict
-    reason: str
-    results: tuple[CaseResult, ...]
-
-    @property
-    def at_one_place(self) -> bool:
-        """Whether all are of one environment and process count, so that naming those of the first is no lie."""
-        return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
-
-
-def group_failures(results: Sequence[CaseResult]) -> list[FailureGroup]:
-    """Group cases by common cause, and those without a value by place, verdict and reason; worst first."""
-    found: dict[tuple[object, ...], list[CaseResult]] = {}
-    for result in sort_by_severity(results):
-        case = result.case
-        place = (case.system, case.partition, case.environment, case.program, case.layout)
-        shared = (result.verdict, result.reason, *place)
-        alone = shared if result.value is None else (case,)
-        found.setdefault((result.cause,) if result.cause else alone, []).append(result)
-    return [
-        FailureGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
-        for same in found.values()
-    ]
-
-
-def fold_causes(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Drop all but the worst few cases of each common cause, which a note describes."""
-    turns: Counter[str] = Counter()
-    left = []
-    for result in sort_by_severity(results):
-        turns[result.cause] += 1
-        if not result.cause or turns[result.cause] <= MOST_OF_CAUSE:
-            left.append(result)
-    return left
+def group_failures(results: Sequence[CaseResult]) -> list[CaseGroup]:
+    """Group cases by common cause, else by verdict and reason; worst first."""
+    return group_cases(sort_by_severity(results))
 
 
 def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from postprocess.model.groups import CaseGroup, count_lines
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report import (
@@ -114,7 +115,8 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "failure_groups": failure_groups,
         "most_open": MOST_OPEN,
         "most_of_one": MOST_OF_ONE_GROUP,
-        "reruns": [r.rerun for each in failure_groups for r in each.results[:MOST_OF_ONE_GROUP]],
+        "reruns": [f"./plumbline run --failed {summary.session}", *_list_reruns(failure_groups)],
+        "notes": count_lines(summary.notes),
         "failed_not_named": len(summary.failed) - sum(len(each.results) for each in failure_groups),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
@@ -132,6 +134,12 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "launches_failed": sum(launch.failed for launch in launches),
         "launches_skipped": sum(launch.outcome == "skipped" for launch in launches),
     }
+
+
+def _list_reruns(groups: Sequence[CaseGroup]) -> list[str]:
+    """List the commands that measure the named cases of groups again, each once."""
+    named = (each.rerun for group in groups for each in group.results[:MOST_OF_ONE_GROUP])
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -1,9 +1,8 @@
 """The verdict table in a terminal, and the same as plain lines in a pipe.
 
-A pipe gets one line per case, however long, so that ``grep`` finds a case with all that is said
-of it. A terminal gets colour, and the reason and the command on lines of their own, which it folds
-itself: a command copied from there is whole. Neither gets more cases than anyone reads; a line says
-how many more there are.
+A pipe gets no line folded and the key of every case, so that ``grep`` finds it. A terminal gets colour, and
+lines of its width. Reasons and notes stand once, however many cases they are of. Neither gets more cases than
+anyone reads; a line says how many more there are.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from rich.text import Text
 
 from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
+from postprocess.model.groups import CaseGroup, count_lines
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report import overview
+from postprocess.report import case_lines, overview
 from postprocess.report.sensitivity import summarise_sensitivity
 from postprocess.report.verdict_grid import GridCell, VerdictGrid, build_grid
 from postprocess.results.summary import SessionSummary
 
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
-INDENT = "\n    "
-HEAD = ("verdict", "value", "reference", "band", "slowdown")
 MOST_ROWS = 24  #: of the grid, beyond which it is folded
 MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
 MOST_IN_TERMINAL = 25  #: cases that are listed
@@ -44,8 +42,6 @@ FORMS: tuple[Callable[[GridCell], str], ...] = (
 UNCONFIRMED = (
     "first verdicts: other programs are still to be built; slow cases are measured again at the end"
 )
-#: Verdicts on what looked slow, beside which q stands
-DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
 
 
 def print_verdict_table(
@@ -53,6 +49,7 @@ def print_verdict_table(
     width: int | None = None,
     stream: TextIO | None = None,
     first: bool = False,
+    said: Sequence[str] = (),
 ) -> None:
     """Print the verdict on a session, or the first verdicts of one that goes on.
 
@@ -62,7 +59,7 @@ def print_verdict_table(
     """
     out = stream or sys.stdout
     text = render_terminal(
-        summary, width or shutil.get_terminal_size().columns, out.isatty(), first
+        summary, width or shutil.get_terminal_size().columns, out.isatty(), first, said
     )
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -70,17 +67,22 @@ def print_verdict_table(
 
 
 def render_terminal(
-    summary: SessionSummary, width: int, terminal: bool, first: bool = False
+    summary: SessionSummary,
+    width: int,
+    terminal: bool,
+    first: bool = False,
+    said: Sequence[str] = (),
 ) -> str:
     """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``.
 
     :param first: whether the session goes on: then without its notes and its last line
+    :param said: notes that the reader has seen
     """
     console = _open_console(width, terminal)
     counts = build_grid(summary, MOST_ROWS)
     _print_grid(console, counts)
     if not first:
-        _print_remarks(console, summary)
+        _print_remarks(console, summary, said)
     _print_named_cases(console, summary, terminal)
     if not first:
         _print_last_lines(console, summary, counts)
@@ -105,12 +107,29 @@ def _open_console(width: int, terminal: bool) -> Console:
 
 
 def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool) -> None:
-    """Print the cases that are not healthy, or as many of them as anyone reads."""
-    named = [*summary.failed, *summary.outliers]
-    open_ = overview.fold_causes(named)
-    listed = overview.sample_each_verdict(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
-    _print_cases(console, listed, summary.strict, terminal)
+    """Print the cases that are not healthy, or as many of them as anyone reads, by what is said of them."""
+    groups = case_lines.list_groups(summary)
+    most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
+    named = [each for group in groups for each in group.results]
+    chosen = {each.case for each in overview.sample_each_verdict(_heads(groups, terminal), most)}
+    width = console.width if terminal else 0
+    for number, group in enumerate(groups, 1):
+        if shown := [each for each in _first_of(group, terminal) if each.case in chosen]:
+            for line in case_lines.format_group(group, number, summary, shown, width):
+                _print(console, line)
+            console.print()
+    listed = [each for group in groups if group.results[0].case in chosen for each in group.results]
     _print_unlisted(console, named, listed, summary.session)
+
+
+def _heads(groups: Sequence[CaseGroup], terminal: bool) -> list[CaseResult]:
+    """Return the cases that would be listed if there were no limit on all of them."""
+    return [each for group in groups for each in _first_of(group, terminal)]
+
+
+def _first_of(group: CaseGroup, terminal: bool) -> Sequence[CaseResult]:
+    """Return the cases of a group that are listed: on a terminal the first few."""
+    return group.results[: case_lines.MOST_IN_GROUP] if terminal else group.results
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
@@ -152,9 +171,10 @@ def _cell(cell: GridCell | None, write: Callable[[GridCell], str]) -> Text:
     return Text(write(cell), style="bold red" if cell.failed else "green")
 
 
-def _print_remarks(console: Console, summary: SessionSummary) -> None:
-    """Print the notes of the session, and why cases were skipped."""
-    remarks = [f"note: {note}" for note in summary.notes]
+def _print_remarks(console: Console, summary: SessionSummary, said: Sequence[str]) -> None:
+    """Print the notes of the session that were not said yet, and why cases were skipped."""
+    new = (note for note in count_lines(summary.notes) if note not in said)
+    remarks = [f"note: {note}" for note in new]
     skipped = overview.count_reasons(summary.results, Verdict.SKIPPED)
     for reason, number in skipped[:MOST_REMARKS]:
         remarks.append(f"skipped: {formats.plural(number, 'case')}: {reason or 'no reason given'}")
@@ -165,25 +185,6 @@ def _print_remarks(console: Console, summary: SessionSummary) -> None:
         _print(console, Text(sanitize_line(remark), style="cyan"))
     if remarks:
         console.print()
-
-
-def _print_cases(
-    console: Console, results: Sequence[CaseResult], strict: bool, terminal: bool
-) -> None:
-    if not results:
-        return
-    head, *rows = formats.align_rows([HEAD, *map(_numbers, results)], texts=1)
-    wide = len(f"{head}  ") + max(len(r.case.key) for r in results)
-    fits = not terminal or wide <= console.width
-    _print(console, Text(f"{head}  case", style="bold"))
-    for result, row in zip(results, rows, strict=True):
-        good = result.counts_as_healthy(strict)
-        line = Text.assemble((row, "yellow" if good else "bold red"))
-        line.append("  " if fits else INDENT).append(result.case.key, style="bold")
-        for detail in filter(None, _details(result)):
-            line.append(INDENT if terminal else "  ").append(detail)
-        _print(console, line)
-    console.print()
 
 
 def _print_unlisted(
@@ -202,31 +203,15 @@ def _print_unlisted(
         console.print()
 
 
-def _details(result: CaseResult) -> tuple[str, str]:
-    """Return the reason, with q where it says something, and the command; empty where there is none."""
-    doubted = result.verdict in DOUBTED and result.q is not None
-    q = f"; q = {formats.factor(result.q)}" if doubted else ""
-    rerun = f"rerun: {sanitize_line(result.rerun)}" if result.rerun else ""
-    return sanitize_line(result.reason) + q, rerun
-
-
-def _numbers(result: CaseResult) -> tuple[str, ...]:
-    return (
-        str(result.verdict),
-        formats.quantity(result.value, result.unit),
-        formats.number(result.reference, result.unit),
-        formats.format_band(result.band, result.unit),
-        formats.factor(result.slowdown),
-    )
-
-
 def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
     """Print the verdict of each program, and of the whole session."""
     contradiction = overview.describe_contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
     if seen := summarise_sensitivity(summary.results):
-        _print(console, Text(f"{seen}; detection limits: report.html", style="cyan"))
+        told = f"{seen}; detection limits: report.html"
+        for line in case_lines.wrap("", told, console.width if console.is_terminal else 0):
+            _print(console, Text.assemble(line, style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"

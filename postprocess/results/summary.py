@@ -9,6 +9,7 @@ from typing import Any
 from postprocess.base.documents.records import Amount
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
+from postprocess.base.version import VERSION
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
@@ -16,7 +17,6 @@ from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Machine, read_machine
 from spack_envs.programs import BuiltBinary
 
-PLUMBLINE = "0.1.0"  #: the version in pyproject.toml, which a test compares
 SCHEMA = 5  #: of the file
 
 
@@ -150,7 +150,7 @@ def summarise_session(
 ) -> SessionSummary:
     """Summarise a session that ends now, on this machine."""
     return SessionSummary(
-        plumbline=PLUMBLINE,
+        plumbline=VERSION,
         session=session.name,
         mode=session.mode,
         site=session.site,

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import propose_word
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import AGAIN, CHOOSING
+from postprocess.model.options import AGAIN, CHOOSING, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
-from postprocess.model.routines.mpicost import WARM
+from postprocess.model.routines.mpicost import ROUTINES, WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.reframe import ReframeDriver, RefusedError
@@ -56,6 +58,7 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
 #: parameters, partition and environment.
 ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
+FIXTURE = re.compile(r"\S+( %\S+)* ~")  #: how the name of a test begins that others build on
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 #: What ReFrame says around an error of our own checks, which tells what to do by itself.
@@ -95,7 +98,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray}: plans no case, so its failure would go unseen; {fix}")
     if unmatched := next(find_unmatched_parts(selection, launches), None):
-        raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
+        raise NoCaseSelected(f"{unmatched} matches no case: {propose_part(reframe, selection)}")
     refuse_cold_simulations(launches)
     return launches
 
@@ -161,14 +164,46 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
         yield from (f"{option} {word}" for word in wanted if word not in found)
 
 
+def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
+    """Propose what may be meant by a part of a selection that matches nothing, else say where all is told.
+
+    A dry run of everything tells what there is.
+    """
+    words = [
+        (option, word)
+        for option in CHOOSING
+        if option.several and option.kind is str
+        for word in option.wanted(selection.choice)
+    ]
+    if not words:
+        return FIX
+    chosen = {option.variable for option, _ in words}
+    choice = {name: value for name, value in selection.choice.items() if name not in chosen}
+    beside = replace(reframe, session=reframe.session / "all")
+    list(beside.lines(beside.start(replace(selection, choice=choice), "--dry-run")))
+    cases = list_planned_cases(read_plan(beside.session))
+    for option, word in words:
+        known = {option.value_of(case) for case in cases}
+        known |= {each.name for each in ROUTINES} if option is ROUTINE else set()
+        if word not in known and (near := propose_word(word, known)):
+            return f"{near} ({FIX})"
+    return FIX
+
+
 def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-    """Make the plan of a selection in a session that is removed. An error leaves its log for people.
+    """Make the plan of a selection in a session that is removed, unless an error names its log.
 
     :raises UsageError: as :func:`make_plan` does.
     """
-    planned = make_plan(reframe, selection)
-    shutil.rmtree(reframe.session, ignore_errors=True)
-    return planned
+    kept = False
+    try:
+        return make_plan(reframe, selection)
+    except RefusedError:
+        kept = True
+        raise
+    finally:
+        if not kept:
+            shutil.rmtree(reframe.session, ignore_errors=True)
 
 
 def extract_complaint(output: Sequence[str]) -> str:
@@ -188,8 +223,8 @@ def run_plan(
 ) -> PassRecord:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
     undisturbed = all(launch.exact for launch in planned)
-    entries = run(reframe, replace(selection, side_by_side=undisturbed), progress)
-    return assess_launches(planned, reframe, entries)
+    entries, builds = run(reframe, replace(selection, side_by_side=undisturbed), progress)
+    return assess_launches(planned, reframe, entries, builds)
 
 
 def run_again(
@@ -202,7 +237,7 @@ def run_again(
 
     :raises UsageError: as :func:`make_plan` does.
     """
-    entries = run(reframe, selection, progress)
+    entries, builds = run(reframe, selection, progress)
     planned = read_plan(reframe.session)
     if not entries or any(find_unplanned_tests(entries, planned)):
         known = {launch.name: launch for launch in planned}
@@ -210,18 +245,22 @@ def run_again(
         planned = [known.get(each.name, each) for each in all_of]
         for launch in planned:
             write_launch(reframe.session, launch)
-    return planned, assess_launches(planned, reframe, entries)
+    return planned, assess_launches(planned, reframe, entries, builds)
 
 
 def run(
     reframe: ReframeDriver, selection: Selection, progress: Progress
-) -> list[reframe_report.ReportedTest]:
-    """Run the checks; what ReFrame reports of each test. Nothing of them runs on afterwards."""
+) -> tuple[list[reframe_report.ReportedTest], float]:
+    """Run the checks; what ReFrame reports of each test, and the seconds in which it did nothing but build.
+
+    Nothing of them runs on afterwards.
+    """
     process = reframe.start(selection, "--run")
-    output = []
+    output, clock = [], BuildClock()
     try:
         for line in reframe.lines(process):
             output.append(line)
+            clock.read(line, time.monotonic())
             show_progress_line(line, progress)
     finally:
         if process.poll() is None:
@@ -232,16 +271,38 @@ def run(
     entries = reframe_report.read_report(reframe.report)
     if not entries:
         progress.note(f"ReFrame left no report: {extract_complaint(output)}")
-    return entries
+    return entries, clock.seconds
+
+
+@dataclass
+class BuildClock:
+    """The time in which builds run and no launch, by the lines that ReFrame prints when they begin and end."""
+
+    running: set[str] = field(default_factory=set)  #: names of tests
+    since: float = 0.0
+    seconds: float = 0.0
+
+    def read(self, line: str, now: float) -> None:
+        """Read a line that came now, by a clock in seconds."""
+        begun, ended = STARTED.match(line), ENDED.match(line)
+        if not begun and not ended:
+            return
+        if self.running and all(map(FIXTURE.match, self.running)):
+            self.seconds += now - self.since
+        self.since = now
+        if begun:
+            self.running.add(begun.group(1))
+        elif ended:
+            self.running.discard(ended.group(4))
 
 
 def assess_launches(
     planned: Sequence[PlannedLaunch],
     reframe: ReframeDriver,
     entries: Sequence[reframe_report.ReportedTest],
+    builds: float,
 ) -> PassRecord:
-    """Assess each launch of a plan."""
-    builds = sum(entry.seconds for entry in entries if entry.fixture)
+    """Assess each launch of a plan; ``builds`` are the seconds of builds."""
     finished = [finish_launch(launch, reframe, entries) for launch in planned]
     return PassRecord(finished, builds)
 
@@ -266,10 +327,15 @@ def cancel_jobs_of(
 
 
 def show_progress_line(line: str, progress: Progress) -> None:
-    """Pass on what ReFrame says of the start and the end of a test."""
+    """Pass on what ReFrame says of the start and the end of a test.
+
+    What it says of the result of a launch is not passed on: nothing is judged yet.
+    """
     if match := ENDED.match(line):
         result, number, total, name = match.groups()
-        progress.say(f"  {number}/{total} {result.lower():<5} {shorten_test_name(name)}")
+        progress.count(int(number), int(total))
+        if result == "FAIL" and FIXTURE.match(name):
+            progress.say(f"  not built: {shorten_test_name(name)}")
     elif match := STARTED.match(line):
         progress.now(shorten_test_name(match.group(1)))
     elif line.startswith(WAITS):

@@ -51,6 +51,13 @@ class PreparedMachine:
     #: nodes that can be used, by partition, where some are down or taken out
     usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
 
+    def list_environments(self, work: WorkDirectory, site: str) -> list[str]:
+        """List the environments that a site has: those of this machine's MPIs, or as its file declares them."""
+        if self.inventory:
+            return [mpi.name for mpi in self.inventory.mpis]
+        configuration = read_site(work, locate_site_file(work.source, site)).configuration
+        return [each["name"] for each in (configuration or {}).get("environments", ())]
+
     @property
     def built_with(self) -> str:
         """How the programs of this session are built, in words."""
@@ -92,9 +99,9 @@ def prepare_machine(
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
         found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
-    spack = find_spack(work, progress, chosen) if with_spack else None
+    spack = find_spack(work, progress, chosen, fresh) if with_spack else None
     if spack is None:
-        report_missing_programs(found, progress)
+        report_missing_programs(found, progress, work.told)
         return PreparedMachine(found, None, usable_nodes=usable)
     problems = {
         mpi.name: write_spack_environment(work, spack, mpi, chosen)
@@ -163,11 +170,11 @@ def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
         raise UsageError(f"{path}: modules_system: {describe_lacking(wanted)}")
 
 
-def report_missing_programs(found: Inventory | None, progress: Progress) -> None:
+def report_missing_programs(found: Inventory | None, progress: Progress, told: Path) -> None:
     """Say which MPIs of this machine are left without IMB where no Spack can be had."""
     for mpi in found.mpis if found else ():
         if problem := found.imb_of(mpi).problem:
-            progress.note(f"no IMB for {mpi.name}: {problem}")
+            progress.note_once(f"no IMB for {mpi.name}: {problem}", told)
 
 
 def report_own_sites(directory: Path, progress: Progress) -> None:
@@ -216,13 +223,20 @@ def report_unusable(
         yield from those
 
 
-def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -> Spack | None:
-    """Find a Spack; None, after a line with the reason, if there is none."""
-    answer = ask_for_spack(work, progress, mirror)
+def find_spack(
+    work: WorkDirectory, progress: Progress, mirror: Mirror | None, again: bool = False
+) -> Spack | None:
+    """Find a Spack; None, after a line with the reason, if there is none.
+
+    :param again: whether what could not be fetched within a day is tried again, and a reason said again
+    """
+    answer = ask_for_spack(work, progress, mirror, again)
     if isinstance(answer, NoSpack):
-        progress.note(
-            f"no Spack ({answer.reason}): the suite is built with CMake against each mpicc"
-        )
+        said = f"no Spack ({answer.reason}): the suite is built with CMake against each mpicc"
+        if again:
+            progress.note(said)
+        else:
+            progress.note_once(said, work.told)
         return None
     for line in answer.passed_over:
         progress.note(f"passed over: {line}")
@@ -230,11 +244,11 @@ def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -
 
 
 def ask_for_spack(
-    work: WorkDirectory, progress: Progress, mirror: Mirror | None
+    work: WorkDirectory, progress: Progress, mirror: Mirror | None, again: bool = False
 ) -> Spack | NoSpack:
     """Provide the mirror's Spack if all must come from a mirror, else that of this machine."""
     try:
         unpacked = mirror.unpacked(work.root) if mirror else None
     except SpackEnvironmentError as error:
         return NoSpack(str(error))
-    return provide_spack(work.root, progress.say, None, unpacked)
+    return provide_spack(work.root, progress.say, None, unpacked, again)

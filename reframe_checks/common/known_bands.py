@@ -39,7 +39,7 @@ class KnownBands:
     def explain_unjudged(
         self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str
     ) -> str:
-        """Explain in one line why values were not held against references, with the command that calibrates.
+        """Explain why values were not held against references; the command that calibrates is on its own line.
 
         :param launches: those that ended well
         :param site: the site's file
@@ -54,7 +54,7 @@ class KnownBands:
             for case in launch.cases
             if case.variable == names[0]
         )
-        fix = f"calibrate it: {format_calibration(launch, case, site)}; or set strict=False"
+        fix = f"set strict=False, or calibrate it:\n{format_calibration(launch, case, site)}"
         return f"{Verdict.NO_REFERENCE}: {first_of(names, 3)}; {fix}"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import propose_or_list
 
 
 def locate_site_file(source: Path, site: str) -> Path:
@@ -18,8 +19,8 @@ def locate_site_file(source: Path, site: str) -> Path:
     """
     path = Path(site) if site.endswith(".py") else source / "site_configs" / f"{site}.py"
     if not path.is_file():
-        known = ", ".join(sorted(list_site_names(source)))
-        raise UsageError(f"--site {site}: no file {path}: choose from {known}, or give a path")
+        fix = propose_or_list(site, list_site_names(source)).removesuffix("?")
+        raise UsageError(f"--site {site}: no file {path}: {fix}, or give a path")
     return path.resolve()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.base.near_words import propose_or_list
 from postprocess.base.shell_words import quote_word
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
@@ -21,7 +22,7 @@ from site_configs.schedulers.login_modules import describe_lacking, read_login_e
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.machine import read_machine
-from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
+from site_configs.validation.reader import SiteFault, SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
@@ -136,7 +137,7 @@ def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[Site
     queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     if queue is None:
         if name:
-            fix = format_suggestion(name, [each.name for each in scheduler.queues])
+            fix = propose_or_list(name, [each.name for each in scheduler.queues])
             what = f"{scheduler.title} has no partition {name!r} that is up; {fix}"
             yield partition.fault("access", what)
         return

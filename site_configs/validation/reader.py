@@ -9,7 +9,6 @@ read, as JSON. ``site_configs.validation.rules`` judges it.
 from __future__ import annotations
 
 import ctypes
-import difflib
 import functools
 import inspect
 import json
@@ -17,7 +16,7 @@ import runpy
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from reframe.core import backends
 from postprocess.base import files
 from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.near_words import propose_or_list
 from site_configs import common, ladder
 
 
@@ -94,13 +94,6 @@ class SiteReading:
     unusable: dict[str, str] = field(default_factory=dict)
 
 
-def format_suggestion(word: str, known: Iterable[str]) -> str:
-    """Format ``; did you mean X?``, or the choice if no word is near."""
-    choice = sorted(known)
-    near = difflib.get_close_matches(word, choice, n=1)
-    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(choice)}"
-
-
 def list_partition_keys() -> set[str]:
     """List the keys of a partition in ReFrame's own schema."""
     schema = json.loads(
@@ -136,7 +129,7 @@ class Call:
         known = {name for name in self.parameters if name != "more"} | self.more
         unknown = [word for word in self.kwargs if word not in known]
         for word in unknown:
-            yield f"{title}: {word}: is not known; {format_suggestion(word, known)}"
+            yield f"{title}: {word}: is not known; {propose_or_list(word, known)}"
             del self.kwargs[word]
         for word in LISTS:
             value = self.kwargs.get(word, [])

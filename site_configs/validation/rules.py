@@ -8,9 +8,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from postprocess.base.near_words import propose_or_list
 from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
+from site_configs.validation.reader import SiteFault, SiteReading
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
 
@@ -103,7 +104,7 @@ def check_declared(
             yield partition.fault("environments", "names none; nothing would run there")
         for name in partition.data["environs"]:
             if name not in known_names:
-                fix = format_suggestion(name, known_names)
+                fix = propose_or_list(name, known_names)
                 yield partition.fault("environments", f"{name!r} is not declared; {fix}")
     for environment in environments:
         if environment.name not in used:
@@ -121,9 +122,7 @@ def check_registered(
         words = (
             "" if key == "scheduler" else ", or write the words that start a launch line as a list"
         )
-        yield entry.fault(
-            key, f"ReFrame knows no {name!r}; {format_suggestion(name, choice)}{words}"
-        )
+        yield entry.fault(key, f"ReFrame knows no {name!r}; {propose_or_list(name, choice)}{words}")
     elif problem := reading.unusable.get(f"{key} {name}"):
         yield entry.fault(key, f"{name!r} cannot be used here: {problem}")
 
@@ -168,7 +167,7 @@ def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     if told not in ("unknown", named):
         yield environment.fault("family", f"{named!r}, but library={library!r} is that of {told}")
     elif named not in known_families and "did you mean" in (
-        fix := format_suggestion(named, known_families)
+        fix := propose_or_list(named, known_families)
     ):
         yield environment.fault("family", f"{named!r} is not known; {fix}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from postprocess.results.summary import PLUMBLINE
+from postprocess.base.version import VERSION
 from tests.support.paths import ROOT
 
 
@@ -13,4 +13,4 @@ def test_suite_and_summaries_have_the_version_of_the_project():
     (version,) = re.findall(r'^version = "(.+)"$', project, re.MULTILINE)
     suite = (ROOT / "suite" / "CMakeLists.txt").read_text()
     assert re.findall(r"^project\(mpicost VERSION (\S+)", suite, re.MULTILINE) == [version]
-    assert version == PLUMBLINE
+    assert version == VERSION

@@ -29,7 +29,12 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    open_session_context,
+    refused_session,
+    report_plan,
+)
 from postprocess.session.lifecycle.finish import (
     build_session_summary,
     end_session,
@@ -80,12 +85,13 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         raise UsageError(
             f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}"
         )
-    choice = {**asked.selection.choice, ROUNDS: launches}
-    selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
         context = open_session_context(work, asked, progress)
+        asked = context.request
+        choice = {**asked.selection.choice, ROUNDS: launches}
+        selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
         session, reframe = context.open_session(asked.mode)
-        with progress.phase("set-up"):
+        with refused_session(session), progress.phase("set-up"):
             planned = make_plan(reframe, selection)
             wanted = list_topics(planned)
         report_plan(planned, progress, selection.choice)

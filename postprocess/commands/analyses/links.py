@@ -56,7 +56,11 @@ from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
-from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    open_session_context,
+    refused_session,
+)
 from postprocess.session.lifecycle.finish import (
     build_session_summary,
     end_session,
@@ -125,8 +129,9 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
     asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
         context = open_session_context(work, asked, progress)
+        asked = context.request
         session, reframe = context.open_session(asked.mode)
-        with progress.phase("set-up"):
+        with refused_session(session), progress.phase("set-up"):
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
         with progress.phase("running"):

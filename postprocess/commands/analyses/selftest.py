@@ -13,7 +13,13 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import locate_ledger
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches
+from postprocess.cli.option_types import (
+    parse_comma_list,
+    parse_count,
+    parse_launches,
+    parse_minutes,
+    parse_seconds,
+)
 from postprocess.cli.options import (
     JUDGED_TRIALS,
     add_budget,
@@ -109,7 +115,7 @@ def add_method(parser: Parser) -> None:
     )
     how.add_argument(
         "--spread",
-        type=parse_count,
+        type=parse_minutes,
         default=0,
         metavar="MINUTES",
         help="spread the nights over so much time (default: one after the other)",

@@ -13,6 +13,7 @@ from typing import Any
 from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, size
+from postprocess.base.near_words import propose_or_list
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
@@ -33,7 +34,7 @@ from site_configs.topology.shell_limits import describe_own_limits
 from site_configs.validation import on_this_machine, rules
 from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
+from site_configs.validation.reader import SiteFault, SiteReading
 
 HELP = "List every error of a site file, and the cost of a nightly run."
 EXAMPLE = "./plumbline site check mycluster"
@@ -225,7 +226,7 @@ def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
                 found.append(f"{title}: a night measures nothing with {name}; {fix}")
         for word, choice in find_unknown_limits(limits_of(partition), trial.tables):
             what = f"{title}: defaults: left_out_above: {word!r}: no check measures it"
-            found.append(f"{what}; {format_suggestion(word, choice)}")
+            found.append(f"{what}; {propose_or_list(word, choice)}")
     return found
 
 

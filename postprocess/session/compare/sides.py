@@ -9,6 +9,7 @@ from typing import Any
 from postprocess.analyses.compare.data import ComparedSide
 from postprocess.analyses.selftest.injections import Injection
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import propose_word
 from postprocess.model.options import PARTITION, PLANTED
 from postprocess.model.session import Selection
 from postprocess.session.lifecycle.context import SessionContext
@@ -88,8 +89,13 @@ def find_environment(
         mpi = find_release(inventory, context.work.root, label) if inventory else None
         name = mpi.name if mpi else label if is_prefix(label) else environment_name(family, version)
     if name not in declared:
+        meant = [each for each in declared if each.startswith(f"{name}-")]
+        if len(meant) == 1:
+            return meant[0]
+        near = propose_word(name, declared)
         choice = ", ".join(sorted(declared)) or "none"
-        raise UsageError(f"{label}: site {context.request.site} has no such MPI; it has {choice}")
+        fix = f"it has {choice}" + (f"; {near}" if near else "")
+        raise UsageError(f"{label}: site {context.request.site} has no such MPI; {fix}")
     return name
 
 

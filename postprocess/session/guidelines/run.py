@@ -32,7 +32,12 @@ from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.guidelines.overrides import OverrideBench
-from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    open_session_context,
+    refused_session,
+    report_plan,
+)
 from postprocess.session.lifecycle.finish import (
     build_session_summary,
     end_session,
@@ -63,12 +68,13 @@ def run_guidelines(
         raise UsageError(
             f"--launches {demand.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
-    choice = {**asked.selection.choice, ROUNDS: demand.launches, PROGRAM.variable: ["mpicost"]}
-    selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
         context = open_session_context(work, asked, progress)
+        asked = context.request
+        choice = {**asked.selection.choice, ROUNDS: demand.launches, PROGRAM.variable: ["mpicost"]}
+        selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
         session, reframe = context.open_session(asked.mode)
-        with progress.phase("set-up"):
+        with refused_session(session), progress.phase("set-up"):
             planned = make_plan(reframe, selection)
         report_plan(planned, progress, selection.choice)
         progress.say(f"{plural(sum(bool(each.cases) for each in planned), 'launch', 'es')} in all")

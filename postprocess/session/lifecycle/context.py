@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
+from postprocess.base.near_words import choose_environment
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -19,7 +23,7 @@ from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.flush_costs import describe_flush
-from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
 from postprocess.session.lifecycle.clock import describe_clock
 from postprocess.session.lifecycle.interrupted import store_interrupted
@@ -75,10 +79,54 @@ def open_session_context(
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)
+    request = resolve_environments(work, request, prepared)
     progress.say(f"built with {prepared.built_with}")
     if prepared.inventory:
         note_other_work(progress)
     return SessionContext(work, request, prepared, progress)
+
+
+@contextmanager
+def refused_session(session: Session) -> Iterator[None]:
+    """Remove a session that is refused before anything was measured, unless the error names its log."""
+    try:
+        yield
+    except RefusedError:
+        raise
+    except UsageError:
+        shutil.rmtree(session.directory, ignore_errors=True)
+        raise
+
+
+def resolve_environments(
+    work: WorkDirectory, request: Request, prepared: PreparedMachine
+) -> Request:
+    """Replace the names of environments that a user gave by those that are meant: ``mpich`` by its release.
+
+    :raises UsageError: naming the option, for a name that is meant for none or for several
+    """
+    selection = request.selection
+    if not selection.environments and not selection.set_env:
+        return request
+    known = prepared.list_environments(work, request.site)
+    if not known:  # of a site file with a fault, which ReFrame refuses
+        return request
+    found = [choose_environment("--environment", word, known) for word in selection.environments]
+    full = {name: choose_environment("--set-env", name, known) for name in selection.set_env}
+    set_env = {full[name]: pairs for name, pairs in selection.set_env.items()}
+    chosen = replace(selection, environments=list(dict.fromkeys(found)), set_env=set_env)
+    again = [name_in_full(word, full) for word in request.rerun_options]
+    return replace(request, selection=chosen, rerun_options=again)
+
+
+def name_in_full(word: str, full: Mapping[str, str]) -> str:
+    """Return an option of a rerun with the full name of its environment; other options as they are.
+
+    :param full: the full name of each environment that variables were set for
+    """
+    flag, sign, rest = word.partition("=")
+    name, colon, assignment = rest.partition(":")
+    return f"{flag}{sign}{full[name]}{colon}{assignment}" if flag == "--set-env" else word
 
 
 def report_plan(

@@ -55,11 +55,12 @@ def finish_session(
     try:
         with context.progress.phase("analysis"):
             summary, pages = write_files(context, session, finished, summary)
-            where = f"report: {pages[1]} and {pages[0].name}; {where}" if pages else where
+            where = f"report: {pages[1]} (./plumbline report --open)\n{where}" if pages else where
     finally:
         if is_main_session(context, session):
             with context.progress.keeping("table of verdicts"):
-                print_verdict_table(summary, context.progress.console.width)
+                width, said = context.progress.console.width, context.progress.notes
+                print_verdict_table(summary, width, said=said)
     return end_session(context, session, summary, where)
 
 
@@ -129,8 +130,11 @@ def end_session(
         with progress.keeping("drift"):
             if session.mode == "nightly" and (line := drift_note(context.work.store)):
                 progress.say(line)
+        with progress.keeping("link to the latest session"):
+            files.make_symlink(context.work.latest, Path("sessions", session.name))
         progress.say(f"time: {progress.split()}")
-        progress.say(where)
+        for line in where.splitlines():
+            progress.say(line)
     return summary.exit_status or int(bool(progress.faults))
 
 

@@ -62,6 +62,7 @@ def run_calibration(
     """Measure references because the user asks for it. Returns the exit status."""
     with work.held():
         context = open_session_context(work, request, progress)
+        request = context.request
         root = request.references or work.provisional
         _, reframe = context.open_session("list")
         with progress.phase("set-up"):
@@ -116,17 +117,7 @@ def calibrate_unknown(
     An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
     was made with options by hand is none for launches without: it is measured again.
     """
-    reviewed = {
-        place
-        for place, reference_set in catalog.sets.items()
-        if context.work.provisional not in reference_set.path.parents
-    }
-    unknown = [
-        launch
-        for launch in planned
-        if (launch.partition, launch.environment) not in reviewed
-        and any(is_without_usable_reference(catalog, launch, case) for case in launch.cases)
-    ]
+    unknown = list_uncalibrated(context.work.provisional, catalog, planned)
     if unknown and (share := measure_contention(context, unknown)):
         unknown = [launch for launch in unknown if launch.exact]
         context.progress.note(
@@ -141,6 +132,26 @@ def calibrate_unknown(
         some = [each for each in unknown if choose_automatic_launches(each, page) == launches]
         failed += calibrate_cases(context, catalog, some, launches).failed
     return load_catalog(context.reference_roots, list_places(planned)), failed
+
+
+def list_uncalibrated(
+    provisional: Path, catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch]
+) -> list[PlannedLaunch]:
+    """List the launches that a night calibrates first: of environments without a reviewed file.
+
+    :param provisional: folder of the references that are not reviewed
+    """
+    reviewed = {
+        place
+        for place, reference_set in catalog.sets.items()
+        if provisional not in reference_set.path.parents
+    }
+    return [
+        launch
+        for launch in planned
+        if (launch.partition, launch.environment) not in reviewed
+        and any(is_without_usable_reference(catalog, launch, case) for case in launch.cases)
+    ]
 
 
 def is_without_usable_reference(

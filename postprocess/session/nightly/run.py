@@ -47,11 +47,13 @@ from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_new_session,
     open_session_context,
+    refused_session,
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
+from postprocess.session.nightly.estimate import estimate_night
 from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
 from postprocess.session.nightly.learning import Lesson, learn_night
 
@@ -66,8 +68,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
     began = time.monotonic()
     with work.held():
         context = open_session_context(work, request, progress)
+        request = context.request
         session, reframe = context.open_session(request.mode)
-        with progress.phase("set-up"):
+        with refused_session(session), progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
@@ -82,6 +85,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         report_plan(planned, progress, request.selection.choice)
         for line in describe_unusual_trials(planned):
             progress.say(line)
+        with progress.phase("set-up"):
+            tell_estimate(context, planned, catalog)
         parts = split_by_builds(context, planned)
         build_part(context, session, planned, parts[0])
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
@@ -131,6 +136,19 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         if own:
             return status
         raise confirmed.ended
+
+
+def tell_estimate(
+    context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
+) -> None:
+    """Say how long the night takes, and let its phases show what is left of that."""
+    request, progress = context.request, context.progress
+    found = estimate_night(
+        context.work, planned, catalog, request.launches, calibrates=not request.strict
+    )
+    for line in found.describe(request.mode):
+        progress.say(line)
+    progress.expected = {"calibration": found.calibration, "running": found.night}
 
 
 def confirm_night(

@@ -36,13 +36,13 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, utc_now
 from postprocess.base.progress import Progress
+from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.summary import PLUMBLINE
 from postprocess.runner.reframe_pass import PassRecord, make_plan, run_again, run_plan
 from postprocess.session.lifecycle.clock import describe_clock
 from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
@@ -118,7 +118,7 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
     write_header(
         folder,
         OfferHeader(
-            SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), PLUMBLINE
+            SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION
         ),
     )
 

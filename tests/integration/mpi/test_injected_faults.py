@@ -63,7 +63,7 @@ FULL = {
 }
 SELECTIONS = {
     ("--environment", "no-such-mpi"): plants(
-        "use", "an environment that is not there", "`--environment`", "", 2, "matches no case"),
+        "use", "an environment that is not there", "`--environment`", "", 2, "is no environment here; "),
     ("--routine", "no_such_routine"): plants(
         "use", "a routine that is not there", "`--routine`", "", 2, "matches no case"),
     ("--processes", "1024"): plants(

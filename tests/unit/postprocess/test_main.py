@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import subcommands
-from postprocess.main import build_parser, load_commands, main
+from postprocess.main import COMMANDS, SECTIONS, build_parser, load_commands, main
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
@@ -128,7 +128,11 @@ WRONG = [
     ["run", "--mpis", ""],
     ["run", "--cache", "cold"],
     ["run", "--sync", "loops"],
-    ["run", "--time-limit", "1h"],
+    ["run", "--time-limit", "1d"],
+    ["run", "--time-limit", "1.5s"],
+    ["run", "--bytes", "1kx"],
+    ["nightly", "--time", "5"],
+    ["help", "nightli"],
     ["run", "--set-env", "NAME=VALUE"],
     ["alarms", "--since", "20261121"],
     ["export", "--since", "2026-11-21 01:30"],
@@ -157,7 +161,7 @@ WRONG = [
 ]
 
 
-@plants("use", "words that are no command, no option or no value, in 54 ways",
+@plants("use", "words that are no command, no option or no value, in 58 ways",
         "the command line", "", 2, "plumbline: ")  # fmt: skip
 @pytest.mark.parametrize(
     "words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape")
@@ -226,7 +230,7 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
         assert status == 2
         assert is_one_line(errors)
     else:
-        assert any(word.startswith(("-h", "--h")) for word in words)
+        assert any(word in ("-h", "--help", "--version", "help") for word in words)
 
 
 @pytest.mark.parametrize(
@@ -234,10 +238,15 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
     [
         (["run", "--bytes", "8,x"], "argument --bytes: 'x' is not a whole number of one or more"),
         (["run", "--program", "osu,x"], "argument --program: 'x' is none of mpicost, osu, imb"),
+        (["run", "--program", "mpicos"], "is none of mpicost, osu, imb; did you mean mpicost?"),
+        (["nightli"], "'nightli' is no command; did you mean nightly? ("),
+        (["site", "nw"], "'nw' is no command; did you mean new? (plumbline site --help)"),
+        (["run", "--cache", "evikt"], "evict, flush, warm, rotate; did you mean evict? ("),
+        (["nightly", "--time", "5"], "--time 5; did you mean --time-limit? ("),
         (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
         (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
         (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
-        (["run", "--trils", "5"], "unrecognized arguments: --trils 5 ("),
+        (["run", "--trils", "5"], "unrecognized arguments: --trils 5; did you mean --trials? ("),
     ],
 )
 def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
@@ -261,7 +270,10 @@ def test_an_option_of_other_commands_is_told_with_them(words, part, declared: De
     assert part in errors and errors.endswith("--help)\n")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["where", "-h"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["run", "--help"], ["where", "-h"], ["help"], ["help", "run"], ["--version"]],
+)
 def test_help_is_no_error(words: list[str]):
     assert run(*words) == (0, "")
 
@@ -323,6 +335,27 @@ def test_since_a_day_or_a_time(command: str, since: str, chosen: str):
 def test_cases_are_separated_by_blanks_or_commas(command: str):
     words = [command, "--case", "a", "b,*:c:*", "--since", "2026-11-21", "--case", "d"]
     assert build_parser().parse_args(words).case == ["a", "b", "*:c:*", "d"]
+
+
+def test_sizes_and_times_have_units_as_results_have_them():
+    words = ["--bytes", "1k,1kB,4MiB,1.5MB,0,8", "--time-limit", "3min"]
+    chosen = build_parser().parse_args(["run", *words, "--confirm-after", "2h"])
+    assert chosen.bytes == [1000, 4 * 2**20, 1_500_000, 0, 8]
+    assert (chosen.time_limit, chosen.confirm_after) == (180, 120)
+    assert build_parser().parse_args(["compare", "a", "b", "--seconds", "90s"]).seconds == 90
+
+
+def test_every_command_is_in_one_section_of_the_help(capsys):
+    assert sum(map(len, SECTIONS.values())) == len(COMMANDS)
+    build_parser().print_help()
+    shown = capsys.readouterr().out
+    assert [title for title in SECTIONS if f"\n{title}:\n" in shown] == list(SECTIONS)
+    assert all(re.search(rf"^  {name}\b", shown, re.M) for name in COMMANDS)
+
+
+def test_the_help_of_the_tests_is_ours_and_short(capsys):
+    build_parser().parse_args(["test"]).show_help()
+    assert len(capsys.readouterr().out.splitlines()) <= 20
 
 
 def test_links_are_measured_by_mpicost_alone():

@@ -51,9 +51,47 @@ def test_what_goes_on_now_is_shown_as_it_is(text: str):
     progress = Progress(Console(file=io.StringIO(), force_terminal=True))
     with progress.phase("running"):
         progress.now(text)
-        shown = progress.status.status
+        shown = list(progress.step.__rich__().columns[-1].cells)[-1]
     assert isinstance(shown, Text)  # neither markup nor emoji codes mean anything in one
     assert shown.plain == sanitize_line(text)
+
+
+def test_a_terminal_shows_how_far_it_is_and_what_is_left_in_one_line(clock):
+    progress = Progress(Console(file=io.StringIO(), force_terminal=True, width=80))
+    progress.expected = {"running": 60.0}
+    with progress.phase("running"):
+        step = progress.step
+        clock[0] = 20.0
+        assert step.amount == "about 40 s left"
+        progress.count(10, 40)
+        progress.now("mpich-5_0_2, luecke, 2x2 processes, launch 1, and more than one line holds")
+        assert step.amount == "10/40, about 1 min 00 s left"
+        shown = Console(file=io.StringIO(), width=80)
+        shown.print(step)
+        assert shown.file.getvalue().count("\n") == 1
+
+
+def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(monkeypatch):
+    monkeypatch.setattr(module, "PIPE_SECONDS", 0.02)
+    progress = Progress(Console(file=io.StringIO()))
+    with progress.phase("waiting"):
+        progress.now("machine is 93% busy")
+        deadline = module.time.monotonic() + 20.0
+        while progress.console.file.getvalue().count("\n") < 2:
+            assert module.time.monotonic() < deadline
+            module.time.sleep(0.01)
+    first = progress.console.file.getvalue().splitlines()[-1]
+    assert first.startswith("  waiting, ") and first.endswith(": machine is 93% busy")
+
+
+def test_what_stays_as_it_is_is_noted_once_in_a_work_directory(tmp_path):
+    for expected in (["no Spack"], []):
+        progress = Progress(Console(file=io.StringIO()))
+        progress.note_once("no Spack", tmp_path / "told.json")
+        assert progress.notes == expected
+    (tmp_path / "told.json").write_text("{")
+    progress.note_once("no Spack", tmp_path / "told.json")
+    assert progress.notes == ["no Spack"]
 
 
 @pytest.fixture
@@ -66,7 +104,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_parts_of_one_phase_add_up_whatever_happens_in_them(clock, monkeypatch):
     console = Console(file=io.StringIO())
-    progress = Progress(console, phases={})
+    progress = Progress(console, phases={}, began=0.0)
     with progress.phase("set-up"):
         clock[0] = 2.0
     with pytest.raises(KeyError), progress.phase("set-up"):
@@ -74,8 +112,9 @@ def test_parts_of_one_phase_add_up_whatever_happens_in_them(clock, monkeypatch):
         raise KeyError
     with progress.phase("running"):
         clock[0] = 15.0
+    clock[0] = 16.5
     assert progress.phases == {"set-up": 5.0, "running": 10.0}
-    assert progress.split() == "set-up 5.0 s, running 10 s"
+    assert progress.split() == "16 s: set-up 5.0 s, running 10 s, other 1.5 s"
 
 
 def test_the_time_of_the_front_door_counts_once(monkeypatch: pytest.MonkeyPatch):

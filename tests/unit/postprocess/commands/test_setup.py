@@ -205,7 +205,7 @@ def test_where_the_program_is(command, work: WorkDirectory):
 @pytest.mark.parametrize(
     ("program", "environment", "said"),
     [
-        ("mpicc", "a\nb", "--environment a\\nb: not among mpich-5_0_2"),
+        ("mpicc", "a\nb", "--environment a\\nb: is no environment here; choose from mpich-5_0_2"),
         ("mpicost", "mpich-5_0_2", "./plumbline run --environment mpich-5_0_2 builds it"),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(progress, m
 # --- what people see ---
 
 
-def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
+def test_the_cases_of_a_cause_are_one_group():
     results, catalog = slower_night()
     told = common_cause_retest.name_confirmed_causes(
         results, find_common_causes(results, catalog, {})
@@ -210,10 +210,9 @@ def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
     after = [replace(each, reason="another sentence") for each in told]
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
     shared = [each for each in named if each.cause]
-    left = overview.fold_causes(named)
     assert len(shared) > 50
-    assert len(left) == overview.MOST_OF_CAUSE + len(named) - len(shared)
-    (together,) = [each for each in overview.group_failures(named) if len(each.results) > 1]
+    groups = [each for each in overview.group_failures(named) if each.results[0].cause]
+    (together,) = groups
     assert len(together.results) == len(shared)
     assert together.reason.startswith("common cause: cpu: everything 7% slower")
     assert ";" not in together.reason

@@ -31,6 +31,7 @@ def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     others = {"site", "mpis", "environment", "time_limit", "oversubscribe", "set_env"}
     others |= {"launches", "confirm_after", "confirm_within", "json", "references", "force", "help"}
     others |= {"family"}  # which stands for names of routines
+    others |= {"failed"}  # which takes all options from another session
     others |= {"junit", "openmetrics", "on_failure"}
     (commands,) = (
         each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)

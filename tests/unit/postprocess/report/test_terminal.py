@@ -10,6 +10,7 @@ import pytest
 
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import HEALTHY, Verdict
+from postprocess.report import case_lines
 from postprocess.report import terminal as tables
 from postprocess.results.summary import SessionSummary
 from postprocess.results.summary_file import parse_summary
@@ -67,27 +68,62 @@ def test_strict_names_provisional_cases_and_says_so():
     assert all(result.case.key in text for result in night.results)
 
 
-def test_each_failed_case_has_one_line_with_all_that_is_known(bad):
-    lines = tables.render_terminal(bad, 80, False).splitlines()
+def test_each_failed_case_is_there_and_each_reason_once(bad):
+    text = tables.render_terminal(bad, 80, False)
     for result in bad.failed:
-        (line,) = [line for line in lines if f"{result.case.key}  " in line]
-        assert line.startswith(str(result.verdict))
-        assert line.endswith(f"rerun: {result.rerun}")
-        assert result.reason in line
+        assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
+    for number, group in enumerate(case_lines.list_groups(bad), 1):
+        assert not group.reason or len(re.findall(re.escape(group.reason), text)) == 1
+        again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}\n"
+        assert (again in text) == bool(group.results[0].rerun)
+
+
+def test_a_case_takes_three_lines_of_a_terminal():
+    night = samples.bad_night([c for c in samples.few_cases() if c.routine == "bcast"])
+    slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
+    numbers = {"value": 1.5e-3, "reference": 0.5e-3, "reason": "another MPI", "q": None}
+    night.results = [replace(slow, verdict=Verdict.NOT_COMPARABLE, **numbers)]
+    lines = COLOUR.sub("", tables.render_terminal(summary_of(night), 80, True)).splitlines()
+    place = lines.index(f"not-comparable  {slow.case.key}")
+    assert lines[place + 1 : place + 4] == [
+        "  why: 1500 us, 3 times as slow as its reference 500.0 us; another MPI",
+        f"  again: ./plumbline run --failed {samples.SESSION}:1",
+        "",
+    ]
+
+
+def test_cases_of_one_reason_are_counted_and_on_a_terminal_the_first_few_listed():
+    night = samples.bad_night(samples.few_cases())
+    night.results = [
+        replace(each, verdict=Verdict.NOT_COMPARABLE, reason="lib.so is in front", q=None)
+        for each in samples.healthy_night(samples.few_cases()[:9]).results
+    ]
+    summary = summary_of(night)
+    lines = COLOUR.sub("", tables.render_terminal(summary, 80, True)).splitlines()
+    assert "not-comparable  9 cases" in lines and "    and 4 more" in lines
+    assert lines.count("  why: lib.so is in front") == 1
+    whole = tables.render_terminal(summary, 80, False)
+    assert all(f"    {each.case.key}\n" in whole for each in night.results)
+
+
+def test_notes_that_were_said_are_not_printed_again(bad):
+    (note,) = bad.notes
+    assert note in tables.render_terminal(bad, 80, False)
+    assert note not in tables.render_terminal(bad, 80, False, said=[note])
 
 
 def test_numbers_of_a_failed_case_have_their_unit():
     night = samples.bad_night([c for c in samples.few_cases() if c.routine == "bcast"])
     slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
     numbers = {"value": 1.5e-3, "reference": 0.5e-3, "band": (0.4e-3, 0.6e-3)}
-    night.results = [replace(slow, **numbers)]
-    line = tables.render_terminal(summary_of(night), 80, False).splitlines()[-4]
-    assert " ".join(line.split()).startswith("regressed 1500 us 500.0 400.0 to 600.0 3.00 local")
+    night.results = [replace(slow, verdict=Verdict.PROVISIONAL, reason="", **numbers)]
+    night.strict = True
+    text = tables.render_terminal(summary_of(night), 80, False)
+    assert "  why: 1500 us, 3 times as slow as its reference 500.0 us" in text
     bandwidth = {"value": 400.0, "reference": 800.0, "band": (700.0, 900.0), "unit": "MB/s"}
-    night.results = [replace(slow, **bandwidth)]
-    line = tables.render_terminal(summary_of(night), 80, False).splitlines()[-4]
-    shown = "regressed 400.0 MB/s 800.0 700.0 to 900.0 2.00 local"
-    assert " ".join(line.split()).startswith(shown)
+    night.results = [replace(slow, verdict=Verdict.PROVISIONAL, reason="", **bandwidth)]
+    text = tables.render_terminal(summary_of(night), 80, False)
+    assert "  why: 400.0 MB/s, 2 times as slow as its reference 800.0 MB/s" in text
 
 
 def test_three_programs_have_their_sections_and_their_totals(three):
@@ -116,14 +152,21 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
     monkeypatch.setattr(tables, "MOST_IN_PIPE", 100)
     text = COLOUR.sub("", tables.render_terminal(large, 120, terminal))
     named = len(large.failed) + len(large.outliers)
-    listed = text.count("rerun: ")
-    assert listed == (tables.MOST_IN_TERMINAL if terminal else 100)
-    (line,) = [line for line in text.splitlines() if line.startswith("and ")]
-    assert line.startswith(f"and {named - listed:,} more (")
-    assert line.endswith(f"all cases are in summary.json of session {samples.SESSION}")
-    assert sum(int(n.replace(",", "")) for n in re.findall(r"([\d,]+) [a-z]+(?=[,)])", line)) == (
-        named - listed
-    )
+    groups = case_lines.list_groups(large)
+    heads = len(re.findall(r"^  again: ", text, re.M))
+    assert heads <= (tables.MOST_IN_TERMINAL if terminal else 100)
+    outside = [line for line in text.splitlines() if line.startswith("and ")]
+    again = f"--failed {samples.SESSION}:"
+    numbered = enumerate(groups, 1)
+    listed = sum(len(each.results) for n, each in numbered if f"{again}{n}\n" in text)
+    if listed == named:
+        assert outside == []
+    else:
+        (line,) = outside
+        assert line.startswith(f"and {named - listed:,} more (")
+        assert line.endswith(f"all cases are in summary.json of session {samples.SESSION}")
+        numbers = re.findall(r"([\d,]+) [a-z]+(?=[,)])", line)
+        assert sum(int(number.replace(",", "")) for number in numbers) == named - listed
     kinds = {str(r.verdict) for r in large.failed}
     assert kinds <= {line.split()[0] for line in text.splitlines() if line}
 
@@ -143,10 +186,12 @@ def test_notes_and_reasons_for_skipping_are_printed(bad):
 
 
 def test_the_worst_comes_first(bad):
-    lines = tables.render_terminal(bad, 80, False).splitlines()
-    words = [line.split()[0] for line in lines if " rerun: " in line]
-    named = ["incorrect"] + 6 * ["timeout"] + 3 * ["regressed"] + ["fast"] + 6 * ["cleared"]
-    assert words == named
+    groups = case_lines.list_groups(bad)
+    words = [f"{each.verdict} {len(each.results)}" for each in groups]
+    assert words[:5] == ["incorrect 1", "timeout 6", "regressed 1", "regressed 1", "regressed 1"]
+    text = tables.render_terminal(bad, 80, False)
+    heads = re.findall(r"^(incorrect|timeout|regressed|fast|cleared)  ", text, re.M)
+    assert heads == [str(each.verdict) for each in groups]
 
 
 def test_a_pipe_gets_neither_colour_nor_folding(bad, monkeypatch):
@@ -164,8 +209,8 @@ def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
     tables.print_verdict_table(bad, width, stream)
     assert ESCAPE in stream.getvalue()
     lines = COLOUR.sub("", stream.getvalue()).splitlines()
-    for result in bad.failed:
-        assert f"    rerun: {result.rerun}" in lines
+    for number in range(1, len(case_lines.list_groups(bad)) + 1):
+        assert f"  again: ./plumbline run --failed {samples.SESSION}:{number}" in lines
 
 
 def test_a_narrow_terminal_stacks_counts_instead_of_breaking_words(bad):
@@ -201,11 +246,13 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
     plain = samples.hostile(samples.bad_night(samples.few_cases()), "x")
     night = samples.hostile(samples.bad_night(samples.few_cases()))
     text = tables.render_terminal(summary_of(night), 80, terminal)
-    assert text.count("\n") == tables.render_terminal(summary_of(plain), 80, terminal).count("\n")
+    if not terminal:  # which folds what is longer
+        plain_text = tables.render_terminal(summary_of(plain), 80, terminal)
+        assert text.count("\n") == plain_text.count("\n")
     rest = COLOUR.sub("", text) if terminal else text
     assert rest.replace("\n", "").isprintable()
     assert f"note: {sanitize_line(samples.HOSTILE)}\n" in rest
-    assert f"rerun: {sanitize_line(samples.HOSTILE)}\n" in rest
+    assert f"again: {sanitize_line(samples.HOSTILE)}\n" in rest
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
 
 

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import MagicMock
 
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.near_words import choose_environment
 from postprocess.base.progress import Progress
-from postprocess.session.lifecycle.context import describe_left_out_sizes, report_plan
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.session import Request, Selection, Session
+from postprocess.runner.reframe import RefusedError
+from postprocess.session.lifecycle.context import (
+    describe_left_out_sizes,
+    refused_session,
+    report_plan,
+    resolve_environments,
+)
 from tests.support.factories.launch import planned
+from tests.support.faults import Declared, plants
 
 
 def test_sizes_that_mpicost_leaves_out_are_named_and_no_others():
@@ -25,3 +40,43 @@ def test_sizes_that_mpicost_leaves_out_are_named_and_no_others():
 def test_a_session_says_what_it_leaves_out_before_it_runs(capsys):
     report_plan([planned()], Progress(), {"sizes": [4], "routines": ["reduce_sum"]})
     assert "--bytes 4: not measured of reduce_sum" in capsys.readouterr().out
+
+
+NAMES = ["mpich-5_0_2", "openmpi-5_0_8", "openmpi-5_0_11"]
+
+
+def test_an_environment_is_named_in_full_or_by_the_family_that_it_alone_has():
+    assert choose_environment("--environment", "mpich", NAMES) == "mpich-5_0_2"
+    assert choose_environment("--environment", "openmpi-5_0_8", NAMES) == "openmpi-5_0_8"
+
+
+def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_path: Path):
+    """Else the variables of an environment that was named by its family would be lost."""
+    selection = Selection(Path("site.py"), ["mpich"], set_env={"mpich": {"A": "b=c:d"}})
+    options = ["--mpis", "mpich", "--set-env=mpich:A=b=c:d"]
+    request = Request("run", [], "local", selection, rerun_options=options)
+    machine = MagicMock(list_environments=lambda *_: NAMES)
+    found = resolve_environments(WorkDirectory(tmp_path, tmp_path), request, machine)
+    assert found.selection.environments == ["mpich-5_0_2"]
+    assert found.selection.set_env == {"mpich-5_0_2": {"A": "b=c:d"}}
+    assert found.rerun_options == ["--mpis", "mpich", "--set-env=mpich-5_0_2:A=b=c:d"]
+
+
+@plants("use", "an environment that is none, or one of several", "`--environment`", "", 2,
+        "did you mean mpich-5_0_2? | may be each of openmpi-5_0_8, openmpi-5_0_11; name one")  # fmt: skip
+@pytest.mark.parametrize("word", ["mpich-5_0_1", "openmpi"])
+def test_an_environment_that_is_not_meant_clearly_is_refused(word: str, declared: Declared):
+    with pytest.raises(UsageError) as error:
+        choose_environment("--environment", word, NAMES)
+    declared.check_error(error.value)
+
+
+def test_a_refused_command_leaves_no_session_unless_the_error_names_its_log(tmp_path: Path):
+    session = Session(tmp_path / "session", "run", "local", [], False)
+    session.directory.mkdir()
+    with pytest.raises(RefusedError), refused_session(session):
+        raise RefusedError("no", session.directory / "log")
+    assert session.directory.exists()
+    with pytest.raises(UsageError), refused_session(session):
+        raise UsageError("no such routine")
+    assert not session.directory.exists()

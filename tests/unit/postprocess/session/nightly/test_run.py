@@ -65,7 +65,11 @@ class Night:
 
     def begin(self, mode: str = "nightly", **choice) -> int:
         work = SimpleNamespace(
-            held=nullcontext, provisional=self.unreviewed, store=self.root, root=self.root
+            held=nullcontext,
+            provisional=self.unreviewed,
+            store=self.root,
+            root=self.root,
+            sessions=self.root / "sessions",
         )
         request = SimpleNamespace(
             mode=mode,

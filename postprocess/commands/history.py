@@ -1,0 +1,178 @@
+"""The command ``history``: what a case cost night after night, in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import factor, format_band, plural, quantity
+from postprocess.base.near_words import propose_word
+from postprocess.base.progress import Progress
+from postprocess.base.sparkline import draw_sparkline
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import SIZE_UNITS, parse_count, parse_with_unit
+from postprocess.cli.options import add_since
+from postprocess.cli.parser import READ, Parser
+from postprocess.model.case import Case, matches_patterns
+from postprocess.model.verdict import Verdict
+from postprocess.results.query import NIGHTS, read_headlines
+
+HELP = "Show what a case cost night after night, with its band and verdicts."
+EXAMPLE = "./plumbline history bcast mpich 1kB"
+FAILS = ""
+COLUMNS = (
+    *("key", "session", "started_utc", "verdict", "unit", "value", "judged"),
+    *("reference", "lower", "upper"),
+)
+MOST_CASES = 20
+MOST_NIGHTS = 60  #: that fit a terminal
+#: A letter for each verdict of a night, below its value.
+LETTERS = {
+    **{Verdict.PASS: ".", Verdict.PROVISIONAL: "p", Verdict.FAST: "f", Verdict.CLEARED: "c"},
+    **{Verdict.SUSPECT: "s", Verdict.REGRESSED: "R", Verdict.NOT_COMPARABLE: "n"},
+    **{Verdict.NO_REFERENCE: "-", Verdict.SKIPPED: " "},
+}
+OTHER = "!"  #: of a case that failed
+LEGEND = (
+    ". pass, p provisional, s suspect, R regressed, c cleared, f fast, n not comparable, "
+    "- no reference, ! failed"
+)
+
+
+@dataclass(frozen=True)
+class Night:
+    """A case in one session."""
+
+    day: str
+    verdict: str
+    unit: str
+    value: float | None
+    reference: float | None
+    band: tuple[float, float] | None
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the words that choose cases, and the sessions that are read."""
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="routine, environment, program, layout (2x2), size (1kB), any part of a key, or a pattern; a case "
+        "must match all of them",
+    )
+    add_since(parser)
+    parser.group(READ).add_argument(
+        "--all-sessions",
+        action="store_true",
+        help="runs, confirmations and imported sessions too (default: nights alone)",
+    )
+    parser.group(READ).add_argument(
+        "--most",
+        type=parse_count,
+        default=MOST_CASES,
+        metavar="N",
+        help=f"cases that are shown (default: {MOST_CASES})",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show the history of some cases. Returns 0.
+
+    :raises UsageError: if no case matches
+    """
+    modes = (*NIGHTS, "run", "confirm", "import") if arguments.all_sessions else NIGHTS
+    rows = read_headlines(
+        work.store, since=arguments.since, modes=modes, columns=COLUMNS, say=Progress().say
+    )
+    keys = sorted(rows["key"].unique())
+    chosen = [key for key in keys if is_meant(Case.from_key(key), arguments.words)]
+    if not chosen:
+        raise UsageError(explain_no_match(arguments.words, keys))
+    encoding = sys.stdout.encoding or "utf-8"
+    for key in chosen[: arguments.most]:
+        own = rows.filter(rows["key"] == key).rows(named=True)
+        for line in describe_history(key, list(read_nights(own)), encoding):
+            print(line)
+    if (left := len(chosen) - arguments.most) > 0:
+        print(f"and {plural(left, 'more case')}: name more words, or --most")
+    print(LEGEND)
+    return 0
+
+
+def is_meant(case: Case, words: Sequence[str]) -> bool:
+    """Return whether all words are said of a case."""
+    return all(is_said_of(case, word) for word in words)
+
+
+def is_said_of(case: Case, word: str) -> bool:
+    """Return whether a word is a part of a case's key, a pattern of it, or its size."""
+    if "*" in word or "?" in word:
+        return matches_patterns(case.key, [word])
+    parts = case.key.split(":")
+    if word in parts or word == case.routine or any(part.startswith(f"{word}-") for part in parts):
+        return True
+    return word[:1].isdigit() and parse_size(word) == case.bytes
+
+
+def parse_size(word: str) -> int | None:
+    """Parse a word as a size; None if it is none."""
+    try:
+        return parse_with_unit(word, SIZE_UNITS)
+    except argparse.ArgumentTypeError:
+        return None
+
+
+def explain_no_match(words: Sequence[str], keys: Sequence[str]) -> str:
+    """Explain that no case of the store matches some words, with what may be meant."""
+    said = " ".join(words)
+    if not keys:
+        return f"{said}: no night is stored yet; ./plumbline nightly makes one (--all-sessions: runs too)"
+    cases = [Case.from_key(key) for key in keys]
+    parts = {part for key in keys for part in key.split(":")}
+    for word in words:
+        if not any(is_said_of(case, word) for case in cases):
+            fix = propose_word(word, parts) or f"name a part of a key, such as {keys[0]}"
+            return f"{word}: is said of no stored case; {fix}"
+    return f"{said}: no stored case matches all of these; name fewer"
+
+
+def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
+    """Read the nights of a case from its rows, which are sorted by time."""
+    for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
+        launches = list(group)
+        first = launches[0]
+        values = [each["value"] for each in launches if each["value"] is not None]
+        value = first["judged"] or (median(values) if values else None)
+        limits = first["lower"], first["upper"]
+        band = limits if None not in limits else None
+        day = first["started_utc"][:10]
+        yield Night(day, first["verdict"], first["unit"], value, first["reference"], band)
+
+
+def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterator[str]:
+    """Describe a case over nights: its values as a line, the verdicts below them, and the last night."""
+    shown = nights[-MOST_NIGHTS:]
+    last = shown[-1]
+    yield key
+    yield f"  {draw_sparkline([each.value for each in shown], encoding)}"
+    yield f"  {''.join(LETTERS.get(Verdict(each.verdict), OTHER) for each in shown)}"
+    values = [each.value for each in shown if each.value is not None]
+    spread = (
+        f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}"
+        if values
+        else "-"
+    )
+    yield f"  {plural(len(nights), 'session')}, {shown[0].day} to {last.day}: {spread}"
+    slowdown = (
+        f" ({factor(last.value / last.reference)} of its reference)"
+        if last.value and last.reference
+        else ""
+    )
+    band = f", band {format_band(last.band, last.unit)}" if last.band else ""
+    yield f"  last: {last.verdict}, {quantity(last.value, last.unit)}{slowdown}{band}"

@@ -1,0 +1,42 @@
+"""Cases of which the same is said, together: a reader reads each reason once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from postprocess.model.verdict import CaseResult, Verdict
+
+
+@dataclass(frozen=True)
+class CaseGroup:
+    """Cases with one verdict for one reason, or with one cause in common."""
+
+    verdict: Verdict
+    reason: str
+    results: tuple[CaseResult, ...]
+
+    @property
+    def at_one_place(self) -> bool:
+        """Whether all are of one environment and process count, so that naming those of the first is no lie."""
+        return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
+
+
+def group_cases(results: Iterable[CaseResult]) -> list[CaseGroup]:
+    """Group cases by common cause, else by verdict and reason, in the order of the first of each group."""
+    found: dict[tuple[object, ...], list[CaseResult]] = {}
+    for each in results:
+        same = (each.cause,) if each.cause else (each.verdict, each.reason)
+        found.setdefault(same, []).append(each)
+    return [
+        CaseGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
+        for same in found.values()
+    ]
+
+
+def count_lines(lines: Iterable[str]) -> list[str]:
+    """Return each of some lines once, in their order, with how often it stands there if it does so again."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        counts[line] = counts.get(line, 0) + 1
+    return [f"{line} ({count} times)" if count > 1 else line for line, count in counts.items()]
