@@ -18,7 +18,6 @@ from postprocess.cli.option_types import (
     parse_count,
     parse_launches,
     parse_minutes,
-    parse_seconds,
 )
 from postprocess.cli.options import (
     JUDGED_TRIALS,
