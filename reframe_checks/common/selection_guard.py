@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from site_configs.validation.reader import format_suggestion
+from postprocess.base.near_words import propose_or_list
 
 CHECKS = Path(__file__).resolve().parents[1]
 RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
@@ -56,7 +56,7 @@ def refuse_unmatched_choices() -> None:
     for variable, choice in sorted(choices.items()):
         for word in sorted(choice.asked - choice.there):
             fix = (
-                format_suggestion(word, choice.known)
+                propose_or_list(word, choice.known)
                 if choice.known
                 else f"leave it out of -S, or correct it; of {variable} these match: "
                 f"{', '.join(sorted(choice.there)) or 'none'}"
