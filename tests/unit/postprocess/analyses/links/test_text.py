@@ -192,9 +192,14 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
     work.root.mkdir()
     session = Session(tmp_path / "20261121T120000Z-1", "links", "site", ["./plumbline"], False)
     launches = launches_of(tmp_path, slow(set()), number=1)
-    context = SimpleNamespace(open_session=lambda mode: (session, None))
     done = SimpleNamespace(finished=launches, build_seconds=0.0)
-    monkeypatch.setattr(links, "open_session_context", lambda *_: context)
+    monkeypatch.setattr(
+        links,
+        "open_session_context",
+        lambda _, asked, __: SimpleNamespace(
+            open_session=lambda mode: (session, None), request=asked
+        ),
+    )
     monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [each.launch for each in launches]))
     monkeypatch.setattr(links, "run_plan", lambda *_: done)
     monkeypatch.setattr(links, "analyse_sweep", broken)
