@@ -31,15 +31,20 @@ def format_openmetrics(summary: SessionSummary) -> str:
         ),
         *format_count_metrics(summary, site),
     ]
-    healthy = {each: float(each.counts_as_healthy(summary.strict)) for each in summary.results}
+    healthy = {
+        each: float(each.counts_as_healthy(summary.strict) and each.verdict is not Verdict.SUSPECT)
+        for each in summary.results
+    }
+    limits = {each: each.detectable for each in summary.results}
     values = {each: each.value for each in summary.results}
     references = {each: each.reference for each in summary.results}
     slowdowns = {each: each.slowdown for each in summary.results}
     for name, told, found in (
-        ("case_healthy", "1 if the case does not fail the session.", healthy),
-        ("case_value", "Headline of the case, in the unit of its label.", values),
+        ("case_healthy", "1 if the case does not fail the session and is not suspect.", healthy),
+        ("case_value", "Judged value of the case, in the unit of its label.", values),
         ("case_reference", "Center of its reference, in the same unit.", references),
         ("case_slowdown", "How many times as slow as its reference.", slowdowns),
+        ("case_detectable", "Smallest slowdown that one night calls, as a fraction.", limits),
     ):
         lines += [f"# HELP plumbline_{name} {told}", f"# TYPE plumbline_{name} gauge"]
         for result, number in found.items():

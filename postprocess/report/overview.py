@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +11,9 @@ from postprocess.base.formats import format_whole, plural
 from postprocess.model.groups import CaseGroup, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
+from postprocess.report.sensitivity import select_with_power
 from postprocess.results.summary import SessionSummary
+from postprocess.stats.power import BLIND
 
 WORST_FIRST = (
     Verdict.INCORRECT,
@@ -54,6 +58,27 @@ def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseRe
         ordered.append((turns[kind], place, result))
     chosen = sorted(ordered, key=lambda each: each[:2])[:most]
     return [result for _, _, result in sorted(chosen, key=lambda each: each[1])]
+
+
+#: Verdicts of a case that was held against a reference and came out well
+ASSERTED = frozenset({Verdict.PASS, Verdict.CLEARED, Verdict.FAST})
+
+
+def find_tone(summary: SessionSummary) -> str:
+    """Find the tone of a session: ``bad``, ``good``, or ``fair`` where nothing failed and people should look.
+
+    That is a suspect case, a session in which nothing was asserted, and one whose median case would not see a
+    slowdown of twice.
+    """
+    if not summary.good:
+        return "bad"
+    found = {each.verdict for each in summary.results}
+    limits = [
+        math.inf if each.detectable is None else each.detectable
+        for each in select_with_power(summary.results)
+    ]
+    blind = bool(limits) and statistics.median(limits) > BLIND
+    return "fair" if blind or Verdict.SUSPECT in found or not found & ASSERTED else "good"
 
 
 def format_headline(summary: SessionSummary) -> str:

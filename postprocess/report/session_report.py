@@ -106,7 +106,7 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     return {
         "summary": summary,
-        "good": summary.good,
+        "tone": overview.find_tone(summary),
         "session": summary.session,
         "headline": overview.format_headline(summary),
         "last_line": overview.format_last_line(summary),

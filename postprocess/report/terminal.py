@@ -27,6 +27,7 @@ from postprocess.report.sensitivity import summarise_sensitivity
 from postprocess.report.verdict_grid import GridCell, VerdictGrid, build_grid
 from postprocess.results.summary import SessionSummary
 
+STYLES = {"good": "bold green", "fair": "bold yellow", "bad": "bold red"}  #: of the last line
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
 MOST_ROWS = 24  #: of the grid, beyond which it is folded
 MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
@@ -214,7 +215,7 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Verdict
             _print(console, Text.assemble(line, style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
-    style = "bold green" if summary.good else "bold red"
+    style = STYLES[overview.find_tone(summary)]
     _print(console, Text(sanitize_line(overview.format_last_line(summary)), style=style))
 
 

@@ -39,10 +39,11 @@ class GridCell:
 
     @property
     def tone(self) -> str:
-        """``bad`` if a case failed, ``good`` if some passed, ``fair`` if there is nothing to say."""
+        """``bad`` if a case failed, ``good`` if some passed, ``fair`` if one is suspect or none asserted."""
         if self.failed:
             return "bad"
-        return "fair" if set(self.counts) <= {"skipped", "provisional"} else "good"
+        told = set(self.counts)
+        return "fair" if "suspect" in told or told <= {"skipped", "provisional"} else "good"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,12 @@ from postprocess.report import templating
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
+TONES = {
+    Decision.SAFE: "good",
+    Decision.UNDECIDED: "fair",
+    Decision.NOT_SAFE: "bad",
+    Decision.VOID: "bad",
+}
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
 STEPS, FULL = 5, math.log(2)
 
@@ -105,7 +111,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
     """Build what the templates print."""
     ordered, worst = text.order_by_badness(judged.cases), text.select_worst(judged)
     return {
-        "good": judged.decision == Decision.SAFE,
+        "tone": TONES[judged.decision],
         "headline": text.format_decision(judged),
         "header": judged.header,
         "facts": text.format_comparison_facts(judged),

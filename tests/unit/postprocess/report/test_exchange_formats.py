@@ -27,6 +27,9 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> SessionSummary:
     loaded = load_summary(night.write(tmp_path_factory.mktemp("night")) / "summary.json")
     first, *rest = loaded.results
     hostile = replace(first, verdict=Verdict.CRASHED, reason=samples.HOSTILE)
+    well = [number for number, each in enumerate(rest) if each.verdict is Verdict.PASS]
+    for number, verdict in zip(well, (Verdict.PROVISIONAL, Verdict.SUSPECT), strict=False):
+        rest[number] = replace(rest[number], verdict=verdict, reason="it waits")
     return replace(loaded, results=(hostile, *rest), notes=(samples.HOSTILE,))
 
 
@@ -38,6 +41,10 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
     assert read.keys() == {each.case.key for each in summary.results}
     failed = {name for name, case in read.items() if case.is_failure}
     assert failed == {each.case.key for each in summary.failed} and suite.failures == len(failed)
+    skipped = {name for name, case in read.items() if case.is_skipped}
+    silent = (Verdict.SKIPPED, Verdict.PROVISIONAL)
+    assert skipped == {each.case.key for each in summary.results if each.verdict in silent}
+    assert suite.time >= 0
     slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
     (told,) = read[slow.case.key].result
     assert (
@@ -59,7 +66,11 @@ def test_openmetrics_has_every_case(summary: SessionSummary):
     }
     healthy = families["plumbline_case_healthy"]
     assert len(healthy) == len(summary.results)
-    assert sum(sample.value == 0 for sample in healthy) == len(summary.failed)
+    assert {Verdict.SUSPECT, Verdict.PROVISIONAL} <= {each.verdict for each in summary.results}
+    unsure = sum(each.verdict is Verdict.SUSPECT for each in summary.results)
+    assert sum(sample.value == 0 for sample in healthy) == len(summary.failed) + unsure
+    told = families["plumbline_case_detectable"]
+    assert len(told) == sum(each.detectable is not None for each in summary.results)
     assert sum(each.value for each in families["plumbline_cases"]) == len(summary.results)
 
 

@@ -96,3 +96,25 @@ def test_a_common_cause_alone_is_told_as_what_failed():
     summary = replace(SUMMARY, results=tuple(fine), causes=("cpu: slower",), exit_status=1)
     found = overview.format_headline(summary)
     assert found == "No case failed by itself, but many are slower together"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "detectable", "tone"),
+    [
+        ([Verdict.PASS, Verdict.CLEARED], 0.2, "good"),
+        ([Verdict.PASS, Verdict.SUSPECT], 0.2, "fair"),
+        ([Verdict.PROVISIONAL, Verdict.SKIPPED], 0.2, "fair"),
+        ([Verdict.PASS, Verdict.PASS], 1.5, "fair"),
+        ([Verdict.PASS, Verdict.PASS], None, "fair"),
+        ([Verdict.PASS, Verdict.REGRESSED], 0.2, "bad"),
+        ([], 0.2, "bad"),
+    ],
+)
+def test_green_is_only_what_was_asserted_and_could_have_failed(verdicts, detectable, tone):
+    cases = sizes.cases(sizes=(8, 16))
+    results = [
+        CaseResult(case, verdict, reference=1e-6, detectable=detectable, spread=0.1)
+        for case, verdict in zip(cases, verdicts, strict=False)
+    ]
+    summary = replace(SUMMARY, results=tuple(results), exit_status=0, strict=False)
+    assert overview.find_tone(summary) == tone
