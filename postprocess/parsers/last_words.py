@@ -56,6 +56,24 @@ def find_last_words(lines: Sequence[str]) -> str:
     return shorten(telling[-1] if telling else next(iter(paragraphs), ""))
 
 
+#: How a compiler, a linker, CMake and make name an error; the first one explains those that follow.
+BUILD_ERROR = re.compile(
+    r"(?<!\w)(fatal )?error( [A-Z]*\d+)?: |^CMake Error|: undefined reference to |: (command )?not found$"
+)
+
+
+def find_build_error(lines: Sequence[str]) -> str:
+    """Find the first error that a compiler, a linker or CMake names, fit to be shown; empty if none does.
+
+    What follows ``CMake Error at FILE:LINE (COMMAND):`` says what is wrong, and is quoted with it.
+    """
+    for number, line in enumerate(lines):
+        if BUILD_ERROR.search(line):
+            more = lines[number + 1 : number + 2] if line.rstrip().endswith(":") else []
+            return shorten(" ".join([line.strip(), *(each.strip() for each in more)]))
+    return ""
+
+
 def find_memory_words(lines: Sequence[str]) -> str:
     """Find the first line that says that memory was short; empty if none does."""
     return shorten(next(filter(MEMORY.search, lines), ""))

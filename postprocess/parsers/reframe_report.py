@@ -10,7 +10,7 @@ from postprocess.base import files
 from postprocess.base.documents import strict_json
 from postprocess.base.documents.records import parse_record
 from postprocess.base.sanitize import sanitize_line
-from postprocess.parsers.last_words import find_last_words, find_memory_words
+from postprocess.parsers.last_words import find_build_error, find_last_words, find_memory_words
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
@@ -43,6 +43,7 @@ class ReportedTest:
     #: test, partition, environment of each test it builds on
     needs: tuple[tuple[str, str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    output: str = ""  #: file below the stage directory with what the job wrote to standard output
 
     @property
     def timed_out(self) -> bool:
@@ -74,11 +75,20 @@ class ReportedTest:
     @property
     def error_lines(self) -> list[str]:
         """What the job wrote to standard error, without empty lines."""
-        try:
-            written = files.read_text(Path(self.directory, self.errors), "replace").split("\n")
-        except OSError:
-            return []
-        return [line for line in written if line.strip(INVISIBLE)]
+        return read_lines(Path(self.directory, self.errors))
+
+    @property
+    def build_error(self) -> str:
+        """Why a build failed and the file with the rest, as an appendix to a reason; empty if it wrote nothing.
+
+        What CMake, make and a compiler say may be on standard output alone.
+        """
+        written = [Path(self.directory, name) for name in (self.errors, self.output) if name]
+        for find in (find_build_error, find_last_words):
+            for file in written:
+                if words := find(read_lines(file)):
+                    return f": {words} (all of it: {file})"
+        return ""
 
     @property
     def last_words(self) -> str:
@@ -123,6 +133,15 @@ class BlockedTest:
     without_source: bool = False  #: whether there is no source to build its program from
 
 
+def read_lines(file: Path) -> list[str]:
+    """Read the lines of a job's output that are not empty; none if it cannot be read."""
+    try:
+        written = files.read_text(file, "replace").split("\n")
+    except OSError:
+        return []
+    return [line for line in written if line.strip(INVISIBLE)]
+
+
 def read_report(path: Path) -> list[ReportedTest]:
     """Read every test case of the report; empty if there is no report that can be read.
 
@@ -152,6 +171,7 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
         reason=sanitize_line(case.get("fail_reason") or ""),
         directory=case.get("stagedir") or "",
         errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
+        output=(case.get("build_stdout") if case.get("fixture") else case.get("job_stdout")) or "",
         seconds=case.get("time_compile" if case.get("fixture") else "time_run") or 0.0,
         results={name: result[-1] for name, result in asserted.items()},
         values={name: (result[0], result[-2]) for name, result in asserted.items()},
@@ -167,9 +187,8 @@ def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> Bl
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)
         if builder and builder.result == "fail":
-            output = Path(builder.directory, builder.errors)
-            said = f"{builder.reason}{builder.last_words} (all of it: {output})"
             without_source = is_without_source(Path(builder.directory))
+            said = f"{builder.reason}{builder.build_error}"
             return BlockedTest(f"the build failed: {said}", without_source)
     return None
 
