@@ -99,7 +99,12 @@ def find_problems(
     reviewed = [root for root in work.reference_roots if root != work.provisional]
     wrong += find_unmeasured_references(reviewed, trial.planned)
     for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
-        for line in filter(None, (describe_limits(partition), describe_shell_limits(partition))):
+        told = (
+            describe_unusable_nodes(partition, scheduler),
+            describe_limits(partition),
+            describe_shell_limits(partition),
+        )
+        for line in filter(None, told):
             progress.say(line)
     return [f"{path}: {text}" for text in wrong]
 
@@ -124,6 +129,19 @@ def find_file_problems(
             "not looked at"
         )
     return [f"{format_place(path, fault)}: {fault.text}" for fault in found], scheduler
+
+
+def describe_unusable_nodes(partition: Mapping[str, Any], scheduler: Scheduler | None) -> str:
+    """Describe the nodes of a partition that are down or taken out; empty if there are none.
+
+    :param scheduler: of this machine; None if the site is another machine
+    """
+    batch = scheduler is not None and scheduler.batch
+    usable = scheduler.count_usable_nodes(partition.get("access", [])) if batch else None
+    if not usable or not usable.why:
+        return ""
+    there = f"partition {partition['name']}: {plural(usable.count, 'node')} can be used"
+    return f"{there}; a night skips what needs more: {usable.why}"
 
 
 def format_place(path: Path, fault: SiteFault) -> str:

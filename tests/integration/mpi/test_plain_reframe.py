@@ -255,8 +255,7 @@ def test_a_benchmark_that_the_site_has_is_measured_and_imported(workshop, review
     ended = reframe(workshop, CENTRE, *words, "-S", f"imb.reference_roots={reviewed}", "-r")
     (case,) = launches(ended)
     assert (
-        "no-reference: bcast_16, bcast_8; set strict=False, or calibrate it:"
-        in case["fail_reason"]
+        "no-reference: bcast_16, bcast_8; set strict=False, or calibrate it:" in case["fail_reason"]
     ), ended.output
     summary, report = tmp_path / "summary.json", str(workshop.home / "reframe.json")
     words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
+from site_configs.schedulers.base import UsableNodes
 from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.isolated_reader import read_site
@@ -260,3 +262,21 @@ def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
     other = planned(environment="openmpi-5_0_11", cases=(case(environment="openmpi-5_0_11"),))
     (line,) = check.find_unmeasured_references([tmp_path], [other])
     assert line.startswith(f"{path}: mpich-5_0_2 is not on local:cpu any more")
+
+
+@pytest.mark.parametrize(
+    ("usable", "told"),
+    [
+        (
+            UsableNodes(3, "n3 (drained: bad cables)"),
+            "3 nodes can be used; a night skips what needs more: n3 (drain",
+        ),
+        (UsableNodes(4, ""), ""),
+        (None, ""),
+    ],
+)
+def test_nodes_that_are_away_are_told(usable: UsableNodes | None, told: str):
+    scheduler = SimpleNamespace(batch=True, count_usable_nodes=lambda access: usable)
+    said = check.describe_unusable_nodes({"name": "work"}, scheduler)
+    assert told in said and bool(said) == bool(told)
+    assert check.describe_unusable_nodes({"name": "work"}, None) == ""
