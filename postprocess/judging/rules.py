@@ -44,7 +44,7 @@ def judge_case(
         return result
     result = replace(result, value=value, launches=median_of, headline=measured.headline)
     if reference is None:
-        reason = f"no reference for this case (measured {quantity(value, unit)}); run ./plumbline calibrate"
+        reason = "no reference for this case; run ./plumbline calibrate"
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
