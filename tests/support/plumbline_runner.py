@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +124,15 @@ class Workshop:
             output, errors = process.communicate()
             raise AssertionError(f"{words} hung; it said:\n{output}\n{errors}") from None
         return Ended(process.returncode, output, errors)
+
+    def wait_for_first_launch(self) -> None:
+        """Wait until a launch is over: the output of the next one is there, which no dry run makes."""
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            if len(list(self.home.glob("sessions/*/reframe/stage/**/rfm_job.out"))) > 1:
+                return
+            time.sleep(0.05)
+        raise AssertionError("no launch ended")
 
     def measure(self, *words: str, command: str = "run", **more: str) -> Ended:
         """Run ``run``, or ``nightly``, with these words, and read the summary it writes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,6 @@ pytestmark = pytest.mark.long
 LAUNCHES = 12  #: more than can end between the first and the news of it
 
 
-def wait_for_first_launch(workshop: Workshop) -> None:
-    """Wait until a launch is over: the output of the next one is there, which no dry run makes."""
-    deadline = time.monotonic() + 300.0
-    while time.monotonic() < deadline:
-        if len(list(workshop.home.glob("sessions/*/reframe/stage/**/rfm_job.out"))) > 1:
-            return
-        time.sleep(0.05)
-    pytest.fail("no launch ended")
-
-
 @plants("lost", "SIGKILL of the driver after a launch", "a calibration", "", 0, "that ended count")
 def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, declared: Declared):
     mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
@@ -39,7 +28,7 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
     words = ["calibrate", "--environment", mpich.name, "--mpis", "mpich", "--program", "mpicost"]
     words += ["--routine", "barrier", "--trials", "5", "--launches", str(LAUNCHES)]
     killed = workshop.start(*words)
-    wait_for_first_launch(workshop)
+    workshop.wait_for_first_launch()
     killed.kill()
     said = killed.communicate()
     assert not list(ledger.locate_ledger(workshop.home).glob("*.json")), said

@@ -68,10 +68,7 @@ def test_a_night_whose_output_nobody_reads_is_kept(tmp_path, words, redirection,
 def test_launches_of_a_killed_night_are_stored_by_the_next_command(tmp_path, words, declared):
     workshop = Workshop(tmp_path / "home")
     killed = workshop.start(*words, "--strict", "--launches", str(LAUNCHES))
-    assert killed.stdout
-    for line in killed.stdout:
-        if ", launch " in line:  # it ended
-            break
+    workshop.wait_for_first_launch()
     killed.kill()
     killed.communicate()
     assert not list((workshop.home / "store").glob("*.parquet"))
