@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -339,6 +340,11 @@ run_plan(ReframeDriver(*map(Path, {list(map(str, (reframe.source, reframe.work, 
     words = [sys.executable, "-c", driver]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "running\n"
+    deadline = (
+        time.monotonic() + 30.0
+    )  # its environment can be read only a moment after a process has begun
+    while len(find_processes(SESSION, str(reframe.session))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert len(find_processes(SESSION, str(reframe.session))) == 2
     os.kill(process.pid, signal.SIGTERM)
     process.communicate()
