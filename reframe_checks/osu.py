@@ -1,57 +1,72 @@
 """OSU Micro-Benchmarks 7.4: point to point, collectives, non-blocking collectives, one-sided, start-up.
 
-Every size is one row of its tables. Of a collective the largest mean of a rank is judged, ``-f``; data
-is validated wherever the program can, as floats: sums of its default, a signed byte, saturate with
-some MPIs (open-mpi/ompi issue 8045).
+Every size is one row of its tables. The fast quarter of the trials is judged, ``-z``, and beside it the
+mean: of a collective the largest mean of a rank, ``-f``. Data is validated wherever the program can, as
+floats: sums of its default, a signed byte, saturate with some MPIs (open-mpi/ompi issue 8045).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LOOP, WINDOW_WARMUPS, Benchmark
+from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS, Benchmark
 from reframe_checks.common.build import build_osu
-from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, count_iterations
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
 #: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
 #: payload is one float.
 FLOATS = ("-c", "-u", "1", "-T", "mpi_float")
-TAILS = "-z"  #: quantiles of the trials, of which the median is evidence beside the mean
-P50 = "P50 Tail Lat(us)"
+#: What is judged: the time that a quarter of the trials do not exceed, or the rate that a quarter exceed. A
+#: trial of a collective is the mean of its times over the ranks.
+FASTEST = (25, "P25 Tail Lat(us)")
+HIGHEST = (75, "P75 Tail BW(MB/s)")
+#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them
+WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init")
 
 
-def declare_point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
+def declare_osu(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
+    """Declare a benchmark of OSU, judged by a quantile of its trials where it prints any."""
+    found = Benchmark(name, routine, title, column, **more)
+    if name in WITHOUT_QUANTILES:
+        return found
+    percent, steady = FASTEST if found.unit == SECONDS else HIGHEST
+    return replace(found, options=(*found.options, f"-z{percent}"), steady=steady)
+
+
+def declare_point_to_point(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
     """Declare a loop of messages without a barrier in it; OSU 7.4 sends no empty ones."""
-    return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, **more)
+    more = {"sync": LOOP, "least": 4, "options": FLOATS, **more}
+    return declare_osu(f"osu_{name}", routine, title, column, **more)
 
 
 def declare_osu_collective(routine: str, title: str) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    name = f"osu_{routine.removesuffix('_sum')}"
-    column, options = "Max Latency(us)", ("-f", TAILS, *FLOATS)
-    return Benchmark(name, routine, title, column, least=4, options=options, median=P50)
+    name, options = f"osu_{routine.removesuffix('_sum')}", ("-f", *FLOATS)
+    return declare_osu(name, routine, title, "Max Latency(us)", least=4, options=options)
 
 
 def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone.
 
-    How much of it the computation hid, ``Overlap(%)``, stands beside both.
+    How much of it the computation hid, ``Overlap(%)``, stands beside both. Quantiles are printed of the whole.
     """
-    name, options = f"osu_{routine.removesuffix('_sum')}", ("-f", *FLOATS)
-    yield Benchmark(name, routine, title, "Overall(us)", least=4, options=options)
-    yield Benchmark(name, f"{routine}.pure", title, "Max Comm.(us)", least=4, options=options)
+    name = f"osu_{routine.removesuffix('_sum')}"
+    whole = declare_osu(name, routine, title, "Overall(us)", least=4, options=("-f", *FLOATS))
+    yield whole
+    yield replace(whole, routine=f"{routine}.pure", column="Max Comm.(us)", steady="")
 
 
 def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
     """Declare a loop of accesses to a window, each flushed. The program cannot validate them."""
-    return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
+    return declare_osu(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
 BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
@@ -66,52 +81,36 @@ class osu(OsuImbCheck):
     own_sizes = POWERS_OF_TWO
     table = (
         declare_point_to_point(
-            "latency",
-            "pingpong",
-            "OSU MPI Latency Test",
-            column="Avg Latency(us)",
-            ranks="two",
-            options=(TAILS, *FLOATS),
-            median=P50,
+            "latency", "pingpong", "OSU MPI Latency Test", "Avg Latency(us)", ranks="two"
         ),
+        declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH),
         declare_point_to_point(
-            "bw", "bw", "OSU MPI Bandwidth Test", ranks="two", options=FLOATS, **BANDWIDTH
-        ),
-        declare_point_to_point(
-            "bibw",
-            "bibw",
-            "OSU MPI Bi-Directional Bandwidth Test",
-            ranks="two",
-            options=FLOATS,
-            **BANDWIDTH,
+            "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
         ),
         declare_point_to_point(
             "multi_lat",
             "multi_lat",
             "OSU MPI Multi Latency Test",
-            column="Avg Latency(us)",
+            "Avg Latency(us)",
             ranks="even",
-            options=FLOATS,
         ),
         declare_point_to_point(
             "mbw_mr",
             "mbw_mr",
             "OSU MPI Multiple Bandwidth / Message Rate Test",
-            column="MB/s",
+            "MB/s",
             unit=MEGABYTES,
             window=True,
             ranks="even",
-            options=FLOATS,
         ),
-        Benchmark(
+        declare_osu(
             "osu_barrier",
             "barrier",
             "OSU MPI Barrier Latency Test",
             "Max Latency(us)",
             sync=LOOP,
             sizes=(0,),
-            options=("-f", TAILS),
-            median=P50,
+            options=("-f",),
         ),
         declare_osu_collective("bcast", "OSU MPI Broadcast Latency Test"),
         declare_osu_collective("scatter", "OSU MPI Scatter Latency Test"),
@@ -124,7 +123,7 @@ class osu(OsuImbCheck):
         *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
         *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
-        Benchmark(
+        declare_osu(
             "osu_ibarrier",
             "ibarrier",
             "OSU MPI Non-blocking Barrier Latency Test",
@@ -144,7 +143,7 @@ class osu(OsuImbCheck):
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
         declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
         declare_osu_one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
-        Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
+        declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
@@ -156,9 +155,9 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, and the warm-up calls."""
-        windows = count_iterations(self.warmups, windows=True)
-        return {**super().method(), "warmups": self.warmups, WINDOW_WARMUPS: windows}
+        """Return the method of every benchmark, the warm-up calls, and what is judged."""
+        windows = {WINDOW_WARMUPS: share_windows(self.warmups)}
+        return {**super().method(), "warmups": self.warmups, **windows, QUANTILE: FASTEST[0]}
 
     def starts(self) -> Iterator[Start]:
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
@@ -189,7 +188,8 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     if benchmark.sizes is None:
         words += ["-m", f"{min(sizes)}:{max(sizes)}"]
     if benchmark.routine != "init":
-        words += ["-i", str(start.trials), "-x", str(count_iterations(warmups, benchmark.window))]
+        untimed = share_windows(warmups) if benchmark.window else warmups
+        words += ["-i", str(start.trials), "-x", str(untimed)]
     return words
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import propose_word
 from postprocess.base.numbers import parse_whole
+from postprocess.model.routines.benchmark import LEAST_ITERATIONS
 from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since
 
@@ -38,6 +39,15 @@ def parse_count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of one or more")
     if number > LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is too large a number")
+    return number
+
+
+def parse_iterations(text: str) -> int:
+    """Parse a number of iterations; of fewer than four OSU tells no quarter."""
+    number = parse_count(text)
+    if number < LEAST_ITERATIONS:
+        what = f"{text} is too few: a quarter of the iterations is judged; take at least {LEAST_ITERATIONS}"
+        raise argparse.ArgumentTypeError(what)
     return number
 
 

@@ -10,8 +10,8 @@ from postprocess.cli.option_types import (
     GatherLists,
     parse_assignment,
     parse_comma_list,
-    parse_count,
     parse_counts,
+    parse_iterations,
     parse_launches,
     parse_minutes,
     parse_moment,
@@ -179,7 +179,7 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     add_trials(parser, trials)
     parser.group(HOW).add_argument(
         "--iterations",
-        type=parse_count,
+        type=parse_iterations,
         metavar="N",
         help=f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
     )

@@ -90,7 +90,7 @@ def judge_headline(
     compared = format_comparison(measured.headline, reference.center, result.unit)
     mean = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared}"
     center, limit = (quantity(each, result.unit) for each in (reference.center, limits.slow_limit))
-    told = f"{mean} its reference {center}, above the limit {limit}; its fast trials are as ever"
+    told = f"{mean} its reference {center}, beyond the limit {limit}; its fast trials are as ever"
     reason = f"{_count_slow_trials(measured.summary)}: {told}"
     return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
 
@@ -128,17 +128,12 @@ def _against(
     change = f"{quantity(value, unit)}{middle} is {compared} {source}"
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
-    if limits.blind and (limits.too_slow(value) or limits.too_fast(value)):
-        return (
-            Verdict.PROVISIONAL,
-            f"{outside}; but a single launch does not tell how launches differ",
-        )
+    if detectable is None:
+        return Verdict.PROVISIONAL, "a single launch does not tell how launches differ"
     if limits.too_slow(value):
         return Verdict.REGRESSED, outside
     if limits.too_fast(value):
         return Verdict.FAST, outside
-    if detectable is None:
-        return Verdict.PROVISIONAL, "a single launch does not tell how launches differ"
     if detectable > BLIND:
         return (
             Verdict.PROVISIONAL,

@@ -16,11 +16,10 @@ from postprocess.base.units import SECONDS
 class Measurement:
     """The value that is judged, and what stands beside it."""
 
-    #: Judged by all that compares: mpicost's steady time; of other programs what they print. In ``unit``
+    #: Judged by all that compares: mpicost's steady time, OSU's fast quarter, IMB's mean. In ``unit``
     value: float
     unit: str = SECONDS
-    #: The best that the launch shows of the case, in ``unit``: mpicost's fastest trial, OSU's median trial.
-    #: None where a program tells no more than its mean.
+    #: mpicost's fastest trial, in ``unit``; None where a program tells no single trial
     best: float | None = None
     #: All that a reference benchmark prints
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -28,7 +27,8 @@ class Measurement:
     record: CaseRecord | None = None  #: every trial, from mpicost
     #: How far apart the cores of neighbouring ranks were; None where nothing tells
     core_latency: CoreLatency | None = None
-    #: The papers' headline, by which slow trials that are few are seen; None where a program tells no trials
+    #: The mean of the trials, by which slow trials that are few are seen: mpicost's is filtered, as the papers
+    #: have it. None where it is what is judged.
     headline: float | None = None
 
     @property

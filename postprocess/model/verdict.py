@@ -124,7 +124,9 @@ class CaseResult:
     @property
     def slow_headline(self) -> bool:
         """Whether its headline lies beyond its own limit."""
-        return bool(self.headline and self.headline_limit and self.headline > self.headline_limit)
+        if not self.headline or not self.headline_limit:
+            return False
+        return units.compute_slowdown(self.headline, self.headline_limit, self.unit) > 1
 
     @property
     def published(self) -> float | None:

@@ -29,6 +29,7 @@ GROUP, SIZE, DEFECTS = "Group", "#bytes", "defects"
 FIRST = (GROUP, SIZE, "#repetitions")  #: a line of header words starts with one of these
 COUNTED = frozenset({"#repetitions", "Msg/sec"})  #: columns of whole numbers
 FAILED = ("out-of-mem", "time-out", "int-overflow")
+TITLE_OF_OSU = "# OSU "
 
 _BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), .{1,60}")
 _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
@@ -297,7 +298,8 @@ class _Reader:
             _Stage.TITLE: self._title,
         }
         stage = self.stage
-        if stage not in takers or not takers[stage](text):
+        taken = stage in takers and not text.startswith(TITLE_OF_OSU) and takers[stage](text)
+        if not taken:
             raise line.refused(f"not a line of {stage.value}")
         self.ruled = False
 

@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import PRINTED, ROTATED, Benchmark
+from postprocess.model.routines.benchmark import LEAST_ITERATIONS, PRINTED, ROTATED, Benchmark
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost_schema import CORES
@@ -189,7 +189,7 @@ def extract_table(
     benchmark: Benchmark, table: OutputTable, launch: PlannedLaunch, cases: dict[int, Case]
 ) -> Iterator[tuple[int, Measurement]]:
     """Extract each planned size of a table with its measurement. Unplanned sizes are wrong."""
-    for column in filter(None, (benchmark.column, benchmark.median)):
+    for column in {benchmark.column, benchmark.judged}:
         if column not in table.columns:
             raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")
     for row in table.rows:
@@ -204,6 +204,9 @@ def extract_table(
 def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> None:
     """Check that data was validated where it was asked for, and repeated as often as planned."""
     where = f"{benchmark.title!r} at {row.size or 0} bytes"
+    if benchmark.steady and launch.trials < LEAST_ITERATIONS:
+        what = f"{where} ran {launch.trials} repetitions, and has no quarter of fewer than {LEAST_ITERATIONS}"
+        raise RecordError(Verdict.INCORRECT, what)
     if VALIDATE in benchmark.options and row.passed is not True:
         raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was validated")
     for column in REPETITIONS:
@@ -214,14 +217,13 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
 
 
 def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
-    """Build the measurement of a row: the judged value, and the other columns."""
-    best = (
-        row.values[benchmark.median] * find_unit_scale(benchmark.median)
-        if benchmark.median
-        else None
+    """Build the measurement of a row: the judged value, the mean beside it, and all columns."""
+    value, mean = (
+        row.values[column] * find_unit_scale(column)
+        for column in (benchmark.judged, benchmark.column)
     )
-    value = row.values[benchmark.column] * find_unit_scale(benchmark.column)
-    return Measurement(value, benchmark.unit, best, dict(row.values))
+    headline = mean if benchmark.steady else None
+    return Measurement(value, benchmark.unit, figures=dict(row.values), headline=headline)
 
 
 def find_unit_scale(column: str) -> float:

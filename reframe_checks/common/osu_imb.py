@@ -17,6 +17,7 @@ from postprocess.model.interposed import WITNESS
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines.benchmark import (
     ITERATIONS,
+    LEAST_ITERATIONS,
     WINDOW_ITERATIONS,
     WINDOW_SHARE,
     Benchmark,
@@ -48,7 +49,12 @@ class Start:
 
 def count_iterations(asked: int, windows: bool) -> int:
     """Count the iterations of a start: fewer than were asked for, if each is a window of messages."""
-    return -(-asked // WINDOW_SHARE) if windows else asked
+    return max(share_windows(asked), LEAST_ITERATIONS) if windows else asked
+
+
+def share_windows(calls: int) -> int:
+    """Return how many windows of messages stand for so many calls."""
+    return -(-calls // WINDOW_SHARE)
 
 
 class OsuImbCheck(LaunchCheck, family=True):

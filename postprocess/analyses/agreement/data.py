@@ -40,7 +40,7 @@ def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSampl
                     each.launch.number,
                     measured.value,
                     measured.unit,
-                    measured.record.slowest_mean if measured.record else None,
+                    measured.record.slowest_mean if measured.record else measured.headline,
                 )
 
 

@@ -15,9 +15,11 @@ ROTATE = "rotate"
 ROTATED = "rotated_megabytes"  #: in the method of a start of IMB
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
 ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
+LEAST_ITERATIONS = 4  #: OSU tells no quarter of fewer: it reads before its list of times
 WINDOW_MESSAGES = 64  #: of a window, each sent before the last has arrived
 WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
+QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
@@ -32,7 +34,7 @@ class Benchmark:
     name: str  #: as the program is called, or is told: ``osu_allreduce``, ``Allreduce``
     routine: str  #: ours
     title: str  #: of its table in the output
-    column: str  #: header words of the column that is judged
+    column: str  #: header words of the column with the mean
     unit: str = SECONDS  #: ``s`` or ``MB/s``; the better direction follows from it
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
     ranks: str = "any"
@@ -41,8 +43,9 @@ class Benchmark:
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
-    #: Header words of the column with the median trial of what is judged, where there is one.
-    median: str = ""
+    #: Header words of the column that is judged in the place of the mean, where the program prints quantiles of
+    #: its trials; the mean is the headline then.
+    steady: str = ""
     #: whether one iteration sends a window of messages, each before the last has arrived
     window: bool = False
     on_request: bool = False  #: whether it is measured only where it is asked for by name
@@ -56,6 +59,11 @@ class Benchmark:
     def peer(self) -> int:
         """The partner of rank 0, as mpicost tells it of the ping-pong of two ranks."""
         return 1 if self.routine == "pingpong" else 0
+
+    @property
+    def judged(self) -> str:
+        """Return the header words of the column that is judged."""
+        return self.steady or self.column
 
     @property
     def datatype(self) -> str:

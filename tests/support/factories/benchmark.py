@@ -26,8 +26,8 @@ ALLREDUCE = Benchmark(
     "OSU MPI Allreduce Latency Test",
     "Max Latency(us)",
     least=4,
-    options=("-f", "-z", "-c", "-T", "mpi_float"),
-    median="P50 Tail Lat(us)",
+    options=("-f", "-z25", "-c", "-T", "mpi_float"),
+    steady="P25 Tail Lat(us)",
 )
 BW = Benchmark(
     "osu_bw",
@@ -57,7 +57,7 @@ IMB_COLUMNS = {
     "Barrier": ("t_min[usec]", "t_max[usec]", "t_avg[usec]"),
 }
 FULL = ("Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations", "Validation")
-TAILS = ("P50 Tail Lat(us)", "P90 Tail Lat(us)", "P99 Tail Lat(us)")
+TAILS = ("P25 Tail Lat(us)",)
 
 
 def cases_of(
@@ -97,10 +97,10 @@ def osu_text(
 
 
 def allreduce_row(size: int, factor: float = 1.0) -> list[str]:
-    """Its largest mean is ``size / 4 + 1`` microseconds times a factor, its median half of that."""
+    """Its largest mean is ``size / 4 + 1`` microseconds times a factor, its fast quarter half of that."""
     slowest = factor * (size / 4 + 1)
     times = [f"{slowest * share:.2f}" for share in (0.8, 0.6, 1.0)]
-    tails = [f"{slowest * share:.2f}" for share in (0.5, 1.1, 1.2)]
+    tails = [f"{slowest * 0.5:.2f}"]
     return [*times, str(ITERATIONS), "Pass", *tails]
 
 

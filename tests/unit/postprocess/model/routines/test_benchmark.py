@@ -44,7 +44,7 @@ BENCHMARKS = st.builds(
     options=st.lists(WORDS).map(tuple),
     executable=WORDS,
     mode=WORDS,
-    median=WORDS,
+    steady=WORDS,
 )
 
 
