@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import fixture, variable
@@ -54,7 +55,7 @@ def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benc
     return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
-BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
+BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 
 @rfm.simple_test

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.units import SECONDS
+from postprocess.base.units import SECONDS, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Measurement:
 
     #: Judged by all that compares: mpicost's steady time; of other programs what they print. In ``unit``
     value: float
-    unit: str = SECONDS
+    unit: Unit = SECONDS
     #: The best that the launch shows of the case, in ``unit``: mpicost's fastest trial, OSU's median trial.
     #: None where a program tells no more than its mean.
     best: float | None = None
