@@ -35,7 +35,9 @@ DESCRIPTION = (
 EXAMPLE = "./plumbline nightly"
 FAILS = "a case, a file or a machine is not as it should be (see the command)"
 #: Commands under another name, where people look for them first.
-ALIASES = {("compare", verb): ["dossier", verb] for verb in ("sign", "verify")}
+ALIASES: dict[tuple[str, ...], list[str]] = {
+    ("compare", verb): ["dossier", verb] for verb in ("sign", "verify")
+}
 INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 

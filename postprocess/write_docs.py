@@ -37,7 +37,7 @@ def complete_paths(parser: Parser) -> None:
     """Let the shells complete files and directories where a command takes them."""
     for action in parser._actions:
         if isinstance(action.metavar, str) and action.metavar in COMPLETED:
-            action.complete = COMPLETED[action.metavar]
+            action.complete = COMPLETED[action.metavar]  # type: ignore[attr-defined]  # shtab reads it
     for below in subcommands(parser).values():
         complete_paths(below)
 

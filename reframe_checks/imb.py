@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
@@ -43,7 +44,8 @@ def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
 
 def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone."""
-    routine, facts = routine or name.lower(), {"executable": NBC, "least": least}
+    routine = routine or name.lower()
+    facts: dict[str, Any] = {"executable": NBC, "least": least}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
     yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
 

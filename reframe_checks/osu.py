@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import fixture, variable
@@ -69,7 +70,7 @@ def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benc
     return declare_osu(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
-BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
+BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 
 @rfm.simple_test

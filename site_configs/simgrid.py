@@ -196,7 +196,7 @@ def selector(name: str) -> dict[str, Any]:
 
 def list_impossible(name: str) -> dict[str, str]:
     """List what no launch with a selector can do, and why: ``ROUTINE:BYTES`` or ``ROUTINE:BYTES:PROCESSES``."""
-    found = {}
+    found: dict[str, str] = {}
     for each in DYING:
         if name == each.of or (each.of == "ompi" and each.algorithm in REPLACED.get(name, ())):
             ends = [f":{count}" for count in each.counts] or [""]

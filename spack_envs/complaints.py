@@ -43,11 +43,11 @@ def describe_build_failure(lines: list[str], place: int) -> str:
 
     :param place: of the line with Spack's own reason
     """
-    reason = ERROR.match(lines[place])[1].strip()
+    reason = ERROR.sub(r"\1", lines[place]).strip()
     after = lines[place + 1 :]
     if UNSOLVED in reason:
-        found = (match[1] for line in after if (match := NUMBERED.match(line)))
-        return f"cannot be solved: {next(found, reason)}"
+        numbered = (match[1] for line in after if (match := NUMBERED.match(line)))
+        return f"cannot be solved: {next(numbered, reason)}"
     found = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
     found += [line for line in after[:1] if line.startswith(" ")]
     detail = f": {found[0].strip()}" if found else ""

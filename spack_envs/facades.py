@@ -25,12 +25,29 @@ INTEL_FOLDERS = ("bin", "lib", "include", "etc", "env", "opt", "share")
 class FacadeMpi(Protocol):
     """What must be known of an MPI. Paths are absolute."""
 
-    name: str  #: of the environment, such as ``mpich-5.0.2``
-    family: str  #: ``mpich``, ``openmpi`` or ``intel-mpi``
-    version: str
-    prefix: str
-    mpicc: str
-    mpiexec: str
+    @property
+    def name(self) -> str:
+        """Its environment, such as ``mpich-5.0.2``."""
+
+    @property
+    def family(self) -> str:
+        """``mpich``, ``openmpi`` or ``intel-mpi``."""
+
+    @property
+    def version(self) -> str:
+        """Its release."""
+
+    @property
+    def prefix(self) -> str:
+        """Where it is installed."""
+
+    @property
+    def mpicc(self) -> str:
+        """Its compiler wrapper."""
+
+    @property
+    def mpiexec(self) -> str:
+        """Its launcher."""
 
     @property
     def modules(self) -> Sequence[str]:

@@ -72,8 +72,9 @@ class Builder:
         """Return what was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
             found = read_stamp(place, product.name)
-            same = found and found.key == compute_key(self.directory, place)
-            if same and is_present(found) and self.is_current(found):
+            if not found or found.key != compute_key(self.directory, place):
+                continue
+            if is_present(found) and self.is_current(found):
                 return found
         return None
 

@@ -72,9 +72,9 @@ def keep_installed(root: Path, environment: str, done: Installation) -> BuiltBin
     """
     told = done.record
     path = done.folder / PRODUCTS[done.program].single
-    facts = [told.get(key, "unknown") for key in ("version", "compiler", "flags")]
+    facts = {key: told.get(key, "unknown") for key in ("version", "compiler", "flags")}
     source = told.get("source", "official")
-    program = BuiltBinary(environment, done.program, str(path), done.spec, *facts, source)
+    program = BuiltBinary(environment, done.program, str(path), done.spec, **facts, source=source)
     lock = locate_program_file(root, environment, done.program).with_suffix(".lock")
     files.replace_files({lock: files.read_regular(done.lock)})
     write_program(root, program)

@@ -11,7 +11,7 @@ from postprocess.base import units
 
 DASH = "-"  #: in place of a missing number
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
-SHOWN = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
+SHOWN: dict[str, tuple[float, str]] = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
 
 
 def number(value: float | None, unit: str) -> str:

@@ -7,7 +7,18 @@ from typing import Literal, TypeAlias
 Unit: TypeAlias = Literal["s", "MB/s"]
 SECONDS: Unit = "s"
 MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
-UNITS = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
+UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
+
+
+def parse_unit(text: str) -> Unit:
+    """Return the unit that is spelled so.
+
+    :raises ValueError: if it is none of :data:`UNITS`.
+    """
+    for unit in (SECONDS, MEGABYTES):
+        if text == unit:
+            return unit
+    raise ValueError(f"unit {text!r} is none of {', '.join(UNITS)}")
 
 
 def find_better_direction(unit: str) -> str:
@@ -15,9 +26,7 @@ def find_better_direction(unit: str) -> str:
 
     :raises ValueError: if the unit is none of :data:`UNITS`.
     """
-    if unit not in UNITS:
-        raise ValueError(f"unit {unit!r} is none of {', '.join(UNITS)}")
-    return UNITS[unit]
+    return UNITS[parse_unit(unit)]
 
 
 def compute_slowdown(value: float, reference: float, unit: str) -> float:

@@ -78,7 +78,7 @@ def find_disturbances(sample: CaseSample) -> list[Mark]:
 
 def check_other_load(sample: CaseSample) -> list[Mark]:
     """Return the mark of a sample during which others used the machine, if they did."""
-    shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
+    shares = [share for each in sample.launches if (share := each.others or 0.0) > BUSY_SHARE]
     if not shares:
         return []
     told = (

@@ -251,11 +251,13 @@ def drop_forgotten(
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
     """Restrict a launch to some cases."""
     kept = set(keys) & launch.values.keys()
-    values, units, places, headlines = (
-        {key: each for key, each in some.items() if key in kept}
-        for some in (launch.values, launch.units, launch.core_latencies, launch.headlines)
+    return replace(
+        launch,
+        values={key: each for key, each in launch.values.items() if key in kept},
+        units={key: each for key, each in launch.units.items() if key in kept},
+        core_latencies={key: each for key, each in launch.core_latencies.items() if key in kept},
+        headlines={key: each for key, each in launch.headlines.items() if key in kept},
     )
-    return replace(launch, values=values, units=units, core_latencies=places, headlines=headlines)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from postprocess.base.units import Unit
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.routines.mpicost import is_placeless
@@ -64,7 +65,7 @@ class CaseSample:
         return replace(self, launches=tuple(self.launches[each] for each in home.members))
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Unit:
         """Of its values."""
         return self.launches[-1].units[self.case.key]
 

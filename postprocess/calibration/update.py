@@ -306,7 +306,11 @@ def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
 
 def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
     """Build the record of a launch: when and where it ran, and what may have changed since on its machine."""
-    told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
+    told: dict[str, Any] = {
+        "session": one.session,
+        "ended_utc": one.ended_utc,
+        "hosts": list(one.hosts),
+    }
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
     told |= {"machine": machine} if machine and not one.exact else {}
     told |= {"kernel": one.kernel} if one.kernel else {}

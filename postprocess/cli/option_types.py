@@ -163,7 +163,7 @@ class GatherLists(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Sequence[list[str]],
+        values: Sequence[list[str]],  # type: ignore[override]  # what its type makes of a word
         option_string: str | None = None,
     ) -> None:
         """Put them behind those that are there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*words, **how)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
-        self.sections: Mapping[str, Sequence[str]] = {}  #: of the commands below it, by title
+        self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title
         meanings = exit_statuses(fails, others)
         statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in meanings)
         self.epilog = f"example:\n  {example}\n\nexit status:\n{statuses}"
@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
 
     def _add_sections(self, formatter: argparse.HelpFormatter, below: argparse.Action) -> None:
         """Add the commands to a help text, section by section."""
-        known = {each.dest: each for each in below._get_subactions()}
+        known = {each.dest: each for each in below._get_subactions()}  # type: ignore[attr-defined]  # no public name
         for title, names in self.sections.items():
             formatter.start_section(title)
             formatter.add_arguments([known[name] for name in names if name in known])
@@ -134,7 +134,7 @@ def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespa
     """Find the parser of the command that was chosen below a parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            chosen = action.choices.get(getattr(parsed, action.dest, None))
+            chosen = action.choices.get(getattr(parsed, action.dest, None) or "")
             return find_chosen_parser(chosen, parsed) if chosen else parser
     return parser
 

@@ -28,5 +28,7 @@ def usage(action: argparse.Action) -> str:
     if action.nargs == 0:
         return action.option_strings[0]
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
-    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(action.nargs, value)
+    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(
+        str(action.nargs), value
+    )
     return " ".join([*action.option_strings, value])

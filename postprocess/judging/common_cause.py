@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -192,7 +193,7 @@ def is_unshifted(
 
 def build_cause(
     group: Sequence[JudgedSlowdown],
-    parts: Mapping[str, tuple],
+    parts: Mapping[str, Any],
     controls: Sequence[JudgedSlowdown],
     alpha: float,
 ) -> CommonCause:

@@ -110,7 +110,8 @@ def collect_slowdowns(
             between = estimate_session_spread(reference) * math.sqrt(apart)
         error = math.hypot(own, between)
         session = (between / error) ** 2 if error else 0.0
-        moves = compute_log_deviations(*known.get(result.case.key, ((), ())), result.unit)
+        earlier, latencies = known.get(result.case.key, ([], []))
+        moves = compute_log_deviations(earlier, latencies, result.unit)
         there = hosts.get(result.case, ())
         found.append(JudgedSlowdown(result, there, math.log(factor), error, moves, session))
     return found

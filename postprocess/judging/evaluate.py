@@ -23,6 +23,7 @@ from postprocess.model.options import (
     PER_NODE,
     ROUND_COUNT,
     TRIAL_COUNT,
+    SelectionOption,
 )
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
@@ -42,7 +43,8 @@ def format_rerun_command(
         words += ["--site", site, PARTITION.flag, case.partition]
     words += ["--environment", case.environment]
     sized = any(each.sizes is None for each in launch.benchmarks if each.routine == case.routine)
-    told = {PARTITION: case.partition}  # or is what a run without the option has
+    # or is what a run without the option has
+    told: dict[SelectionOption, str | int | None] = {PARTITION: case.partition}
     told |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
     for option in CHOOSING:
         value = option.value_of(case)
@@ -257,9 +259,9 @@ def judge_elsewhere(
     :param bound: whether each rank had a CPU of its own, so that it is the machine that moved them
     """
     here, there = locate_case(measured.core_latency), row.core_latency
-    moved = here == MOVED or here is None or there is None
     reason = "its ranks were moved to other cores while it was measured; run it again"
-    if not moved:
+    moved = here == MOVED or here is None or there is None
+    if here is not None and there is not None and not moved:
         told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
         fix = "bind them, or run ./plumbline calibrate"
         if bound:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE
+from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE, SelectionOption
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import is_control, is_on_request
@@ -64,7 +64,7 @@ class RequestedCases:
         choice = self.selection.choice
         if is_on_request(case) and not ROUTINE.wanted(choice):
             return False
-        free = () if sized and not is_control(case) else (BYTES,)
+        free: tuple[SelectionOption, ...] = () if sized and not is_control(case) else (BYTES,)
         free += (PEERS,) if case.program == "mpicost" and not case.peer else ()
         return all(
             option in free or option.value_of(case) in wanted

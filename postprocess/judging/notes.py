@@ -75,9 +75,9 @@ def describe_fast_cases(
         words = ["./plumbline", "calibrate"]
         words += ["--site", site, "--partition", partition] if site != "local" else []
         words += ["--environment", environment, "--program", program, "--afresh"]
-        judged = plural(len(some), "judged case")
+        counted = plural(len(some), "judged case")
         yield (
-            f"{partition}, {environment}, {program}: {format_whole(fast)} of {judged} are fast: the "
+            f"{partition}, {environment}, {program}: {format_whole(fast)} of {counted} are fast: the "
             "references were likely measured on a disturbed or slower machine and may hide a slowdown; "
             f"recalibrate: {shlex.join(words)}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from postprocess.base.formats import first_of
 
@@ -51,9 +51,9 @@ class Case:
         match = KEY.fullmatch(key)
         if not match:
             raise ValueError(f"{key!r} is not the key of a case")
-        words = match.groupdict()
+        words: dict[str, Any] = match.groupdict()
         numbers = {name: int(words.pop(name) or 0) for name in INTEGERS}
-        return cls(**words, **numbers)
+        return cls(**{**words, **numbers})
 
     @property
     def variant(self) -> str:

@@ -19,7 +19,13 @@ from spack_envs.programs import BuiltBinary
 class Records(Protocol):
     """What one launch wrote, whichever program it was."""
 
-    run: dict[str, Any]  #: the run record
+    @property
+    def run(self) -> dict[str, Any]:
+        """The run record."""
+
+    @property
+    def mpi_library(self) -> str:
+        """What the MPI says of itself."""
 
     @property
     def measurements(self) -> Mapping[str, Measurement]:
@@ -46,7 +52,7 @@ class FinishedLaunch:
     built: BuiltBinary | None = None  #: what is known of the build
 
     @cached_property
-    def measurements(self) -> dict[str, Measurement]:
+    def measurements(self) -> Mapping[str, Measurement]:
         """What this launch measured, by variable; empty if the launch failed."""
         return self.outcome.records.measurements if self.outcome.records else {}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.units import SECONDS
+from postprocess.base.units import SECONDS, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Measurement:
 
     #: Judged by all that compares: mpicost's steady time, OSU's fast quarter, IMB's mean. In ``unit``
     value: float
-    unit: str = SECONDS
+    unit: Unit = SECONDS
     #: mpicost's fastest trial, in ``unit``; None where a program tells no single trial
     best: float | None = None
     #: All that a reference benchmark prints

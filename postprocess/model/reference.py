@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.base.units import SECONDS
+from postprocess.base.units import SECONDS, Unit
 from postprocess.model.case import Case
 
 #: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
@@ -24,7 +24,7 @@ class Reference:
     center: float  #: in ``unit``; exp of the mean of ln value over the sessions
     spread: float  #: standard deviation (ddof 1) of ln value between launches
     launches: int
-    unit: str = SECONDS
+    unit: Unit = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
     prior: Prior | None = None  #: from the other cases of its file; None if they are too few
     evidence: SessionEvidence | None = None  #: None: all launches are of one session

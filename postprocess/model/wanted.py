@@ -48,7 +48,7 @@ def select_wanted(
     if choice is None:
         return None
     found = [
-        WantedRoutine(**each | {"sizes": tuple(each["sizes"]), "peers": tuple(each["peers"])})
+        WantedRoutine(**{**each} | {"sizes": tuple(each["sizes"]), "peers": tuple(each["peers"])})
         for each in choice
     ]
     here = [each for each in found if all(getattr(each, key) == place[key] for key in place)]

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from postprocess.parsers.text_output import NumberedLine, OutputError
 
@@ -104,6 +105,12 @@ def separate_lines(
     return own, ForeignLines(len(foreign), first)
 
 
+def cut_tag(tag: re.Pattern[str], text: str) -> str:
+    """Cut the tag off a line that begins with it."""
+    found = tag.match(text)
+    return text[found.end() :] if found else text
+
+
 def choose_untag(texts: Sequence[str], is_title: Callable[[str], bool]) -> Callable[[str], str]:
     """Choose what takes the tags off an output: those that stand before the title of the program."""
 
@@ -115,9 +122,7 @@ def choose_untag(texts: Sequence[str], is_title: Callable[[str], bool]) -> Calla
             return untag_open_mpi
         for tag in NUMBER_TAGS:
             if (found := tag.match(text)) and is_title(text[found.end() :]):
-                return lambda each, tag=tag: (
-                    each[found.end() :] if (found := tag.match(each)) else each
-                )
+                return partial(cut_tag, tag)
     return untag_open_mpi
 
 

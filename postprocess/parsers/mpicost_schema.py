@@ -206,9 +206,9 @@ def check_places(entry: JsonObject) -> None:
     if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer(
         "per_node"
     ):
-        ranks = list(hosts.values())
+        counts = list(hosts.values())
         raise ValueError(
-            f"hosts: ranks {format_external(ranks)} disagree with processes or per_node"
+            f"hosts: ranks {format_external(counts)} disagree with processes or per_node"
         )
     ranks = entry.objects("ranks")
     if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
@@ -271,6 +271,7 @@ def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
     """Compare what the program computed from the trials with what the trials say."""
     for field in fields(TrialSummary):
         ours = getattr(summary, field.name)
+        theirs: float
         if isinstance(ours, bool):
             theirs, agree = entry.flag(field.name), entry.flag(field.name) is ours
         elif isinstance(ours, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class ReportedTest:
     def timed_out(self) -> bool:
         """Whether ReFrame or the scheduler ended it at its limit."""
         return self.result == "fail" and (
-            self.gave_up(Ending.TIMED_OUT)
+            self.gave_up(Ending.TIMED_OUT) is not None
             or LIMIT_WORDS in self.reason
             or any(words in line for words in list_limit_words() for line in self.error_lines)
         )
@@ -182,7 +183,9 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
     return parse_record(asdict(found), ReportedTest)
 
 
-def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> BlockedTest | None:
+def find_blocking_test(
+    entries: Sequence[ReportedTest], blocked: ReportedTest
+) -> BlockedTest | None:
     """Find the failed test that a test depends on, with the reason; None if there is none."""
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)
@@ -194,7 +197,7 @@ def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> Bl
 
 
 def find_test_entry(
-    entries: list[ReportedTest], test: str, partition: str, environment: str
+    entries: Sequence[ReportedTest], test: str, partition: str, environment: str
 ) -> ReportedTest | None:
     """Find the entry of a launch."""
     wanted = (test, partition, environment)

@@ -72,8 +72,7 @@ class ReferenceSet:
             if nothing tells of the reference.
         """
         home = self.references.get(case)
-        unknown = home is None or core_latency is None or home.core_latency is None
-        if unknown or is_placeless(case):
+        if home is None or core_latency is None or home.core_latency is None or is_placeless(case):
             return home
         near = (home, *self.elsewhere.get(case, ()))
         return next((each for each in near if is_same_place(each.core_latency, core_latency)), None)

@@ -26,7 +26,7 @@ from postprocess.stats.estimate import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
-PLAUSIBLE = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
+PLAUSIBLE: dict[str, tuple[float, float]] = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
 ABSURD_SPREAD = math.log(10)  #: launches of one machine do not differ by a factor of ten
 #: Relative difference allowed between the table and what follows from the headlines
 AGREEMENT = 1e-9
@@ -69,7 +69,7 @@ def lint_references(root: Path) -> list[str]:
 
 def lint_expected(path: Path) -> list[str]:
     """Find every fault of a file of expected failures, among them rows that fit no case with a reference."""
-    cases = []
+    cases: list[Case] = []
     for file in sorted(path.parent.glob("*/*.tsv")):
         if not reference_file.lint_reference_file(file):
             cases += reference_file.load_references(file, *ReferencePlace.of_file(file))
@@ -135,8 +135,10 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
     for case, each in known.items():
         group = tuple(getattr(case, key) for key in KEYS if key != "bytes")
         before = smaller.get(group)
-        settled = before and not (each.few_launches or before.few_launches)
-        if settled and each.unit == SECONDS and each.center < SUDDEN * before.center:
+        if before is None or each.few_launches or before.few_launches:
+            smaller[group] = each
+            continue
+        if each.unit == SECONDS and each.center < SUDDEN * before.center:
             takes = f"{quantity(each.center, each.unit)}, and {before.case.bytes} bytes"
             yield (
                 case,

@@ -107,8 +107,15 @@ def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"calibration {number}: {fault}" for fault in _faults_of_calibration(each))
 
 
+Check = Callable[[JsonObject, str], object]
+
+
 def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
-    checks = [(JsonObject.moment, "date_utc"), (_method, "method"), (_sessions, "sessions")]
+    checks: list[tuple[Check, str]] = [
+        (JsonObject.moment, "date_utc"),
+        (_method, "method"),
+        (_sessions, "sessions"),
+    ]
     checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(lambda entry, key: entry.get(key, str), key) for key in FACTS if key in told]
     checks += [(_launch_machine, "machine")] if "machine" in told else []

@@ -16,7 +16,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
-from postprocess.base.units import MEGABYTES, SECONDS, UNITS
+from postprocess.base.units import MEGABYTES, SECONDS, UNITS, parse_unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.routines.benchmark import ROTATE
@@ -44,7 +44,7 @@ COUNTS = {
     "bytes": (0, 10**15),
     "launches": (1, 10**6),
 }
-CENTERS = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12)}
+CENTERS: dict[str, tuple[float, float]] = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12)}
 MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor tell nothing
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -231,7 +231,7 @@ def _reference(cell: Mapping[str, str], system: str, partition: str, environment
     _check_bounds("spread", spread, 0, MOST_SPREAD)
     if launches == 1 and spread != 0:
         raise ValueError("spread: one launch has none; write 0.0, or correct launches")
-    return Reference(case, center, spread, launches, cell["unit"], exact)
+    return Reference(case, center, spread, launches, parse_unit(cell["unit"]), exact)
 
 
 def _integer(cell: Mapping[str, str], column: str) -> int:

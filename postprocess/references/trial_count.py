@@ -37,8 +37,9 @@ def read_reference_trials(
         RecursionError,
     ):
         return None
-    known = type(trials) is int and trials > 1 and type(rounds) is int and rounds > 0
-    return (trials, rounds) if known else None
+    if type(trials) is not int or type(rounds) is not int:
+        return None
+    return (trials, rounds) if trials > 1 and rounds > 0 else None
 
 
 def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -36,7 +37,7 @@ def draw_panel(
     FigureCanvasSVG(figure)
     axes = figure.add_axes((0.15, 0.19, 0.82, 0.66))
     axes.set_title(title, y=1.0, pad=9)  # a given y spares a costly search for it
-    beside = {"transform": axes.transAxes, "color": MUTED}
+    beside: dict[str, Any] = {"transform": axes.transAxes, "color": MUTED}
     axes.text(0.5, -0.22 * HEIGHT / extent[1], x_label, ha="center", **beside)
     axes.grid(axis="y")
     axes.set_axisbelow(True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -58,7 +59,7 @@ def _empty() -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _key(style: Mapping[str, object] | None) -> str:
+def _key(style: Mapping[str, Any] | None) -> str:
     """Return a marker in the middle, a line, or for None the shade of a band."""
     figure, axes = _empty()
     if style is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any, TypeGuard
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,27 +47,27 @@ LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic a
 FAR = 10.0  #: a band that reaches further out than this factor is cut off
 GAP = 5  #: trials of room between two launches
 
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "kept": {"marker": "o", "color": SERIES[0], "markersize": 4, "markeredgewidth": 0},
     "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": BAD, "markersize": 6.5},
     "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": INK, "markersize": 5.5},
     "late": {"marker": "x", "markeredgecolor": MUTED, "markersize": 5.5},
 }
-LEVELS: dict[str, dict[str, object]] = {
+LEVELS: dict[str, dict[str, Any]] = {
     "steady": {"color": INK, "linewidth": 1.5},
     "headline": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
     "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
 }
-MODELLED: dict[str, object] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
-BAND: dict[str, object] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
-LOST: dict[str, object] = {
+MODELLED: dict[str, Any] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
+BAND: dict[str, Any] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
+LOST: dict[str, Any] = {
     "marker": "x",
     "markersize": 8,
     "markeredgewidth": 2.2,
     "markeredgecolor": MUTED,
     "linestyle": "none",
 }
-RING: dict[str, object] = {
+RING: dict[str, Any] = {
     "marker": "o",
     "markersize": 13,
     "fillstyle": "none",
@@ -111,7 +112,8 @@ def draw_trials(shown: CaseTrials) -> str:
     result = shown.result
     figure, axes = small.draw_panel("", "trials in order")
     levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
-    low, high = _range(np.concatenate([launch.times for launch in shown.launches]), levels)
+    times = np.concatenate([launch.times for launch in shown.launches])
+    low, high = _range(times.tolist(), levels)
     low, high = low * MICRO, high * MICRO
     scale = small.set_logarithmic_y if high > LOG_FACTOR * low else small.set_linear_y
     scale(axes, low, high)
@@ -129,7 +131,7 @@ def draw_trials(shown: CaseTrials) -> str:
     )
 
 
-def choose_line_style(style: int) -> dict[str, object]:
+def choose_line_style(style: int) -> dict[str, Any]:
     return {
         "color": SERIES[style % len(SERIES)],
         "marker": MARKERS[style % len(MARKERS)],
@@ -246,7 +248,7 @@ def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, floa
     return min(near), max(near)
 
 
-def _is_drawn(value: float | None) -> bool:
+def _is_drawn(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value) and value > 0
 
 

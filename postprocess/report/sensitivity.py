@@ -76,7 +76,7 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
 
 def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
     """Describe in how many cases slowdowns of these sizes, the largest first, would be called."""
-    told = []
+    told: list[str] = []
     for step in steps:
         name = f"{1 + step:.0f} times slower" if step >= 1 else f"{step:.0%}"
         if not (seen := sum(limit is not None and limit <= step for limit in limits)):

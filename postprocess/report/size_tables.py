@@ -91,7 +91,8 @@ def _program(
 
 def _fitting(curves: Sequence[Curve]) -> set[int]:
     """Return the curves that fit on a page, those with findings first, by identity."""
-    room, chosen = MOST_CASES, set()
+    room = MOST_CASES
+    chosen: set[int] = set()
     for curve in sorted(curves, key=lambda c: (-c.failed, -c.outside))[:MOST_PANELS]:
         room -= curve.cases
         if room < 0 and chosen:
@@ -110,7 +111,7 @@ def _curves(results: Sequence[CaseResult], styles: Mapping[str, int], strict: bo
     routines: dict[str, list[CaseResult]] = {}
     for result in results:
         routines.setdefault(result.case.routine, []).append(result)
-    groups: dict[tuple[object, ...], list[CaseResult]] = {}
+    groups: dict[_Place, list[CaseResult]] = {}
     for own in routines.values():
         conditions = find_varying_fields(own, CONDITIONS)
         for result in own:

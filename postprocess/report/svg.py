@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
 from cycler import cycler
@@ -38,7 +38,7 @@ VARIABLES = {
     PAPER: "--paper",
 }
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "plumbline",
     "font.family": ["DejaVu Sans"],

@@ -144,7 +144,9 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
     :raises UsageError: if one was loaded with another content.
     :raises StoreError: if one cannot be read.
     """
-    known = dict(connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall())
+    known: dict[str, str] = dict(
+        connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall()
+    )
     new = rows = 0
     for number, path in enumerate(paths, 1):
         digest = compute_digest(path)

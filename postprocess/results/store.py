@@ -168,7 +168,7 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         if pl.read_parquet_schema(io.BytesIO(data)) != SCHEMA:
             raise ValueError("columns")
         needed = None if columns is None else {*columns, "session"}
-        chosen = needed and [name for name in SCHEMA if name in needed]
+        chosen = None if needed is None else [name for name in SCHEMA if name in needed]
         frame = pl.read_parquet(io.BytesIO(data), columns=chosen)
     except pl.exceptions.PolarsError:
         raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None

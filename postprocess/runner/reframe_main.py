@@ -24,7 +24,7 @@ def find_callers_quickly() -> None:
     from reframe.core import warnings
 
     def stack() -> Iterator[SimpleNamespace]:
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             yield SimpleNamespace(frame=frame)
             frame = frame.f_back
@@ -48,7 +48,8 @@ def disable_expansion() -> None:
     def expand_home(text: str) -> str:
         return os.path.expanduser("~/") + text[len(HOME) :] if text.startswith(HOME) else text
 
-    os.path.expandvars = osext.expandvars = expand_home
+    osext.expandvars = expand_home
+    setattr(os.path, "expandvars", expand_home)  # noqa: B010 - assigned, its overloads would be asked for
 
 
 if __name__ == "__main__":

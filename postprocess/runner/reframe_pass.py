@@ -156,7 +156,7 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
         for option in CHOOSING
         if option.several
     ]
-    sought += [("--set-env", () if selection.environments else selection.set_env, environments)]
+    sought += [("--set-env", () if selection.environments else [*selection.set_env], environments)]
     if not cases:
         words = [f"{option} {','.join(map(str, wanted))}" for option, wanted, _ in sought if wanted]
         yield f"the selection ({' '.join(words)})" if words else "the selection"

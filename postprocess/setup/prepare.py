@@ -98,7 +98,7 @@ def prepare_machine(
     usable = find_unusable_nodes(work, site, progress)
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
-        found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
+        found = take_inventory(work, families, progress, fresh, chosen.wheels if chosen else None)
     spack = find_spack(work, progress, chosen, fresh) if with_spack else None
     if spack is None:
         report_missing_programs(found, progress, work.told)
@@ -172,7 +172,9 @@ def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
 
 def report_missing_programs(found: Inventory | None, progress: Progress, told: Path) -> None:
     """Say which MPIs of this machine are left without IMB where no Spack can be had."""
-    for mpi in found.mpis if found else ():
+    if found is None:
+        return
+    for mpi in found.mpis:
         if problem := found.imb_of(mpi).problem:
             progress.note_once(f"no IMB for {mpi.name}: {problem}", told)
 

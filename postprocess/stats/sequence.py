@@ -110,8 +110,8 @@ def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
 
     The trapezoidal rule on the logarithm of chi-squared, whose density fades at both ends.
     """
-    ends = (float(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
-    logs = np.linspace(*(math.log(end) for end in ends), SPREADS)[None, :]
+    low, high = (math.log(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
+    logs = np.linspace(low, high, SPREADS)[None, :]
     density = degrees / 2 * logs - np.exp(logs) / 2
     weights = np.exp(density - density.max())
     return np.exp(logs / 2) / math.sqrt(degrees), weights / weights.sum()

@@ -109,7 +109,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     """
 
     #: What every check has in the end, its own or its family's.
-    must_define = ("program", "site_variables", "measures_on", "planned_launches")
+    must_define: tuple[str, ...] = ("program", "site_variables", "measures_on", "planned_launches")
 
     @classmethod
     def __init_subclass__(cls, *, family: bool = False, **kwargs):
@@ -150,7 +150,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     layout = parameter(list_measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")
-    set_by_setvar = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
+    set_by_setvar: frozenset[str] = (
+        frozenset()
+    )  #: variables that ``--setvar`` of ReFrame's command line has set
     valid_prog_environs = list_mpi_environments()
     #: What a later look at the results needs; ReFrame removes the stage directory of what passed.
     keep_files = [] if is_in_session() else ["plan", "raw"]
@@ -278,7 +280,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @classmethod
     def setvar(cls, name: str, value: Any) -> bool:
         """Set a variable as ReFrame does at ``--setvar``, and know that it was set so."""
-        done = type(cls).setvar(cls, name, value)
+        done = type(cls).setvar(cls, name, value)  # type: ignore[attr-defined]  # of ReFrame's metaclass
         if done:
             cls.set_by_setvar |= {name}
         return done
@@ -394,7 +396,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         )
         self.reference = {self.current_partition.fullname: self.known.tuples}
 
-    @loggable
+    @loggable  # type: ignore[prop-decorator]  # ReFrame's way
     @property
     def perfvalues(self):
         """ReFrame's table of values: one that was held against nothing does not say ``pass`` there."""

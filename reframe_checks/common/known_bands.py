@@ -81,20 +81,24 @@ def find_bands(
     """
     reference_set = load_catalog(roots, [place]).sets.get(place)
     known = KnownBands({}, {})
-    for launch, outcome in whole if reference_set else ():
-        conditions = conditions_of(outcome.records.run, launch.exact)
-        right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
+    if reference_set is None:
+        return known
+    for launch, outcome in whole:
+        records = outcome.records
+        assert records  # it ended well
+        conditions = conditions_of(records.run, launch.exact)
+        right = [each for each in launch.cases if each.variable not in records.wrong]
         for case in right:
             if case not in reference_set.references:
                 continue
             told = conditions, case, launch.accepts, launch.by_hand
-            measured = outcome.records.measurements[case.variable]
+            measured = records.measurements[case.variable]
             lay = locate_case(measured.core_latency)
             if difference := reference_set.difference(*told):
                 known.differences[case.variable] = difference
             elif (reference := reference_set.find_placed(case, lay)) is None:
                 known.differences[case.variable] = ELSEWHERE
             else:
-                limits = compute_band(reference, outcome.records.resolution(measured.unit))
+                limits = compute_band(reference, records.resolution(measured.unit))
                 known.tuples[case.variable] = convert_to_reframe(reference, limits)
     return known

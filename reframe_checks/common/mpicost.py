@@ -154,7 +154,7 @@ class MpicostCheck(LaunchCheck, family=True):
         if self.sync == LOOP:
             self.cache = WARM  # only the first of its calls could be cold
         cases = list(self.all_cases())
-        if self.time_limit is None:
+        if self.time_limit is None:  # type: ignore[has-type]  # a variable of ReFrame's
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()
             self.time_limit = f"{SECONDS_TO_START + int(seconds)}s"
         skips = [

@@ -105,7 +105,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: The values of ``cache`` that the program knows; with another one it measures nothing.
     #:
     #: :default: ``("warm",)``
-    caches = ("warm",)
+    caches: tuple[str, ...] = ("warm",)
 
     keep_files = [] if is_in_session() else [*LaunchCheck.keep_files, PROGRAMS]
 

@@ -97,7 +97,7 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
     for count in counts or []:
         there = {layout.per_node for layout in found if layout.processes == count}
         wanted = per_node or ([] if there else [find_densest(count, facts)])
-        chosen = (Layout(count, number) for number in wanted if number not in there)
+        chosen = [Layout(count, number) for number in wanted if number not in there]
         found += [layout for layout in chosen if is_layout_possible(layout, facts)]
     return sorted(found)
 

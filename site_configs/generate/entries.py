@@ -67,7 +67,7 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
 
 def list_remarks(facts: MachineSurvey) -> list[str]:
     """List the remarks that stand in the file for people."""
-    found = []
+    found: list[str] = []
     if facts.scheduler:
         found += facts.scheduler.notes
         _, left_out = select_needed_kinds(facts.scheduler.queues)

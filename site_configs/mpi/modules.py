@@ -221,8 +221,8 @@ def list_needed_modules(module: str, said: str = "") -> list[list[str]]:
         return [[name] for name in names] if "at least one" in said else [names]
     if not os.environ.get("LMOD_CMD"):
         return []
-    said = run_module_shell(f"module spider {quote_word(module)} 2>&1")
-    lines = COLOURS.sub("", said.output.partition(SPIDER_NEEDS)[2]).splitlines()[1:]
+    told = run_module_shell(f"module spider {quote_word(module)} 2>&1")
+    lines = COLOURS.sub("", told.output.partition(SPIDER_NEEDS)[2]).splitlines()[1:]
     found: list[list[str]] = []
     for line in filter(str.strip, lines):
         words = line.split()

@@ -138,7 +138,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
         library = run_for_library(candidate, strip_allocation(os.environ) | needed)
     except ProbeError as error:
         return Unusable(candidate.title, candidate.origin, str(error))
-    return describe_candidate(candidate, library, candidate.env)
+    return describe_candidate(candidate, library, dict(candidate.env))
 
 
 def describe_candidate(

@@ -79,10 +79,21 @@ def describe_nodes(shown: Sequence[str]) -> str:
 class OwnJob(Protocol):
     """A job of this user."""
 
-    number: str
-    state: str
-    directory: Path  #: from which it was submitted
-    active: bool  #: whether it is not over and not about to be
+    @property
+    def number(self) -> str:
+        """Its number, as the scheduler writes it."""
+
+    @property
+    def state(self) -> str:
+        """Its state, in the scheduler's word."""
+
+    @property
+    def directory(self) -> Path:
+        """From which it was submitted."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it is not over and not about to be."""
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,10 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
     """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
-    if not names or reading.configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
+    if not names or reading.sound_configuration["systems"][0]["modules_system"] in (
+        "nomod",
+        "spack",
+    ):
         if not shutil.which(mpicc):
             where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
             yield environment.fault("mpicc", f"{mpicc!r} {where}; give it by absolute path")

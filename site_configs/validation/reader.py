@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import reframe
@@ -92,6 +93,12 @@ class SiteReading:
     not_installed: str = ""
     #: Parts of backends that cannot be used here, and why (Flux without its Python package).
     unusable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sound_configuration(self) -> dict[str, Any]:
+        """ReFrame's configuration, of a file that makes one."""
+        assert self.configuration is not None
+        return self.configuration
 
 
 def list_partition_keys() -> set[str]:
@@ -259,7 +266,7 @@ class Reader:
 
     def line_of_call(self) -> int:
         """Return the line of the site file that is being run."""
-        frame = sys._getframe()
+        frame: FrameType | None = sys._getframe()
         while frame and frame.f_code.co_filename != str(self.path):
             frame = frame.f_back
         return frame.f_lineno if frame else 0

@@ -196,5 +196,5 @@ def report_contents(folder: Path, contents: Manifest, progress: Progress) -> Non
     wheels = [file for file in contents.files if file.path.startswith(f"{WHEELS}/")]
     where = f"Python {contents.python} on {contents.platform}"
     progress.say(f"  {len(wheels)} wheels for {where}")
-    for each in contents.missing:
-        progress.say(f"missing: {each.what}: {each.reason}")
+    for part in contents.missing:
+        progress.say(f"missing: {part.what}: {part.reason}")

@@ -98,14 +98,14 @@ def decode_manifest(data: bytes) -> Manifest:
         raise ValueError("is not a JSON object")
     if text.get("schema") != SCHEMA or isinstance(text["schema"], bool):
         raise ValueError(f"schema: is {text.get('schema')!r}, and this Plumbline knows {SCHEMA}")
-    parts = {key: read_part_list(text, key, kind) for key, kind in PARTS.items()}
+    parts: dict[str, Any] = {key: read_part_list(text, key, kind) for key, kind in PARTS.items()}
     words = {key: read_word(text, key) for key in ("python", "platform")}
     if odd := sorted(set(text) - {"schema", *parts, *words}):
         raise ValueError(f"{odd[0]}: is no key of a manifest")
     check_files(parts["files"])
     check_releases(parts["releases"], parts["files"])
     check_replaced(parts["replaced"])
-    return Manifest(**words, **parts)
+    return Manifest(**{**parts, **words})
 
 
 def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ def write_agreement_page(session: Session, agreement: AgreementResult, failures:
         "chapters": text.build_ratio_tables(agreement.comparisons),
         "pairs": [f"{over}/{under}" for over, under in PAIRS],
     }
-    drawing = {"ratios": draw_ratio_plot, "marker": legend.draw_marker_key}
+    drawing: dict[str, Callable[..., str]] = {
+        "ratios": draw_ratio_plot,
+        "marker": legend.draw_marker_key,
+    }
     page = session.directory / PAGE
     templating.write_pages(
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ LANES = (-0.27, 0.0, 0.27)  #: of the pairs, in rows
 LEAST, MOST = 0.5, 2.0  #: that the axis shows at least
 FAR = 20.0  #: a factor; what is further out is drawn at the edge
 TICKS = (0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20)
-SHADE = {"color": MUTED, "alpha": 0.18, "linewidth": 0}
+SHADE: dict[str, Any] = {"color": MUTED, "alpha": 0.18, "linewidth": 0}
 THICK = 5.0  #: of the shade of a range
 
 
@@ -53,7 +54,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str
     for place, (_, group) in enumerate(rows):
         for each in group:
             _ratio(axes, each, place, (low, high))
-    label = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
+    label: dict[str, Any] = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
     apart = sum(each.status is RatioStatus.DISAGREE for each in comparisons)
     return render_inline_svg(

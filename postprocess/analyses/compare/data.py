@@ -216,7 +216,8 @@ class StoredComparison:
     @property
     def seconds(self) -> float:
         """What all launches have taken, in seconds."""
-        return sum(each.seconds for each in (*self.passes, *self.fingerprints))
+        taken = [each.seconds for each in self.passes]
+        return sum([*taken, *(each.seconds for each in self.fingerprints)])
 
 
 RECORDS: Mapping[str, type] = {

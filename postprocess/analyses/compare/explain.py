@@ -89,7 +89,7 @@ def find_bandwidth_begin(side: SideFingerprint) -> int:
     """Find the first size of the last segment whose start-up is less than half of its time."""
     last = side.segments[-1]
     moving = [n for n in side.sizes if n >= last.first and last.start * 2 < last.time(n)]
-    return min(moving, default=last.first)
+    return min(moving, default=int(last.first))
 
 
 def list_moved_switches(

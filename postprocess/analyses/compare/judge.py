@@ -195,14 +195,15 @@ def judge_cases(
     by_key = {each.key: result for each, result in zip(timed, results, strict=True)}
     for each in some:
         if each.key in apart:
-            verdict, reason = apart[each.key]
-            judged.append(describe_case(header, each, verdict, reason, None))
+            kept, reason = apart[each.key]
+            judged.append(describe_case(header, each, kept, reason, None))
         else:
             result = by_key[each.key]
             words = [f"old: {tell_failures(each, OLD)}"] if each.failed(OLD) else []
             reason = "; ".join(filter(None, [*words, describe_pairs(each, result, looks)]))
-            verdict = ComparisonVerdict(result.verdict.value)
-            judged.append(describe_case(header, each, verdict, reason, result))
+            judged.append(
+                describe_case(header, each, ComparisonVerdict(result.verdict.value), reason, result)
+            )
     return judged
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def cluster_changes(trends: Sequence[Trend]) -> list[Cluster]:
     sizes = Counter(Shared.of(case, parts) for parts in PLACES for case in cases)
     found: list[Cluster] = []
     for parts in PLACES:
-        for (values, *_), some in _groups(left, lambda change, parts=parts: _alike(change, parts)):
+        for (values, *_), some in _groups(left, partial(_alike, parts=parts)):
             for together in _together(some, nights):
                 if len(together) >= max(FEWEST, SHARE * sizes[Shared(parts, values)]):
                     shared = _narrowest(together)

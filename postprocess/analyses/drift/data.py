@@ -64,13 +64,17 @@ def build_series(frame: pl.DataFrame) -> list[NightSeries]:
         some = slice(begin + max(0, count - MOST_NIGHTS), begin + count)
         begin += count
         strange = np.flatnonzero(~numbers["alike"][some])
+        values, references, lower, upper = (numbers[name][some] for name in NIGHT)
         found.append(
             NightSeries(
                 known[key],
                 unit,
                 texts["session"][some],
                 texts["started_utc"][some],
-                *(numbers[name][some] for name in NIGHT),
+                values,
+                references,
+                lower,
+                upper,
                 epoch=int(strange[-1]) + 1 if len(strange) else 0,
             )
         )

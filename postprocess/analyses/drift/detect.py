@@ -192,9 +192,10 @@ def find_steps(
         error = _error(sigma, begin - bounds[place - 1], (end or len(logs)) - begin)
         p = _p(size / error, len(logs))
         found.append(DriftFinding(STEP, begin, end, size, NORMAL_95 * error, p))
-        base, place, returned = (
-            (levels[place], place + 1, False) if end is None else (before, back, True)
-        )
+        if back is None:
+            base, place, returned = levels[place], place + 1, False
+        else:
+            base, place, returned = before, back, True
     return found
 
 

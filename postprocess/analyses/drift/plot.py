@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,12 +22,18 @@ TICKS = 5  #: dates under the axis, at most
 SECONDS_OF_A_DAY = 86_400
 INSIDE = (2.0, 98.0)  #: percentiles of the values that are surely inside the picture
 ROOM = 0.6  #: beyond them, as a share of their distance
-NIGHT = {"marker": "o", "color": SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
+NIGHT: dict[str, Any] = {"marker": "o", "color": SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
 EARLIER = NIGHT | {"color": MUTED}
-BEYOND = {"marker": "^", "markersize": 5, "markeredgewidth": 0, "color": BAD, "clip_on": False}
-LEVEL = {"color": INK, "linewidth": 1.8, "solid_capstyle": "butt"}
-BEGIN = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
-EPOCH = {"color": MUTED, "linewidth": 1.0}
+BEYOND: dict[str, Any] = {
+    "marker": "^",
+    "markersize": 5,
+    "markeredgewidth": 0,
+    "color": BAD,
+    "clip_on": False,
+}
+LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.8, "solid_capstyle": "butt"}
+BEGIN: dict[str, Any] = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
+EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
 
 
 @apply_style
@@ -111,4 +118,4 @@ def _dates(axes: Axes, x: Floats) -> None:
     long = x[-1] - x[0] > 300
     form = "%Y-%m" if long else "%m-%d"
     labels = [date.fromordinal(epoch + int(each)).strftime(form) for each in days]
-    small.set_ticks_x(axes, days, labels)
+    small.set_ticks_x(axes, days.tolist(), labels)

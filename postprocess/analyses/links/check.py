@@ -34,7 +34,7 @@ def check_sweep_launch(finished: FinishedLaunch) -> FinishedLaunch:
 def describe_misplaced_ranks(run: Mapping[str, Any]) -> str:
     """Describe what is wrong with the ranks of a run record; empty if each has a node of its own."""
     try:
-        names = list_rank_hosts(run)
+        names = list_rank_hosts(dict(run))
     except (KeyError, TypeError) as error:
         return f"the run record does not say where each rank ran: ranks: {error}"
     if len(set(names)) < len(names) or len(names) != run["processes"]:

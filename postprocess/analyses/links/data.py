@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -26,23 +26,22 @@ from postprocess.model.measurement import CaseRecord
 from postprocess.model.routines.mpicost import PINGPONG, TOURNAMENT
 from postprocess.results import store
 
-STATISTICS = {"median": np.median, "mean": np.mean}
+STATISTICS: dict[str, Callable[[Any], Any]] = {"median": np.median, "mean": np.mean}
 MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
-SCHEMA = pl.Schema(
-    {
-        "session": pl.String,
-        "partition": pl.String,
-        "environment": pl.String,
-        "launch": pl.Int64,
-        "routine": pl.String,
-        "bytes": pl.Int64,
-        "peer": pl.Int64,
-        "node_a": pl.String,
-        "node_b": pl.String,
-        "t": pl.List(pl.Float64),
-        "counts": pl.List(pl.Boolean),
-    }
-)
+COLUMNS: dict[str, Any] = {
+    "session": pl.String,
+    "partition": pl.String,
+    "environment": pl.String,
+    "launch": pl.Int64,
+    "routine": pl.String,
+    "bytes": pl.Int64,
+    "peer": pl.Int64,
+    "node_a": pl.String,
+    "node_b": pl.String,
+    "t": pl.List(pl.Float64),
+    "counts": pl.List(pl.Boolean),
+}
+SCHEMA = pl.Schema(COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,7 @@ def count_launches_needed(nodes: int, measures: int) -> int:
 
 def list_testable(measure: PairTimes) -> int:
     """List the nodes and pairs that are tested in a measure."""
-    measured = np.isfinite(measure.times).any(axis=0)
+    measured = np.asarray(np.isfinite(measure.times).any(axis=0))
     return int(measured.any(axis=1).sum()) + int(np.triu(measured, 1).sum())
 
 
@@ -161,10 +161,10 @@ def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
         with_slow = int((partners > limit).sum())
         if with_slow >= NEARLY_ALL * partners.size:
             values = levels.select_finite(excess[:, node])
-            factors = map(math.exp, (np.median(values), *compute_median_interval(values)))
-            found.append(
-                SlowItem((int(node),), measure, *factors, with_slow, partners.size, chances[node])
-            )
+            logs = (np.median(values), *compute_median_interval(values))
+            ratio, low, high = map(math.exp, logs)
+            who, counts = (int(node),), (with_slow, partners.size)
+            found.append(SlowItem(who, measure, ratio, low, high, *counts, chances[node]))
     return found
 
 
@@ -193,15 +193,16 @@ def find_slow_pairs(measure: PairTimes, least: float) -> list[SlowItem]:
     for pair in np.flatnonzero(slow):
         values = levels.select_finite(launches[:, pair])
         who = (int(first[pair]), int(second[pair]))
-        factors = map(math.exp, (np.median(values), values.min(), values.max()))
-        found.append(SlowItem(who, measure, *factors, values.size, values.size, chances[pair]))
+        ratio, low, high = map(math.exp, (np.median(values), values.min(), values.max()))
+        counts = (values.size, values.size)
+        found.append(SlowItem(who, measure, ratio, low, high, *counts, chances[pair]))
     return found
 
 
 def find_persistent_excess(excess: Matrix, limit: float) -> NDArray[np.bool_]:
     """Find what is above the limit in every launch that has it. ``excess``: (launches, nodes or pairs)."""
     missing = np.isnan(excess)
-    return ((excess > limit) | missing).all(axis=0) & ~missing.all(axis=0)
+    return np.asarray(((excess > limit) | missing).all(axis=0) & ~missing.all(axis=0))
 
 
 def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]:

@@ -217,7 +217,7 @@ def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> Measur
         and each.family == row.family
     ]
     same = [each for each in own if each.key.environment == row.key.environment]
-    return (same or own or [None])[0]
+    return next(iter(same or own), None)
 
 
 def list_undecided(acceptance: Acceptance) -> list[JudgedRow]:

@@ -209,9 +209,9 @@ def draw_families(found: OfferComparison) -> str:
             frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=9
         )
     figure.tight_layout()
-    told = "; ".join(
+    means = "; ".join(
         f"{score.name}: "
         + ", ".join(f"{name} {value:.3g}" for name, value in score.families.items())
         for score in found.scores
     )
-    return render_inline_svg(figure, f"geometric means by routine: {told}")
+    return render_inline_svg(figure, f"geometric means by routine: {means}")

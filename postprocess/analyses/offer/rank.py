@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.form.commitments import StoredCommitments
@@ -163,9 +163,10 @@ def compare_offers(
 
 def reorder_row(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
     """Return a row with its offers in another order."""
-    parts = (row.committed, row.projected, row.ratios, row.kept)
-    turned = [tuple(part[n] for n in order) for part in parts]
-    return ComparedRow(row.case, row.bytes, row.unit, row.reference, *turned)
+    parts = (row.committed, row.projected, row.ratios)
+    committed, projected, ratios = (tuple(part[n] for n in order) for part in parts)
+    kept = tuple(row.kept[n] for n in order)
+    return replace(row, committed=committed, projected=projected, ratios=ratios, kept=kept)
 
 
 def compare_row(

@@ -99,7 +99,8 @@ class Injection:
             return False
         called = list_mpi_functions(case.routine)
         if self.routine:
-            called = {*called} & {*list_mpi_functions(self.routine)}
+            wanted = list_mpi_functions(self.routine)
+            called = tuple(name for name in called if name in wanted)
         return bool(called) and case.bytes >= self.kind.least
 
     def variables(self, prefix: Path) -> dict[str, str]:

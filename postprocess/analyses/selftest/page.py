@@ -30,7 +30,15 @@ def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     """Build the table of what Plumbline, and flat bands, caught of each injection."""
-    columns = ("planted", "intended", "realised", "beside", "targets", "promised", "caught")
+    columns: tuple[str, ...] = (
+        "planted",
+        "intended",
+        "realised",
+        "beside",
+        "targets",
+        "promised",
+        "caught",
+    )
     columns += (
         "suspect",
         "cleared",
@@ -91,7 +99,15 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
 
 def build_false_alarm_table(scores: SelftestScores) -> TextTable:
     """Build the table of false alarms."""
-    columns = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
+    columns: tuple[str, ...] = (
+        "nights",
+        "cases",
+        "beyond band",
+        "predicted",
+        "cleared",
+        "suspect",
+        "called",
+    )
     columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
@@ -114,7 +130,12 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
 
 def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """Format the counts of false alarms per 1000 cases and night."""
-    found = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.suspect)
+    found: tuple[float, ...] = (
+        quiet.screened,
+        quiet.screened_predicted,
+        quiet.cleared,
+        quiet.suspect,
+    )
     found += (
         quiet.regressed,
         quiet.regressed_predicted,

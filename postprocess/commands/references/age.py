@@ -124,7 +124,7 @@ def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Par
             partition["extras"].get("reference_days", REFERENCE_DAYS),
             partition["extras"].get("nodes", 0),
         )
-        for system in reading.configuration["systems"]
+        for system in reading.sound_configuration["systems"]
         for partition in system["partitions"]
     }
 

@@ -98,7 +98,7 @@ def find_problems(
     ]
     reviewed = [root for root in work.reference_roots if root != work.provisional]
     wrong += find_unmeasured_references(reviewed, trial.planned)
-    for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
+    for partition in [] if wrong else reading.sound_configuration["systems"][0]["partitions"]:
         told = (
             describe_unusable_nodes(partition, scheduler),
             describe_limits(partition),
@@ -123,7 +123,7 @@ def find_file_problems(
         here = on_this_machine.inspect_machine(reading)
         found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
     elif not found:
-        patterns = ", ".join(reading.configuration["systems"][0]["hostnames"])
+        patterns = ", ".join(reading.sound_configuration["systems"][0]["hostnames"])
         progress.say(
             f"note: this host is none of {patterns} (hostnames), so modules, compilers and scheduler are "
             "not looked at"
@@ -136,8 +136,9 @@ def describe_unusable_nodes(partition: Mapping[str, Any], scheduler: Scheduler |
 
     :param scheduler: of this machine; None if the site is another machine
     """
-    batch = scheduler is not None and scheduler.batch
-    usable = scheduler.count_usable_nodes(partition.get("access", [])) if batch else None
+    if scheduler is None or not scheduler.batch:
+        return ""
+    usable = scheduler.count_usable_nodes(partition.get("access", []))
     if not usable or not usable.why:
         return ""
     there = f"partition {partition['name']}: {plural(usable.count, 'node')} can be used"
@@ -236,7 +237,7 @@ def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
         return ["a night on it measures nothing; see its layouts, peers and left_out_above"]
     found = []
     there = {(each.partition.partition(":")[2], each.environment) for each in trial.night}
-    for partition in reading.configuration["systems"][0]["partitions"]:
+    for partition in reading.sound_configuration["systems"][0]["partitions"]:
         title = f"partition {partition['name']!r}"
         for name in partition["environs"]:
             if (partition["name"], name) not in there:
@@ -285,7 +286,7 @@ def find_too_long_launches(
 ) -> list[str]:
     """Find launches whose time limit is longer than their queue's: they would never start."""
     found = []
-    for partition in reading.configuration["systems"][0]["partitions"]:
+    for partition in reading.sound_configuration["systems"][0]["partitions"]:
         limit = on_this_machine.find_longest_job(partition, scheduler)
         own = [each for each in night if each.partition.partition(":")[2] == partition["name"]]
         longest = max(own, key=read_asked_seconds, default=None)

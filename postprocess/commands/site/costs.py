@@ -80,7 +80,7 @@ def show_costs(
     """Show the table of a night's cost on each partition with each environment, and its sum."""
     known = read_job_seconds(work)
     places = dict.fromkeys((each.partition, each.environment) for each in night)
-    rows = [HEAD]
+    rows: list[tuple[str, ...]] = [HEAD]
     for place in places:
         own = [each for each in night if (each.partition, each.environment) == place]
         rows.append((place[0].partition(":")[2], place[1], *estimate_night_cost(own, known).words))

@@ -111,7 +111,7 @@ def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str
 
     A broadcast also runs in a world of one, and so tells a launcher that starts many of these.
     """
-    parts = [part["extras"] for part in reading.configuration["systems"][0]["partitions"]]
+    parts = [part["extras"] for part in reading.sound_configuration["systems"][0]["partitions"]]
     per_node = [1] if any(part["nodes"] > 1 for part in parts) else []
     per_node += [2] if any(part["cores_per_node"] > 1 for part in parts) else []
     choice = {
@@ -134,7 +134,7 @@ def build_trial_row(each: FinishedLaunch) -> TrialRow:
     if outcome.records is None:
         result = f"{outcome.verdict}: {outcome.reason}"
     else:
-        headline = outcome.records.cases[0].summary.headline
+        headline = outcome.records.cases[0].summary.headline  # type: ignore[attr-defined]  # mpicost's
         result = f"works: {microseconds(headline)} us for 8 B"
     cells = (launch.partition.partition(":")[2], launch.environment, where, result)
     return TrialRow(cells, works=outcome.records is not None)
@@ -145,7 +145,7 @@ def find_untried(
 ) -> list[TrialRow]:
     """Find partitions and environments without a launch, which must not look as if they worked."""
     tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
-    parts = reading.configuration["systems"][0]["partitions"]
+    parts = reading.sound_configuration["systems"][0]["partitions"]
     wanted = [
         (part["name"], name)
         for part in parts
@@ -163,12 +163,12 @@ def suggest_launcher(
 
     Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
     """
-    partitions = reading.configuration["systems"][0]["partitions"]
+    partitions = reading.sound_configuration["systems"][0]["partitions"]
     batch = any(find_scheduler(part["scheduler"]).batch for part in partitions)
     if any(part["extras"]["exact"] for part in partitions) or (batch and scheduler is None):
         return []
     found = []
-    for entry in reading.configuration["environments"]:
+    for entry in reading.sound_configuration["environments"]:
         if entry["name"] in environments:
             pair = (scheduler or LOCAL).choose_launcher(build_mpi(entry))
             words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher

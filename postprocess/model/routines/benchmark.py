@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.base.units import MEGABYTES, SECONDS, find_better_direction
+from postprocess.base.units import MEGABYTES, SECONDS, Unit, find_better_direction
 
-PRINTED = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print
+PRINTED: dict[str, float] = {
+    SECONDS: 1e-8,
+    MEGABYTES: 0.01,
+}  #: smallest step of what both programs print
 
 
 #: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.
@@ -35,7 +38,7 @@ class Benchmark:
     routine: str  #: ours
     title: str  #: of its table in the output
     column: str  #: header words of the column with the mean
-    unit: str = SECONDS  #: ``s`` or ``MB/s``; the better direction follows from it
+    unit: Unit = SECONDS  #: ``s`` or ``MB/s``; the better direction follows from it
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload

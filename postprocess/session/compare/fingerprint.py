@@ -142,7 +142,7 @@ def read_fingerprint_launches(
 
     :raises UsageError: if none has a value
     """
-    found = []
+    found: list[FingerprintLaunch] = []
     for launch in launches:
         known = sorted(
             (SharedCase.from_key(key), said.value)
@@ -151,13 +151,24 @@ def read_fingerprint_launches(
         )
         if known:
             case = known[0][0]
-            told = side, number, case.partition, case.layout, session
             sizes = tuple(each.bytes for each, _ in known)
             times = tuple(value for _, value in known)
             cores = locate_launch(launch.cases.values())
             moved = cores == MOVED
-            told = *told, 0.0 if found else seconds, sizes, times
-            found.append(FingerprintLaunch(*told, None if moved else cores, moved))
+            found.append(
+                FingerprintLaunch(
+                    side=side,
+                    number=number,
+                    partition=case.partition,
+                    layout=case.layout,
+                    session=session,
+                    seconds=0.0 if found else seconds,
+                    sizes=sizes,
+                    times=times,
+                    core_latency=None if moved else cores,
+                    moved=moved,
+                )
+            )
     if not found:
         reasons = [said.reason for each in launches for said in each.cases.values() if said.reason]
         raise UsageError(f"ping-pong has no value: {next(iter(reasons), 'no launch was planned')}")

@@ -123,7 +123,8 @@ def run_history(
     :raises UsageError: for anything that is the user's to mend
     """
     with work.held():
-        labels, left_out = list(demand.words), {}
+        labels = list(demand.words)
+        left_out: dict[str, str] = {}
         if request.site == "local":
             labels, left_out = find_releases(work, labels, progress)
             request = replace(request, families=labels)
@@ -152,7 +153,7 @@ def find_releases(
     :raises UsageError: if a word is neither
     """
     chosen = choose_mirror(work.root, None, progress)
-    folder = chosen and chosen.wheels
+    folder = chosen.wheels if chosen else None
     labels: list[str] = []
     for word in words:
         family, version = split_release(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from postprocess.analyses.compare.data import SideNoise
+from postprocess.analyses.compare.data import Side, SideNoise
 from postprocess.analyses.compare.unpaired import TABLE
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
@@ -22,8 +22,8 @@ SideCases = Mapping[str, Sequence[StoredCase]]  #: launches with a value, by the
 
 
 def find_case_noise(
-    work: WorkDirectory, measured: Mapping[str, SideCases]
-) -> dict[str, dict[str, SideNoise]]:
+    work: WorkDirectory, measured: Mapping[Side, SideCases]
+) -> dict[str, dict[Side, SideNoise]]:
     """Find how far each case may lie off, by its key and side; without what nothing is known of.
 
     :param measured: launches by side and key
@@ -34,7 +34,7 @@ def find_case_noise(
     places = {(f"{each.system}:{each.partition}", each.environment) for each in cases}
     catalog = load_catalog(work.reference_roots, places)
     others = assume_references(rows)
-    found: dict[str, dict[str, SideNoise]] = defaultdict(dict)
+    found: dict[str, dict[Side, SideNoise]] = defaultdict(dict)
     for side, by_key in measured.items():
         for key, some in by_key.items():
             case = some[0].case

@@ -62,7 +62,7 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
         for each in select_entries(reading, "partition")
         if (not chosen or each.name in chosen) and not each.extras["exact"]
     ]
-    return DeclaredSides(*sides, differences, bool(real))
+    return DeclaredSides(sides[0], sides[1], differences, bool(real))
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
@@ -106,7 +106,7 @@ def list_side_differences(
     one, two = declared[old.environment], declared[new.environment]
     facts = [(words, tell_fact(one, keys), tell_fact(two, keys)) for words, keys in FACTS]
     facts += compare_variables(
-        "variable", tell_variables(one) | old.set_env, tell_variables(two) | new.set_env
+        "variable", {**tell_variables(one), **old.set_env}, {**tell_variables(two), **new.set_env}
     )
     facts.append(("planted delay", old.plant, new.plant))
     return [(what, was or "none", now or "none") for what, was, now in facts if was != now]

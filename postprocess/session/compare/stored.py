@@ -94,7 +94,7 @@ def require_comparable(old: StoredSide, new: StoredSide) -> None:
 
 
 def describe_stored(
-    demand: StoredDemand, sides: Mapping[str, StoredSide], mixed: bool
+    demand: StoredDemand, sides: Mapping[data.Side, StoredSide], mixed: bool
 ) -> ComparisonHeader:
     """Describe an unpaired comparison."""
     old, new = sides[OLD], sides[NEW]
@@ -124,8 +124,8 @@ def list_told_differences(
 ) -> list[tuple[str, str, str]]:
     """List in what the launches of both sides differ, by their records: what, the old side, the new one."""
     told = [tell_side(each, mixed) for each in (old, new)]
-    both = [(what, *(first_of(sorted(each[what]), NAMED) for each in told)) for what in told[0]]
-    return [each for each in both if each[1] != each[2]]
+    one, two = ({what: first_of(sorted(each[what]), NAMED) for what in told[0]} for each in told)
+    return [(what, one[what], two[what]) for what in told[0] if one[what] != two[what]]
 
 
 def tell_side(side: StoredSide, mixed: bool) -> dict[str, set[str]]:

@@ -49,7 +49,9 @@ def build_part(
 ) -> None:
     """Build some programs where several MPIs lack them. The session's checks find them, or tell what failed."""
     spack, progress = context.prepared.spack, context.progress
-    for program in programs if spack else ():
+    if spack is None:
+        return
+    for program in programs:
         environments = list_unbuilt(context, planned, program)
         if len(environments) < 2:
             continue

@@ -250,13 +250,15 @@ def import_launch(session: Session, reframe: ReframeDriver, one: ImportedLaunch)
 
     Plan and raw files get the launch's name in the session.
     """
+    folder = one.test.folder
+    assert folder  # it has planned something
     write_launch(session.directory, one.launch)
-    for source in sorted((one.test.folder / "raw").glob("*")):
+    for source in sorted((folder / "raw").glob("*")):
         if source.name.startswith(f"{one.planned.name}."):
             kept = one.launch.name + source.name.removeprefix(one.planned.name)
             files.replace_files({session.directory / "raw" / kept: files.read_regular(source)})
     built = locate_program_file(Path(), one.launch.environment, one.launch.program)
-    if (record := one.test.folder / built).exists():  # mpicost says itself how it was built
+    if (record := folder / built).exists():  # mpicost says itself how it was built
         files.replace_files({session.directory / built: files.read_regular(record)})
-    entry = replace(one.test.entry, test=IMPORTED, directory=str(one.test.folder))
+    entry = replace(one.test.entry, test=IMPORTED, directory=str(folder))
     return finish_launch(one.launch, reframe, [*one.test.others, entry])

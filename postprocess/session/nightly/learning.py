@@ -112,7 +112,8 @@ def refuse_lesson(lesson: Lesson, causes: Sequence[str], others: float | None) -
 
 def list_recent(ledger: Sequence[CalibrationLaunch]) -> set[str]:
     """List the cases whose last launch is so recent that this night is no session of its own."""
-    now, found = datetime.now(timezone.utc), set()
+    now = datetime.now(timezone.utc)
+    found: set[str] = set()
     for each in ledger:
         gap = timedelta(minutes=each.session_gap_minutes)
         if now - parse_utc(each.ended_utc) < gap:

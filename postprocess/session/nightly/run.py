@@ -127,15 +127,14 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         if not confirmed.ended:
             return conclude(confirmed)
         progress.note("confirmation ended early: slow cases not cleared count as regressed")
-        own = isinstance(confirmed.ended, Exception) and not isinstance(
-            confirmed.ended, (UsageError, OSError)
-        )
-        if own:
-            progress.fault("confirmation and common causes", confirmed.ended)
+        ended = confirmed.ended
+        own = isinstance(ended, Exception) and not isinstance(ended, (UsageError, OSError))
+        if isinstance(ended, Exception) and own:
+            progress.fault("confirmation and common causes", ended)
         status = conclude(confirmed, retested=False)  # what was measured is kept
         if own:
             return status
-        raise confirmed.ended
+        raise ended
 
 
 def tell_estimate(

@@ -59,14 +59,14 @@ def judge_links(
     )
     sweeps = build_sweeps(whole, rule.nodes_per_switch)
     if len(sweeps) != 1:
-        why = failed or ("no launch of it",)
-        return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, 0, remarks=why)
+        reasons = failed or ("no launch of it",)
+        return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, 0, remarks=reasons)
     sweep = sweeps[0]
     if sweep.missing or len(sweep.nodes) != nodes:
         where = f"{len(sweep.nodes)} of {nodes} nodes"
         missing = f"; not in every launch: {format_pairs(sweep.missing)}" if sweep.missing else ""
-        why = (f"measured on {where}{missing}; take all of them", *failed)
-        return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, sweep.launches, remarks=why)
+        reasons = (f"measured on {where}{missing}; take all of them", *failed)
+        return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, sweep.launches, remarks=reasons)
     analysis = analyse_sweep(sweep.measures, rule.slower, sweep.exact)
     verdict = find_links_verdict(analysis, sweep, looks)
     later = next((look for look in looks if look > sweep.launches), None)

@@ -111,11 +111,11 @@ def describe_cost(
     for each in plan.possible:
         layout = each.asked.layout
         assert layout
-        rows = plural(len(each.case.bytes), "size")
+        sizes = plural(len(each.case.bytes), "size")
         partner = f", rank 0 with {each.asked.peer}" if each.asked.peer else ""
         yield (
             f"  {each.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
-            f"{rows}, {launches_of(rules, each, machine)}"
+            f"{sizes}, {launches_of(rules, each, machine)}"
         )
     for each in plan.impossible:
         yield f"  {each.case.name}: cannot be measured here: {each.asked.problem}"

@@ -196,7 +196,7 @@ class SelftestBench:
         return rows
 
 
-def tell_limits(reference: Reference | None, median_of: int) -> dict[str, float | None]:
+def tell_limits(reference: Reference | None, median_of: int) -> dict[str, Any]:
     """Tell what band and call limit of a case in one night rest on, as columns of its row."""
     scatter = compute_scatter(reference, median_of) if reference else None
     if reference is None or scatter is None:

@@ -153,7 +153,9 @@ class BlockSlurm(SlurmJobScheduler):
                     super().submit(job)
                 break
             except SpawnedProcessTimeout as error:
-                problem = NoAnswer(f"sbatch did not end within {error.timeout} s")
+                problem: slurm_jobs.SlurmError = NoAnswer(
+                    f"sbatch did not end within {error.timeout} s"
+                )
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
             if not isinstance(problem, NoAnswer):

@@ -236,27 +236,6 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["run", "--bytes", "8,x"], "argument --bytes: 'x' is not a whole number of one or more"),
-        (["run", "--program", "osu,x"], "argument --program: 'x' is none of mpicost, osu, imb"),
-        (["run", "--program", "mpicos"], "is none of mpicost, osu, imb; did you mean mpicost?"),
-        (["nightli"], "'nightli' is no command; did you mean nightly? ("),
-        (["site", "nw"], "'nw' is no command; did you mean new? (plumbline site --help)"),
-        (["run", "--cache", "evikt"], "evict, flush, warm, rotate; did you mean evict? ("),
-        (["nightly", "--time", "5"], "--time 5; did you mean --time-limit? ("),
-        (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
-        (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
-        (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
-        (["run", "--trils", "5"], "unrecognized arguments: --trils 5; did you mean --trials? ("),
-    ],
-)
-def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
-    _, errors = run(*words)
-    assert part in errors
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
         ("run --at-most 5", ": --at-most 5; --at-most is an option of calibrate ("),
         ("run --at-m 5", ": --at-m 5; --at-most is an option of calibrate ("),
         ("drift --seconds=5", " option of calibrate, compare ("),

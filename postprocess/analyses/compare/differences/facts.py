@@ -124,8 +124,9 @@ def read_facts(path: Path) -> SideFacts:
 
 def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
     """Compare the facts of two sides; nothing that is the same is in the list."""
-    kinds = (
-        (MPI, *tell_libraries(old, new)),
+    one, two = tell_libraries(old, new)
+    kinds: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
+        (MPI, one, two),
         (TRANSPORT, old.transports, new.transports),
         (OBJECT, old.loaded, new.loaded),
         (SETTING, old.settings, new.settings),

@@ -106,10 +106,12 @@ def select_like_cores(
 ) -> tuple[list[FingerprintLaunch], list[FingerprintLaunch]]:
     """Select the launches of the old and of the new side whose ranks lay alike: where both have the most."""
     groups = group_placements([each.core_latency for each in launches])
-    sides = [
-        tuple([launches[n] for n in group.members if launches[n].side == side] for side in SIDES)
-        for group in groups
-    ]
+    sides = []
+    for group in groups:
+        old, new = (
+            [launches[n] for n in group.members if launches[n].side == side] for side in SIDES
+        )
+        sides.append((old, new))
     return max(sides, key=lambda pair: min(map(len, pair)), default=([], []))
 
 
@@ -163,9 +165,9 @@ def tell_fingerprint(pair: FingerprintPair) -> list[tuple[str, str, str]]:
         [format_switches(each) for each in both],
     )
     return [
-        (f"empty message, {pair.where}", *empty),
-        (f"asymptotic bandwidth, {pair.where}", *wide),
-        (f"switches after, {pair.where}", *steps),
+        (f"empty message, {pair.where}", empty[0], empty[1]),
+        (f"asymptotic bandwidth, {pair.where}", wide[0], wide[1]),
+        (f"switches after, {pair.where}", steps[0], steps[1]),
     ]
 
 

@@ -21,8 +21,14 @@ HTML, MARKDOWN, JSON = "history.html", "history.md", "history.json"
 SCHEMA = 1
 EXTENT = (420, 230)  #: of a picture, in CSS pixels
 DRAWN = 60  #: cases, those with the largest steps first: a picture takes 10 kB
-LINE = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
-STEP = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
+LINE: dict[str, Any] = {
+    "color": INK,
+    "linewidth": 1.6,
+    "marker": "o",
+    "markersize": 4.5,
+    "markeredgewidth": 0,
+}
+STEP: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
 
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:

@@ -213,7 +213,10 @@ def check_source(
     own = program == OWN_PROGRAM
     if built is None and not own:
         return  # which is a violation of its own
-    change = find_own_change(records.run, sources) if own else find_change(each, built, sources)
+    if built is None or own:
+        change = find_own_change(records.run, sources)
+    else:
+        change = find_change(each, built, sources)
     once = f"{each.launch.environment}/{program}"
     if change is None:
         if not own and built and not is_by_spack(built) and not each.launch.exact:

@@ -160,7 +160,8 @@ def check_facts(each: LaunchEvidence, records: Records) -> Iterator[Violation]:
 
 def check_iterations(each: LaunchEvidence, rules: Rules) -> Iterator[Violation]:
     """Check that a launch repeated its cases often enough; simulated time repeats by itself."""
-    least = rules.iterations.get(each.launch.program, 0)
+    asked = {str(program): count for program, count in rules.iterations.items()}
+    least = asked.get(each.launch.program, 0)
     if any(each.window for each in each.launch.benchmarks):
         least = -(-least // WINDOW_SHARE)
     if not each.launch.exact and each.launch.trials < least:

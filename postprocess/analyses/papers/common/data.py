@@ -270,7 +270,8 @@ def _join_sessions(
                     part = known
                     break
             others = joined.pop(part, set())
-            joined[((*part[0], session), *place)] = own | others
+            whole: _Part = ((*part[0], session), *place)
+            joined[whole] = own | others
     return list(joined)
 
 

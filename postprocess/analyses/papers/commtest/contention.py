@@ -162,7 +162,7 @@ def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
 
 
 def _rows(swaps: Swaps) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, counts in swaps.ordered.items():
         for count, times in sorted(counts.items()) if name != ALONE else ():
             factors = compute_factors(swaps.alone_at(count), times)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from postprocess.analyses.papers.common import printed
 from postprocess.analyses.papers.common.data import PaperMeasurements, arrange_sessions
@@ -31,7 +32,10 @@ TEXT_WIDTH = 100
 BY_HAND = frozenset(
     {"--set-env", "--oversubscribe"}
 )  #: options that make a session another machine
-WHOLE = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
+WHOLE: dict[str, Any] = {
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}  #: commands are copied
 
 SCALES = (
     "Time divided by what a simple model of messages expects of it (Luecke et al. 2001): log2 p for "
@@ -120,7 +124,7 @@ def write_paper_views(
         "papers": views,
         "line_keys": legend.draw_line_keys(measured.environments),
     }
-    drawing = {
+    drawing: dict[str, Callable[..., str]] = {
         "panel": plots.draw_lines,
         "agreement": draw_agreement_plot,
         "marker": legend.draw_marker_key,
@@ -185,7 +189,7 @@ def _machines(measured: PaperMeasurements, history: History, basis: ratios.Ratio
     tables = ratios.build_paper_tables(measured, history, basis)
     machines, agreeing = build_agreement_plots(tables)
     nearness = ratio_tables.describe_nearness(measured, history, tables)
-    tables = [ratio_tables.format_ratio_table(measured, table) for table in tables]
+    formatted = [ratio_tables.format_ratio_table(measured, table) for table in tables]
     stands = bool(ratios.find_stand_ins(measured, history))
     remarks = [STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else []
     if few := describe_few_processes(measured, PAPER):
@@ -193,7 +197,7 @@ def _machines(measured: PaperMeasurements, history: History, basis: ratios.Ratio
     return PaperView(
         f"Machines against {basis.title}, {basis.processes} processes",
         AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness else ""),
-        tables=[*([nearness] if nearness else []), *tables],
+        tables=[*([nearness] if nearness else []), *formatted],
         remarks=remarks,
         machines=machines,
         agreements=agreeing,

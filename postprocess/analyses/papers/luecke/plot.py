@@ -95,9 +95,9 @@ def _name_furthest(axes: Axes, dots: Sequence[Dot]) -> None:
             if any(box.contains(*point) for point in points):
                 continue
             named.append(box)
-            middle = axes.transData.inverted().transform((box.x0 + box.width / 2, box.y0))
+            x, y = axes.transData.inverted().transform((box.x0 + box.width / 2, box.y0))
             name = sanitize_line(dot.name)
-            axes.text(*middle, name, ha="center", va="bottom", fontsize=FONT, color=INK)
+            axes.text(x, y, name, ha="center", va="bottom", fontsize=FONT, color=INK)
             break
 
 

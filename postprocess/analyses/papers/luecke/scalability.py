@@ -94,10 +94,10 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable | None:
         if limits is None:
             continue
         factors = [_factor(measured, machine, name, operation, limits) for name in environments]
-        about = (operation.routine, Number(operation.size, operation.bytes))
-        about = (*about, *measured.conditions(operation))
+        what = (operation.routine, Number(operation.size, operation.bytes))
+        named: tuple[str, ...] = (*what, *measured.conditions(operation))
         span = f"{limits[0]} to {limits[1]}"
-        rows.append((*about, format_divisor(operation.routine), span, *factors))
+        rows.append((*named, format_divisor(operation.routine), span, *factors))
     title = f"Growth of time / divisor on {machine} (1.00: scales as the model says)"
     labels = ("routine", "size", *measured.varying, "divisor", "processes")
     if not rows:

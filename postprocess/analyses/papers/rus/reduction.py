@@ -27,7 +27,7 @@ COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
 
 def build_reduction_table(measured: PaperMeasurements) -> TextTable | None:
     """Build a row for each reduce whose sends and local reduction were measured; None without any."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
             for operation in measured.operations:

@@ -214,7 +214,7 @@ def _tree_rows(
 ) -> list[tuple[str, ...]]:
     sends = collect_sends(measured, machine, environment, operation)
     alone = predict_send(sends, operation.bytes) if sends else None
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for count in measured.planned(machine, environment, operation):
         time = measured.time(machine, environment, operation, count)
         if count < 2 or time is None or alone is None:

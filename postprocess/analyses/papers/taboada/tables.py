@@ -91,7 +91,9 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 
     :raises UsageError: if the paper has no such machine.
     """
-    printed = {f"{each.machine}:{each.library}": {} for each in history.models}
+    printed: dict[str, dict[str, PrintedModel]] = {
+        f"{each.machine}:{each.library}": {} for each in history.models
+    }
     for each in history.models:
         printed[f"{each.machine}:{each.library}"][each.routine] = each
     if against not in printed:
@@ -99,7 +101,9 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
     rows = []
     for model in fit_measured(measured):
         known: PrintedModel | None = printed[against].get(model.place.routine)
-        for count, fit in model.fits.items() if known else ():
+        if known is None:
+            continue
+        for count, fit in model.fits.items():
             rows.append(
                 (
                     *(model.place.machine, model.place.environment, model.place.routine),
@@ -191,7 +195,8 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     holding = [fit for fit in model.fits.values() if fit.holds]
     if holding and all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in holding):
         texts[1] = write_plain(0, "us")
-    grown = (_grown(model, "t0", growth and growth.t0), _grown(model, "tb", growth and growth.tb))
+    t0, tb = (growth.t0, growth.tb) if growth else (None, None)
+    grown = (_grown(model, "t0", t0), _grown(model, "tb", tb))
     return (*about, *texts, *grown, *_peaks(model), write_share(model.error or 0))
 
 

@@ -1,0 +1,18 @@
+"""What people and programs read is what was recorded, to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.record import COMMAND, SCENES, compare, play, read_recorded
+
+SHOWN = 20_000  #: characters of a difference
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_outputs_are_as_recorded(scene: str) -> None:
+    difference = compare(scene, read_recorded(scene), play(scene))
+    told = (
+        f"{difference[:SHOWN]}\nif this is meant: {COMMAND} {scene}; then read the difference again"
+    )
+    assert not difference, told
