@@ -7,6 +7,7 @@ from spinning beside the measured ones. Of a collective the largest mean of a ra
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import reframe as rfm
@@ -14,7 +15,7 @@ from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.units import MEGABYTES
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LOOP, ROTATE, ROTATED, Benchmark
+from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from site_configs.topology.flush import compute_flush_bytes
@@ -27,23 +28,26 @@ LEAST_ROTATION = 64  #: megabytes
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
     """Declare a loop of messages without a barrier in it."""
-    facts = {"ranks": "even", "least": 0, **more}
+    facts = {"ranks": "even", "least": 0, "verifies": True, **more}
     return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
 
 
 def declare_windows(name: str) -> Benchmark:
     """Declare a loop of windows of 64 messages, judged by its bandwidth."""
-    return declare_messages(name, name.lower(), "Mbytes/sec", unit=MEGABYTES, least=1, window=True)
+    facts = {"unit": MEGABYTES, "least": 1, "window": True, "verifies": False}
+    return declare_messages(name, name.lower(), "Mbytes/sec", **facts)
 
 
 def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
+    facts = {"verifies": True, **more}
+    return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **facts)
 
 
 def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone."""
-    routine, facts = routine or name.lower(), {"executable": NBC, "least": least}
+    routine = routine or name.lower()
+    facts = {"executable": NBC, "least": least, "verifies": True}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
     yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
 
@@ -55,7 +59,8 @@ def declare_one_sided(name: str, column: str, **more) -> Benchmark:
 
 def declare_between_two(name: str) -> Benchmark:
     """Declare accesses of one process to another; also printed in aggregate, with one flush after all."""
-    return declare_one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
+    facts = {"ranks": "two", "mode": "NON-AGGREGATE", "verifies": True}
+    return declare_one_sided(name, "t[usec]", **facts)
 
 
 @rfm.simple_test
@@ -73,7 +78,7 @@ class imb(OsuImbCheck):
         declare_messages("Exchange", "exchange"),
         declare_windows("Uniband"),
         declare_windows("Biband"),
-        declare_collective("Barrier", sync=LOOP, sizes=(0,)),
+        declare_collective("Barrier", sync=LOOP, sizes=(0,), verifies=False),
         declare_collective("Bcast"),
         declare_collective("Scatter"),
         declare_collective("Scatterv"),
@@ -104,16 +109,19 @@ class imb(OsuImbCheck):
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
-        """Yield a start for each executable, set of sizes and number of iterations.
+        """Yield a start for each executable, set of sizes and number of iterations; to verify data, for each benchmark.
 
         IMB rounds sizes up to whole floats, so those of reductions are a set of their own.
         """
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
-        groups: dict[tuple[str, tuple[int, ...], bool], list[Benchmark]] = {}
+        groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
         for each in benchmarks:
-            key = each.executable, tuple(self.sizes_of(each)), each.window
+            if self.validates:
+                each = replace(each, executable=each.executable + CHECKED)
+            alone = each.name if self.validates else ""
+            key = each.executable, tuple(self.sizes_of(each)), each.window, alone
             groups.setdefault(key, []).append(each)
-        for number, ((executable, sizes, _), group) in enumerate(groups.items(), 1):
+        for number, ((executable, sizes, *_), group) in enumerate(groups.items(), 1):
             yield Start(f"{executable}-{number}", group, list(sizes))
 
     @run_before("run")

@@ -20,9 +20,10 @@ from postprocess.model.routines.benchmark import LOOP, WINDOW_WARMUPS, Benchmark
 from reframe_checks.common.build import build_osu
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, count_iterations
 
-#: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
-#: payload is one float.
-FLOATS = ("-c", "-u", "1", "-T", "mpi_float")
+#: The smallest payload is one float.
+FLOATS = ("-T", "mpi_float")
+#: In launches that verify data: new data is written before each call, and one more call comes before it.
+VERIFYING = ("-c", "-u", "1")
 TAILS = "-z"  #: quantiles of the trials, of which the median is evidence beside the mean
 P50 = "P50 Tail Lat(us)"
 
@@ -35,8 +36,8 @@ def declare_point_to_point(name: str, routine: str, title: str, **more) -> Bench
 def declare_osu_collective(routine: str, title: str) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
     name = f"osu_{routine.removesuffix('_sum')}"
-    column, options = "Max Latency(us)", ("-f", TAILS, *FLOATS)
-    return Benchmark(name, routine, title, column, least=4, options=options, median=P50)
+    facts = {"options": ("-f", TAILS, *FLOATS), "median": P50, "verifies": True}
+    return Benchmark(name, routine, title, "Max Latency(us)", least=4, **facts)
 
 
 def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
@@ -44,9 +45,10 @@ def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
 
     How much of it the computation hid, ``Overlap(%)``, stands beside both.
     """
-    name, options = f"osu_{routine.removesuffix('_sum')}", ("-f", *FLOATS)
-    yield Benchmark(name, routine, title, "Overall(us)", least=4, options=options)
-    yield Benchmark(name, f"{routine}.pure", title, "Max Comm.(us)", least=4, options=options)
+    name = f"osu_{routine.removesuffix('_sum')}"
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
+    yield Benchmark(name, routine, title, "Overall(us)", **facts)
+    yield Benchmark(name, f"{routine}.pure", title, "Max Comm.(us)", **facts)
 
 
 def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
@@ -72,10 +74,17 @@ class osu(OsuImbCheck):
             column="Avg Latency(us)",
             ranks="two",
             options=(TAILS, *FLOATS),
+            verifies=True,
             median=P50,
         ),
         declare_point_to_point(
-            "bw", "bw", "OSU MPI Bandwidth Test", ranks="two", options=FLOATS, **BANDWIDTH
+            "bw",
+            "bw",
+            "OSU MPI Bandwidth Test",
+            ranks="two",
+            options=FLOATS,
+            verifies=True,
+            **BANDWIDTH,
         ),
         declare_point_to_point(
             "bibw",
@@ -83,6 +92,7 @@ class osu(OsuImbCheck):
             "OSU MPI Bi-Directional Bandwidth Test",
             ranks="two",
             options=FLOATS,
+            verifies=True,
             **BANDWIDTH,
         ),
         declare_point_to_point(
@@ -92,6 +102,7 @@ class osu(OsuImbCheck):
             column="Avg Latency(us)",
             ranks="even",
             options=FLOATS,
+            verifies=True,
         ),
         declare_point_to_point(
             "mbw_mr",
@@ -102,6 +113,7 @@ class osu(OsuImbCheck):
             window=True,
             ranks="even",
             options=FLOATS,
+            verifies=True,
         ),
         Benchmark(
             "osu_barrier",
@@ -177,7 +189,9 @@ class osu(OsuImbCheck):
         return super().cases_of(benchmark, [size for size in sizes if size in own])
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """Return the options of a start of OSU."""
+        """Return the options of a start of OSU; without warm-up calls where only data is verified."""
+        if self.validates:
+            return [*VERIFYING, *build_osu_options(start, 0)]
         return build_osu_options(start, self.warmups)
 
 

@@ -19,6 +19,7 @@ WINDOW_MESSAGES = 64  #: of a window, each sent before the last has arrived
 WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
+CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 
@@ -45,6 +46,7 @@ class Benchmark:
     median: str = ""
     #: whether one iteration sends a window of messages, each before the last has arrived
     window: bool = False
+    verifies: bool = False  #: whether the program can verify the data that it receives
     on_request: bool = False  #: whether it is measured only where it is asked for by name
 
     def __post_init__(self) -> None:
