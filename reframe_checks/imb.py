@@ -109,15 +109,18 @@ class imb(OsuImbCheck):
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
-        """Yield a start for each executable, set of sizes and number of iterations; to verify data, for each benchmark.
+        """Yield a start for each executable, set of sizes and number of iterations.
 
-        IMB rounds sizes up to whole floats, so those of reductions are a set of their own.
+        IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Each benchmark has a
+        start of its own where data is verified: so it is known whose data is wrong.
         """
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
+        if self.validates:
+            benchmarks = [
+                replace(each, executable=each.executable + CHECKED) for each in benchmarks
+            ]
         groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
         for each in benchmarks:
-            if self.validates:
-                each = replace(each, executable=each.executable + CHECKED)
             alone = each.name if self.validates else ""
             key = each.executable, tuple(self.sizes_of(each)), each.window, alone
             groups.setdefault(key, []).append(each)

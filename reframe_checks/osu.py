@@ -1,8 +1,8 @@
 """OSU Micro-Benchmarks 7.4: point to point, collectives, non-blocking collectives, one-sided, start-up.
 
-Every size is one row of its tables. Of a collective the largest mean of a rank is judged, ``-f``; data
-is validated wherever the program can, as floats: sums of its default, a signed byte, saturate with
-some MPIs (open-mpi/ompi issue 8045).
+Every size is one row of its tables. Of a collective the largest mean of a rank is judged, ``-f``. Data is
+of floats, and verified wherever the program can, in launches of their own: sums of its default, a signed
+byte, saturate with some MPIs (open-mpi/ompi issue 8045).
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class osu(OsuImbCheck):
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
-    #: Ten and two are OSU's own numbers above 8 KiB; validating larger ones takes most of a launch.
+    #: Ten and two are OSU's own numbers above 8 KiB.
     #:
     #: :default: ``10``
     warmups = variable(int, value=10)
@@ -168,9 +168,10 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, and the warm-up calls."""
+        """Return the method of every benchmark, the warm-up calls, and whether data is verified in between."""
         windows = count_iterations(self.warmups, windows=True)
-        return {**super().method(), "warmups": self.warmups, WINDOW_WARMUPS: windows}
+        own = {"warmups": self.warmups, WINDOW_WARMUPS: windows, "validated": self.validates}
+        return {**super().method(), **own}
 
     def starts(self) -> Iterator[Start]:
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""

@@ -16,7 +16,9 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
 
-LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
+LOADED = (
+    "loaded"  #: in run records: what tells the program and its libraries from other builds of them
+)
 LOADED_PARTS = ("program", "libraries")
 
 

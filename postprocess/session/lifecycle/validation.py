@@ -70,6 +70,14 @@ class DataVerification:
         ]
         return apply_failures(results, failed, WHERE)
 
+    def describe_wrong(self) -> Iterator[str]:
+        """Describe whose data is wrong, in lines."""
+        lines = [
+            f"wrong data: {program} with {environment}: {why}"
+            for (environment, program, _), why in sorted(self.wrong.items())
+        ]
+        yield from dict.fromkeys(lines)  # a start may be of several routines
+
     def describe(self) -> Iterator[str]:
         """Describe what is not verified, in lines."""
         yield from (*self.unverified, *self.beyond)
@@ -164,7 +172,7 @@ def assess_verification(
         elif each.outcome.verdict == Verdict.INCORRECT:
             open_cases -= set(each.launch.cases)
             for case in each.launch.cases:
-                wrong.setdefault(name_benchmark(case), describe_wrong(each))
+                wrong.setdefault(name_benchmark(case), tell_wrong(each))
         else:
             told = f"{each.outcome.verdict}: {each.outcome.reason}"
             reasons |= {name_place(case): told for case in each.launch.cases}
@@ -176,9 +184,10 @@ def assess_verification(
     return DataVerification(wrong, tuple(lines))
 
 
-def describe_wrong(finished: FinishedLaunch) -> str:
+def tell_wrong(finished: FinishedLaunch) -> str:
     """Describe wrong data, with the benchmark as the program calls it, and the program's own line."""
-    return f"{finished.launch.benchmarks[0].name} at {finished.launch.processes} processes: {finished.outcome.reason}"
+    launch = finished.launch
+    return f"{launch.benchmarks[0].name} at {launch.processes} processes: {finished.outcome.reason}"
 
 
 def count_verified(finished: Sequence[FinishedLaunch]) -> int:
@@ -187,7 +196,7 @@ def count_verified(finished: Sequence[FinishedLaunch]) -> int:
 
 
 def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
-    """Describe, in lines, whose data no launch can verify: benchmarks without it, and executables without it."""
+    """Describe, in lines, whose data no launch can verify: benchmarks and executables that lack it."""
     routines: dict[str, set[str]] = defaultdict(set)
     blind: dict[str, set[str]] = defaultdict(set)
     for each in measured:
