@@ -14,10 +14,12 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.units import MEGABYTES
+from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
+from reframe_checks.common.user_options import read_choice
 from site_configs.topology.flush import compute_flush_bytes
 from site_configs.topology.machine import read_machine
 
@@ -111,8 +113,8 @@ class imb(OsuImbCheck):
     def starts(self) -> Iterator[Start]:
         """Yield a start for each executable, set of sizes and number of iterations.
 
-        IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Each benchmark has a
-        start of its own where data is verified: so it is known whose data is wrong.
+        IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Where it is to be
+        known whose data is wrong, each benchmark has a start of its own.
         """
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
         if self.validates:
@@ -121,7 +123,7 @@ class imb(OsuImbCheck):
             ]
         groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
         for each in benchmarks:
-            alone = each.name if self.validates else ""
+            alone = each.name if read_choice(VALIDATION) == APART else ""
             key = each.executable, tuple(self.sizes_of(each)), each.window, alone
             groups.setdefault(key, []).append(each)
         for number, ((executable, sizes, *_), group) in enumerate(groups.items(), 1):

@@ -107,7 +107,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     @property
     def validates(self) -> bool:
         """Whether data is verified, in launches whose times are of no use."""
-        return read_choice(VALIDATION, False)
+        return bool(read_choice(VALIDATION, ""))
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""

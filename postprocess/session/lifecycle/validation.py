@@ -19,7 +19,15 @@ from postprocess.judging.confirmation import apply_failures
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import AGAIN, ITERATION_COUNT, LAUNCHES, STRICT, VALIDATION
+from postprocess.model.options import (
+    AGAIN,
+    APART,
+    ITERATION_COUNT,
+    LAUNCHES,
+    STRICT,
+    TOGETHER,
+    VALIDATION,
+)
 from postprocess.model.routines.benchmark import CHECKED
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
@@ -107,18 +115,34 @@ def verify_data(
     beyond = tuple(describe_unverifiable(measured))
     if not wanted:
         return DataVerification({}, (), beyond)
-    session, _, done = measure_in_new_session(
-        context, MODE, "verification", select_verification(selection, wanted)
-    )
-    remember(path, able, done.finished, session.name)
-    found = assess_verification(done.finished, wanted)
-    progress, verified = context.progress, count_verified(done.finished)
+    session, started = run_verification(context, selection, wanted, TOGETHER)
+    if unclear := sorted(
+        {case for each in started if is_unclear(each) for case in each.launch.cases}
+    ):
+        _, apart = run_verification(context, selection, unclear, APART)
+        started = [each for each in started if not is_unclear(each)] + apart
+    with context.progress.keeping("what is verified"):
+        remember(path, able, started, session)
+    return replace(assess_verification(started, wanted), beyond=beyond)
+
+
+def run_verification(
+    context: SessionContext, selection: Selection, wanted: Sequence[Case], how: str
+) -> tuple[str, list[FinishedLaunch]]:
+    """Run launches that verify the data of cases; the session's name, and what became of them."""
+    chosen = select_verification(selection, wanted, how)
+    session, _, done = measure_in_new_session(context, MODE, "verification", chosen)
+    right = sum(each.outcome.records is not None for each in done.finished)
     programs = ", ".join(sorted({case.program for case in wanted}))
-    progress.say(
-        f"data of {programs}: {plural(verified, 'start')} of {len(done.finished)} verified it "
-        f"({session.directory})"
-    )
-    return replace(found, beyond=beyond)
+    told = f"{right} of {plural(len(done.finished), 'start')} verified it"
+    context.progress.say(f"data of {programs}: {told} ({session.directory})")
+    return session.name, done.finished
+
+
+def is_unclear(finished: FinishedLaunch) -> bool:
+    """Return whether a launch of several benchmarks does not tell which of them failed."""
+    names = {each.name for each in finished.launch.benchmarks}
+    return finished.outcome.records is None and len(names) > 1
 
 
 def is_verifiable(finished: FinishedLaunch) -> bool:
@@ -146,13 +170,16 @@ def name_place(case: Case) -> str:
     return case.key.rpartition(":")[0]
 
 
-def select_verification(selection: Selection, cases: Sequence[Case]) -> Selection:
-    """Select the launches that verify the data of cases, in the place of those that time them."""
+def select_verification(selection: Selection, cases: Sequence[Case], how: str) -> Selection:
+    """Select the launches that verify the data of cases, in the place of those that time them.
+
+    :param how: whether benchmarks share starts
+    """
     dropped = (LAUNCHES, STRICT.variable)
     choice = {name: value for name, value in selection.choice.items() if name not in dropped}
     choice |= {
         AGAIN: build_retest_choice(cases, {}),
-        VALIDATION: True,
+        VALIDATION: how,
         ITERATION_COUNT.variable: CALLS,
     }
     environments = sorted({case.environment for case in cases})
@@ -188,11 +215,6 @@ def tell_wrong(finished: FinishedLaunch) -> str:
     """Describe wrong data, with the benchmark as the program calls it, and the program's own line."""
     launch = finished.launch
     return f"{launch.benchmarks[0].name} at {launch.processes} processes: {finished.outcome.reason}"
-
-
-def count_verified(finished: Sequence[FinishedLaunch]) -> int:
-    """Count the launches that have verified their data."""
-    return sum(each.outcome.records is not None for each in finished)
 
 
 def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
