@@ -29,8 +29,6 @@ from site_configs.topology.limits import is_within_limits
 
 CHECKS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float
-#: Of OSU, left out here: validation calls the routine before every timed call, on new data.
-VALIDATION = ("-c", "-u", "1")
 
 
 @rfm.simple_test
@@ -150,7 +148,7 @@ class agreement(OsuImbCheck):
     def benchmarks_of(self, program: str) -> list[Benchmark]:
         """Return the benchmarks that are compared, without what another program does not do."""
         return [
-            replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
+            each
             for each in CHECKS[program].table
             if each.routine in self.sizes_by_routine() and each.is_measured_at(self.processes)
         ]

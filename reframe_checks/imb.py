@@ -7,6 +7,7 @@ from spinning beside the measured ones. Of a collective the largest mean of a ra
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.units import MEGABYTES
+from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LOOP, ROTATE, ROTATED, Benchmark
+from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
+from reframe_checks.common.user_options import read_choice
 from site_configs.topology.flush import compute_flush_bytes
 from site_configs.topology.machine import read_machine
 
@@ -28,24 +31,26 @@ LEAST_ROTATION = 64  #: megabytes
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
     """Declare a loop of messages without a barrier in it."""
-    facts = {"ranks": "even", "least": 0, **more}
+    facts = {"ranks": "even", "least": 0, "verifies": True, **more}
     return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
 
 
 def declare_windows(name: str) -> Benchmark:
     """Declare a loop of windows of 64 messages, judged by its bandwidth."""
-    return declare_messages(name, name.lower(), "Mbytes/sec", unit=MEGABYTES, least=1, window=True)
+    facts = {"unit": MEGABYTES, "least": 1, "window": True, "verifies": False}
+    return declare_messages(name, name.lower(), "Mbytes/sec", **facts)
 
 
 def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
+    facts = {"verifies": True, **more}
+    return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **facts)
 
 
 def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone."""
     routine = routine or name.lower()
-    facts: dict[str, Any] = {"executable": NBC, "least": least}
+    facts: dict[str, Any] = {"executable": NBC, "least": least, "verifies": True}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
     yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
 
@@ -57,7 +62,8 @@ def declare_one_sided(name: str, column: str, **more) -> Benchmark:
 
 def declare_between_two(name: str) -> Benchmark:
     """Declare accesses of one process to another; also printed in aggregate, with one flush after all."""
-    return declare_one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
+    facts = {"ranks": "two", "mode": "NON-AGGREGATE", "verifies": True}
+    return declare_one_sided(name, "t[usec]", **facts)
 
 
 @rfm.simple_test
@@ -75,7 +81,7 @@ class imb(OsuImbCheck):
         declare_messages("Exchange", "exchange"),
         declare_windows("Uniband"),
         declare_windows("Biband"),
-        declare_collective("Barrier", sync=LOOP, sizes=(0,)),
+        declare_collective("Barrier", sync=LOOP, sizes=(0,), verifies=False),
         declare_collective("Bcast"),
         declare_collective("Scatter"),
         declare_collective("Scatterv"),
@@ -108,14 +114,20 @@ class imb(OsuImbCheck):
     def starts(self) -> Iterator[Start]:
         """Yield a start for each executable, set of sizes and number of iterations.
 
-        IMB rounds sizes up to whole floats, so those of reductions are a set of their own.
+        IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Where it is to be
+        known whose data is wrong, each benchmark has a start of its own.
         """
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
-        groups: dict[tuple[str, tuple[int, ...], bool], list[Benchmark]] = {}
+        if self.validates:
+            benchmarks = [
+                replace(each, executable=each.executable + CHECKED) for each in benchmarks
+            ]
+        groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
         for each in benchmarks:
-            key = each.executable, tuple(self.sizes_of(each)), each.window
+            alone = each.name if read_choice(VALIDATION) == APART else ""
+            key = each.executable, tuple(self.sizes_of(each)), each.window, alone
             groups.setdefault(key, []).append(each)
-        for number, ((executable, sizes, _), group) in enumerate(groups.items(), 1):
+        for number, ((executable, sizes, *_), group) in enumerate(groups.items(), 1):
             yield Start(f"{executable}-{number}", group, list(sizes))
 
     @run_before("run")

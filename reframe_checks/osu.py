@@ -1,8 +1,9 @@
 """OSU Micro-Benchmarks 7.4: point to point, collectives, non-blocking collectives, one-sided, start-up.
 
 Every size is one row of its tables. The fast quarter of the trials is judged, ``-z``, and beside it the
-mean: of a collective the largest mean of a rank, ``-f``. Data is validated wherever the program can, as
-floats: sums of its default, a signed byte, saturate with some MPIs (open-mpi/ompi issue 8045).
+mean: of a collective the largest mean of a rank, ``-f``. Data is of floats, and verified wherever the program
+can, in launches of their own: sums of its default, a signed byte, saturate with some MPIs (open-mpi/ompi issue
+8045).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS,
 from reframe_checks.common.build import build_osu
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
-#: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
-#: payload is one float.
-FLOATS = ("-c", "-u", "1", "-T", "mpi_float")
+#: The smallest payload is one float.
+FLOATS = ("-T", "mpi_float")
+#: In launches that verify data: new data is written before each call, and one more call comes before it.
+VERIFYING = ("-c", "-u", "1")
 #: What is judged: the time that a quarter of the trials do not exceed, or the rate that a quarter exceed. A
 #: trial of a collective is the mean of its times over the ranks.
 FASTEST = (25, "P25 Tail Lat(us)")
@@ -44,14 +46,15 @@ def declare_osu(name: str, routine: str, title: str, column: str, **more) -> Ben
 
 def declare_point_to_point(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
     """Declare a loop of messages without a barrier in it; OSU 7.4 sends no empty ones."""
-    more = {"sync": LOOP, "least": 4, "options": FLOATS, **more}
+    more = {"sync": LOOP, "least": 4, "options": FLOATS, "verifies": True, **more}
     return declare_osu(f"osu_{name}", routine, title, column, **more)
 
 
 def declare_osu_collective(routine: str, title: str) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    name, options = f"osu_{routine.removesuffix('_sum')}", ("-f", *FLOATS)
-    return declare_osu(name, routine, title, "Max Latency(us)", least=4, options=options)
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
+    name = f"osu_{routine.removesuffix('_sum')}"
+    return declare_osu(name, routine, title, "Max Latency(us)", **facts)
 
 
 def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
@@ -60,7 +63,8 @@ def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
     How much of it the computation hid, ``Overlap(%)``, stands beside both. Quantiles are printed of the whole.
     """
     name = f"osu_{routine.removesuffix('_sum')}"
-    whole = declare_osu(name, routine, title, "Overall(us)", least=4, options=("-f", *FLOATS))
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
+    whole = declare_osu(name, routine, title, "Overall(us)", **facts)
     yield whole
     yield replace(whole, routine=f"{routine}.pure", column="Max Comm.(us)", steady="")
 
@@ -148,7 +152,7 @@ class osu(OsuImbCheck):
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
-    #: Ten and two are OSU's own numbers above 8 KiB; validating larger ones takes most of a launch.
+    #: Ten and two are OSU's own numbers above 8 KiB.
     #:
     #: :default: ``10``
     warmups = variable(int, value=10)
@@ -156,9 +160,10 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, the warm-up calls, and what is judged."""
-        windows = {WINDOW_WARMUPS: share_windows(self.warmups)}
-        return {**super().method(), "warmups": self.warmups, **windows, QUANTILE: FASTEST[0]}
+        """Return the method of every benchmark, the warm-up calls, and what is judged and verified."""
+        own = {"warmups": self.warmups, WINDOW_WARMUPS: share_windows(self.warmups)}
+        own |= {"validated": self.validates, QUANTILE: FASTEST[0]}
+        return {**super().method(), **own}
 
     def starts(self) -> Iterator[Start]:
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
@@ -177,7 +182,9 @@ class osu(OsuImbCheck):
         return super().cases_of(benchmark, [size for size in sizes if size in own])
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """Return the options of a start of OSU."""
+        """Return the options of a start of OSU; without warm-up calls where only data is verified."""
+        if self.validates:
+            return [*VERIFYING, *build_osu_options(start, 0)]
         return build_osu_options(start, self.warmups)
 
 

@@ -119,6 +119,13 @@ AS_REFERENCES = (
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
 FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too
+VALIDATION = (
+    "validation"  #: how data is verified, in launches whose times are of no use; empty: it is not
+)
+TOGETHER, APART = (
+    "together",
+    "apart",
+)  #: benchmarks of one executable in a start, or each in its own
 VARIANTS = "variants"  #: settings that each round tries: name, and variables of the environment
 
 #: All that a choice may hold: the type of each value, and whether it is a list of such.
@@ -131,6 +138,7 @@ KINDS: dict[str, tuple[type, bool]] = {
     AS_REFERENCES: (bool, False),
     TIME_LIMIT: (str, False),
     ROUNDS: (int, False),
+    VALIDATION: (str, False),
     VARIANTS: (dict, True),
     FAMILY: (str, False),
 }

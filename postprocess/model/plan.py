@@ -72,6 +72,7 @@ class PlannedLaunch:
     anywhere: bool = False
     #: whether ReFrame is to assert its values, as it does wherever references are asked
     asserted: bool = True
+    validation: bool = False  #: whether it verifies data: its times are of no use
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

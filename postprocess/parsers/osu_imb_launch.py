@@ -28,7 +28,6 @@ PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": p
 #: What a column counts in, by the end of its header words, in the unit of a case.
 SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
 REPETITIONS = ("Iterations", "#repetitions")
-VALIDATE = "-c"  #: OSU's option
 #: In run records, where there are any: how many lines of others were in the output, and the first of them.
 FOREIGN, FIRST_FOREIGN = "foreign_lines", "first_foreign_line"
 
@@ -202,13 +201,13 @@ def extract_table(
 
 
 def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> None:
-    """Check that data was validated where it was asked for, and repeated as often as planned."""
+    """Check that data was verified where that is asked for, and repeated as often as planned."""
     where = f"{benchmark.title!r} at {row.size or 0} bytes"
-    if benchmark.steady and launch.trials < LEAST_ITERATIONS:
+    if launch.validation and row.passed is not True:
+        raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was verified")
+    if benchmark.steady and launch.trials < LEAST_ITERATIONS and not launch.validation:
         what = f"{where} ran {launch.trials} repetitions, and has no quarter of fewer than {LEAST_ITERATIONS}"
         raise RecordError(Verdict.INCORRECT, what)
-    if VALIDATE in benchmark.options and row.passed is not True:
-        raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was validated")
     for column in REPETITIONS:
         count = row.values.get(column, launch.trials)
         if count != launch.trials:

@@ -16,6 +16,11 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
 
+LOADED = (
+    "loaded"  #: in run records: what tells the program and its libraries from other builds of them
+)
+LOADED_PARTS = ("program", "libraries")
+
 
 @dataclass(frozen=True, eq=False)
 class Witness(LaunchProvenance):
@@ -82,6 +87,9 @@ def _checked_run(entry: JsonObject) -> JsonObject:
     entry.object("witness").text("source_hash")
     mpicost_schema.check_places(entry)
     mpicost_schema.check_interposed(entry)
+    if LOADED in entry.fields:
+        for key in LOADED_PARTS:
+            entry.object(LOADED).text(key)
     least, most = CORE_LATENCIES
     if CORES in entry.fields and not least <= entry.number(CORES) <= most:
         raise ValueError(f"{CORES}: {entry.number(CORES)!r} is not {least:g} to {most:g}")

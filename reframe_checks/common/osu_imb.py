@@ -14,6 +14,7 @@ from reframe.utility import typecheck as typ
 from postprocess.base.shell_words import quote_word
 from postprocess.model.case import Case
 from postprocess.model.interposed import WITNESS
+from postprocess.model.options import VALIDATION
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines.benchmark import (
     ITERATIONS,
@@ -109,6 +110,11 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     keep_files = [] if is_in_session() else [*LaunchCheck.keep_files, PROGRAMS]
 
+    @property
+    def validates(self) -> bool:
+        """Whether data is verified, in launches whose times are of no use."""
+        return bool(read_choice(VALIDATION, ""))
+
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
         known = self.cache in self.caches and not part.extras.get("exact")
@@ -161,6 +167,8 @@ class OsuImbCheck(LaunchCheck, family=True):
             skips=tuple(skips),
             benchmarks=tuple(able),
             method=self.method(),
+            asserted=not self.validates,
+            validation=self.validates,
         )
         return replace(launch, options=tuple(self.options_of(launch))) if able else launch
 
@@ -184,6 +192,12 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return the method: values are comparable only if it is equal."""
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
+
+    @run_before("performance")
+    def drop_times(self):
+        """Hold nothing against references where only data is verified."""
+        if self.validates:
+            self.perf_variables = {}
 
     @run_before("run")
     def keep_builds(self):
@@ -251,6 +265,7 @@ class OsuImbCheck(LaunchCheck, family=True):
             for each in wanted
             if (each.routine in self.routines if self.routines else not self.is_extra(each))
             and self.is_selected(each.routine)
+            and (each.verifies or not self.validates)
             and (not sync or each.sync == sync)
             and (not peers or each.peer in peers)
         ]

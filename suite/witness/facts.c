@@ -1,9 +1,7 @@
 #include "facts.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +9,10 @@
 
 #include "complaint.h"
 #include "line.h"
+#include "objects.h"
 #include "origin.h"
 
-enum { NAME_BYTES = 1024, TEXT_MORE = 4096, ID_MOST = 64 };
+enum { NAME_BYTES = 1024, TEXT_MORE = 4096 };
 
 /* --- Control variables ------------------------------------------------------------------------------------------ */
 
@@ -124,76 +123,7 @@ static void write_variables(struct json *json)
     json_close(json, ']');
 }
 
-/* --- Loaded objects --------------------------------------------------------------------------------------------- */
-
-struct mapping {
-    uintptr_t begin, end, offset;
-    char rights[8], path[4096];
-};
-
-static bool next_mapping(FILE *maps, struct mapping *mapping)
-{
-    char *line = NULL;
-    size_t size = 0;
-    int place = 0;
-    bool read = getline(&line, &size, maps) > 0;
-    *mapping = (struct mapping){0};
-    if (read && sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %7s %" SCNxPTR " %*s %*s %n", &mapping->begin, &mapping->end,
-                       mapping->rights, &mapping->offset, &place) >= 4)
-        snprintf(mapping->path, sizeof mapping->path, "%.*s", (int)strcspn(line + place, "\n"), line + place);
-    free(line);
-    return read;
-}
-
-/* Whether it is the beginning of a program or library. */
-static bool begins_object(const struct mapping *mapping)
-{
-    return mapping->path[0] == '/' && mapping->offset == 0 && mapping->rights[0] == 'r' &&
-           mapping->end - mapping->begin >= sizeof(ElfW(Ehdr)) &&
-           memcmp((const void *)mapping->begin, ELFMAG, SELFMAG) == 0;
-}
-
-/* The build ID in a segment of notes, as hexadecimal digits; empty if there is none. */
-static void read_notes(const char *notes, size_t bytes, char *id)
-{
-    for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= bytes;) {
-        const ElfW(Nhdr) *note = (const void *)(notes + at);
-        size_t name = (note->n_namesz + 3u) & ~3u, rest = (note->n_descsz + 3u) & ~3u;
-        const unsigned char *content = (const unsigned char *)(note + 1) + name;
-        if (name + rest > bytes - at - sizeof *note)
-            return;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && note->n_descsz <= ID_MOST)
-            for (size_t i = 0; i < note->n_descsz; i++)
-                snprintf(id + 2 * i, 3, "%02x", content[i]);
-        at += sizeof *note + name + rest;
-    }
-}
-
-/* What stands for the build ID where there is none, as in many wheels: a hash of the instructions (FNV-1a). */
-static void hash_text(const ElfW(Ehdr) *header, const ElfW(Phdr) *part, char *id)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)header;
-    const unsigned char *text = (const void *)(base + part->p_vaddr);
-    for (size_t i = 0; i < part->p_filesz; i++)
-        hash = (hash ^ text[i]) * 0x100000001b3u;
-    snprintf(id, ID_MOST, "text:%016" PRIx64, hash);
-}
-
-static void identify(const struct mapping *mapping, char *id)
-{
-    size_t bytes = mapping->end - mapping->begin;
-    const ElfW(Ehdr) *header = (const void *)mapping->begin;
-    if (header->e_phoff + (size_t)header->e_phnum * sizeof(ElfW(Phdr)) > bytes)
-        return;
-    const ElfW(Phdr) *parts = (const void *)(mapping->begin + header->e_phoff);
-    for (int i = 0; i < header->e_phnum; i++)
-        if (parts[i].p_type == PT_NOTE && parts[i].p_offset + parts[i].p_filesz <= bytes)
-            read_notes((const char *)mapping->begin + parts[i].p_offset, parts[i].p_filesz, id);
-    for (int i = 0; i < header->e_phnum && id[0] == '\0'; i++)
-        if (parts[i].p_type == PT_LOAD && parts[i].p_flags == (PF_R | PF_X))
-            hash_text(header, &parts[i], id);
-}
+/* --- The record ------------------------------------------------------------------------------------------------- */
 
 /* The keys `objects`, and `linked_as` with the path of the object that has this function. */
 static void write_objects(struct json *json, uintptr_t function)
@@ -203,13 +133,12 @@ static void write_objects(struct json *json, uintptr_t function)
     FILE *maps = fopen("/proc/self/maps", "r");
     json_key(json, "objects");
     json_open(json, '[');
-    while (maps != NULL && next_mapping(maps, &mapping)) {
-        char id[2 * ID_MOST + 1] = "";
+    while (maps != NULL && objects_next(maps, &mapping)) {
+        char id[OBJECT_ID_BYTES];
         if (mapping.begin <= function && function < mapping.end)
             memcpy(library, mapping.path, sizeof library);
-        if (!begins_object(&mapping))
+        if (!objects_identify(&mapping, id))
             continue;
-        identify(&mapping, id);
         json_open(json, '{');
         json_key_string(json, "path", mapping.path);
         json_key_string(json, "id", id);

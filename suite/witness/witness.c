@@ -14,6 +14,7 @@
 #include "foreign.h"
 #include "gather.h"
 #include "line.h"
+#include "objects.h"
 #include "origin.h"
 #include "places.h"
 #include "world.h"
@@ -75,6 +76,7 @@ static void write_run(struct json *json, const struct testimony *testimony, cons
     origin_date(json, "date_utc");
     write_token(json);
     write_command(json);
+    objects_write(json);
     json_key_integer(json, "processes", world->control.size);
     json_key_integer(json, "per_node", world->per_node);
     places_write(json, world);

@@ -24,6 +24,7 @@ WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 m
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
+CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 
@@ -51,6 +52,7 @@ class Benchmark:
     steady: str = ""
     #: whether one iteration sends a window of messages, each before the last has arrived
     window: bool = False
+    verifies: bool = False  #: whether the program can verify the data that it receives
     on_request: bool = False  #: whether it is measured only where it is asked for by name
 
     def __post_init__(self) -> None:

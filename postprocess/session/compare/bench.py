@@ -48,6 +48,7 @@ from postprocess.session.compare.sides import select_side
 from postprocess.session.compare.values import collect_values, find_own_case
 from postprocess.session.lifecycle.context import SessionContext, report_plan
 from postprocess.session.lifecycle.finish import store_trials
+from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
 from site_configs.schedulers.job_end import Ending
 
@@ -149,20 +150,30 @@ class ComparisonBench:
                 report_plan(planned, progress)
                 record = run_plan(reframe, selection, planned, Progress(Console(quiet=True)))
             spent = time.monotonic() - looked - record.build_seconds
+            verified = verify_data(self.context, selection, record.finished, afresh=True)
+            for line in verified.describe():
+                progress.note(f"{name} side: {line}")
             progress.say(
                 f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
                 f"one pass takes {duration(spent)}"
             )
-            values = self.collect(side, session, record.finished)
+            values = self.collect(side, session, record.finished, verified)
             values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
             if name == NEW:  # before the pass itself, which is not made again once it is kept
                 note_effects(self.context, self.path, self.header.old, record.finished)
             self.keep(0, position, name, session, spent, values)
 
     def collect(
-        self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
+        self,
+        side: ComparedSide,
+        session: Session,
+        finished: Sequence[FinishedLaunch],
+        verified: DataVerification | None = None,
     ) -> list[LaunchValues]:
-        """Store every trial of some launches, and collect what they say, in their order."""
+        """Store every trial of some launches, and collect what they say, in their order.
+
+        :param verified: what came of launches that verify data, where some did
+        """
         context = self.context
         places = {(each.launch.partition, each.launch.environment) for each in finished}
         catalog = load_catalog(context.reference_roots, places)
@@ -171,6 +182,7 @@ class ComparisonBench:
             *(f"--set-env={side.environment}:{k}={v}" for k, v in side.set_env.items()),
         ]
         results = evaluate_launches(finished, catalog, context.request.site, options)
+        results = verified.apply(results) if verified else results
         store_trials(context.work, session, finished, results)
         return collect_values(finished, results)
 

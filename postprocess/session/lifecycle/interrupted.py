@@ -26,8 +26,8 @@ def store_interrupted(work: WorkDirectory) -> Iterator[str]:
     """Store the launches that ended well in interrupted sessions; a line for each that left some.
 
     To be called while no session runs, and before anything is built anew. Launches of simulated machines are
-    left out, as :func:`assess_without_report` does; so are sessions of which a launch was slowed on purpose,
-    and imports, which can be had again.
+    left out, as :func:`assess_without_report` does; so are sessions of which a launch was slowed on purpose or
+    verified data alone, and imports, which can be had again.
     """
     for directory in sorted(work.sessions.glob("*/plan")):
         session = directory.parent
@@ -56,7 +56,7 @@ def store_launches(work: WorkDirectory, session: Path, kept: Path) -> int:
     """
     ended = list(assess_without_report(work.root, session))
     finished = [each for each in ended if each.outcome.records]
-    if not finished or any(each.launch.planted for each in ended):
+    if not finished or any(each.launch.planted or each.launch.validation for each in ended):
         return 0
     started = read_start(session)
     rows = [

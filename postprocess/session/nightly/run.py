@@ -51,6 +51,7 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
+from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.estimate import estimate_night
@@ -104,7 +105,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
-        results = judge_night(context, finished, catalog, failed)
+        verified = verify_data(context, request.selection, finished)
+        results = judge_night(context, finished, catalog, failed, verified)
         history = read_history(work.store, [each.case for each in results])
 
         def conclude(confirmed: Confirmation, retested: bool = True) -> int:
@@ -184,19 +186,23 @@ def judge_night(
     finished: Sequence[FinishedLaunch],
     catalog: ReferenceCatalog,
     failed: Sequence[CaseResult],
+    verified: DataVerification,
 ) -> list[CaseResult]:
     """Judge all launches of a night, and note what its reader must know of the judgement.
 
     :param failed: cases of which a launch failed in the night's own calibration
+    :param verified: what came of launches that verify data
     """
     request, progress = context.request, context.progress
     with progress.phase("analysis"):
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         results = apply_failures(results, failed, CALIBRATED)
+        results = verified.apply(results)
         results, excused = excuse_headlines(results)
         notes: dict[str, Callable[[], Iterable[str]]] = {
             "waivers": lambda: describe_waivers(finished, catalog),
             "interposed libraries": lambda: describe_interposed_libraries(finished),
+            "data not verified": verified.describe,
             "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],

@@ -93,15 +93,18 @@ def run_acceptance(
     refuse_foreign_launches(checked, demand.folder)
     with work.held():
         context = open_session_context(work, request, progress)
-        for category in open_categories(checked.offer, kept_of(checked)):
-            measure_category(context, checked, demand, category)
+        wrong = [
+            line
+            for category in open_categories(checked.offer, kept_of(checked))
+            for line in measure_category(context, checked, demand, category)
+        ]
         measure_all_pairs(context, checked, demand)
     found, violations = judge_measured(checked, demand.folder, official)
     status = conclude(checked, demand, found, violations, progress)
     if demand.key:
         root = seal_archive(demand.folder, demand.key, ACCEPTANCE, demand.sealed)
         progress.say(f"{demand.sealed}: sealed; root {root}")
-    return status
+    return 1 if wrong else status
 
 
 def open_committed(
@@ -157,15 +160,19 @@ def kept_of(checked: CheckedOffer):
 
 def measure_category(
     context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand, category: str
-) -> None:
-    """Measure the committed rows of a category, look by look, until all are decided or looks end."""
+) -> list[str]:
+    """Measure the committed rows of a category, look by look, until all are decided or looks end.
+
+    Returns what data of OSU and IMB is wrong, in lines.
+    """
     offer, rules = checked.offer, checked.offer.rules
     measured = demand.folder / MEASURED
     set_env = find_variables(checked, category)
     selection = replace(context.request.selection, set_env=set_env)
     own = replace(context, request=replace(context.request, selection=selection))
     plan = plan_on_site(own, rules, demand.nics)
-    asked = OfferDemand(offer.stored.folder / RULES, measured, category, demand.nics, MODE)
+    told = offer.stored.folder / RULES, measured, category, demand.nics, MODE
+    asked = OfferDemand(*told, verifies=True)
     begin_folder(own, asked, plan)
     copy_told(offer.stored.folder, measured)
     bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
@@ -174,6 +181,7 @@ def measure_category(
         bench.targets = next_looks(
             rules, checked, bench.open_measured().rows, category, bench.targets
         )
+    return bench.wrong
 
 
 def measure_all_pairs(

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from postprocess.analyses.offer.check.data import (
@@ -41,12 +41,13 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.session import Request, Session
+from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.runner.reframe_pass import PassRecord, make_plan, run_again, run_plan
 from postprocess.session.lifecycle.clock import describe_clock
 from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
 from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
+from postprocess.session.lifecycle.validation import verify_data
 from postprocess.session.offer.plan import find_unplanned, plan_on_site, select_offer
 
 MODE = "offer"
@@ -65,6 +66,7 @@ class OfferDemand:
     category: str
     nics: int = 1
     mode: str = MODE
+    verifies: bool = False  #: whether OSU and IMB verify their data, with the first pass
     least: int | None = None  #: launches of each row, in the place of the rules'
 
 
@@ -133,6 +135,7 @@ class OfferBench:
     demand: OfferDemand
     #: Launches of each case, by name, in the place of those of the rules; cases that are not in it get none.
     targets: Mapping[str, int] | None = None
+    wrong: list[str] = field(default_factory=list)  #: data that is not right, in lines
 
     def run(self) -> int:
         """Measure passes until every row has its launches, or nothing more comes. Returns their number."""
@@ -209,8 +212,9 @@ class OfferBench:
             with progress.phase("running"):
                 _, record = run_again(reframe, selection, progress)
         progress.move("running", "build", record.build_seconds)
+        verified = self.verify(selection, record) if first and self.demand.verifies else []
         others = since.share() if context.prepared.inventory else None
-        self.keep(session, record, began, others)
+        self.keep(session, record, began, others, verified)
         launched = [each for each in record.finished if each.launch.cases]
         ended = sum(each.outcome.records is not None for each in launched)
         number = len(read_offer(self.demand.folder).passes)
@@ -221,8 +225,28 @@ class OfferBench:
         for line in describe_failed(launched):
             progress.say(f"  {line}")
 
-    def keep(self, session: Session, record: PassRecord, began: str, others: float | None) -> None:
-        """Store the trials of a pass, copy its files, and write it down last: else it does not count."""
+    def verify(self, selection: Selection, record: PassRecord) -> list[str]:
+        """Let OSU and IMB verify their data; what is wrong, and what is not verified, in lines."""
+        verified = verify_data(self.context, selection, record.finished, afresh=True)
+        wrong = list(verified.describe_wrong())
+        self.wrong += wrong
+        lines = [*wrong, *verified.describe()]
+        for line in lines:
+            self.context.progress.note(line)
+        return lines
+
+    def keep(
+        self,
+        session: Session,
+        record: PassRecord,
+        began: str,
+        others: float | None,
+        verified: Sequence[str] = (),
+    ) -> None:
+        """Store the trials of a pass, copy its files, and write it down last: else it does not count.
+
+        :param verified: what came of launches that verify data, in lines
+        """
         context, folder = self.context, self.demand.folder
         results = evaluate_launches(
             record.finished, ReferenceCatalog(), context.request.site, context.request.rerun_options
@@ -248,7 +272,7 @@ class OfferBench:
                 set_env=context.request.selection.set_env,
                 firmware=read_firmware(),
                 others=others,
-                notes=tuple(describe_clock(context.work)),
+                notes=(*describe_clock(context.work), *verified),
             ),
         )
 

@@ -73,7 +73,7 @@ class OfferPass:
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
     firmware: str = ""
     others: Amount | None = None  #: share of the machine that other processes used meanwhile
-    notes: tuple[str, ...] = ()  #: on clock and load
+    notes: tuple[str, ...] = ()  #: on clock and data
 
 
 @dataclass(frozen=True)

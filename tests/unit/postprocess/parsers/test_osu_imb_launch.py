@@ -217,10 +217,12 @@ PING_ALONE = start("imb", (PINGPONG,), (8, 1024))
          "at 8 bytes ran 199 repetitions, not 200"),
         (IMB_START, imb_text(TABLES, repetitions=201), {}, "incorrect",
          "ran 201 repetitions, not 200"),
-        (start(), osu_text(rows=rows(Validation="skipped")), {}, "incomplete",
-         "at 8 bytes does not say that its data was validated"),
-        (start(), less("Validation"), {}, "incomplete",
-         "does not say that its data was validated"),
+        (replace(start(), validation=True), osu_text(rows=rows(Validation="skipped")), {}, "incomplete",
+         "at 8 bytes does not say that its data was verified"),
+        (replace(start(), validation=True), less("Validation"), {}, "incomplete",
+         "does not say that its data was verified"),
+        (replace(IMB_START, validation=True), imb_text(TABLES, repetitions=200), {}, "incomplete",
+         "does not say that its data was verified"),
         (start(trials=3), osu_text(), {}, "incorrect",
          "ran 3 repetitions, and has no quarter of fewer than 4"),
         (start(), less("Max Latency(us)"), {}, "incomplete", "has no column 'Max Latency(us)'"),
@@ -289,10 +291,10 @@ def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path, 
     declared.check_case(verdict, reason)
 
 
-def test_data_that_is_not_to_be_validated_need_not_be(tmp_path: Path):
-    launch = start("osu", (replace(BW, options=()),), (8,))
-    assert assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]})) == ("", "")
+def test_data_that_is_not_to_be_verified_need_not_be(tmp_path: Path):
     launch = start("osu", (BW,), (8,))
+    assert assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]})) == ("", "")
+    launch = replace(launch, validation=True)
     verdict, _ = assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]}))
     assert verdict == "incomplete"
 

@@ -154,6 +154,7 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_progr
     check = SimpleNamespace(
         **{"iterations": 100, "method": dict, "limit_of_start": lambda _: 60.0},
         explain_unmeasured=lambda _: "needs MPI 3.0",
+        validates=False,
         cases_of=lambda *_: [case()],
         planned_launch=lambda **told: planned(program="osu", **told),
     )

@@ -13,9 +13,13 @@ Why not Spack's own recipe, seen in v2026.03.0 with IMB 2021.11:
 import os
 import pathlib
 
-from spack.package import copy, filter_file, run_after, version, working_dir
+from spack.package import copy, filter_file, install, run_after, version, working_dir
 from spack_repo.builtin.packages.intel_mpi_benchmarks import package as builtin
 from spack_repo.plumbline.build_record import telling, write_build_record
+
+#: Verification of data is a choice of the compiler's, so that it needs executables of its own.
+CHECK = "-DCHECK -DOMPI_SKIP_MPICXX"
+CHECKED = "-check"  #: behind their names
 
 
 class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
@@ -34,6 +38,11 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
         chosen = [name.upper() for name in suites if self.spec.variants[name].value]
         return [f"IMB-{name}" for name in chosen]
 
+    @property
+    def checked(self):
+        """The executables that are built once more, to verify their data."""
+        return [name for name in self.build_targets if name in ("IMB-MPI1", "IMB-NBC", "IMB-RMA")]
+
     def edit(self, spec, prefix):
         """The compilers, and Makefiles that let the level be chosen."""
         os.environ.update(CC=spec["mpi"].mpicc, CXX=spec["mpi"].mpicxx)
@@ -49,8 +58,21 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
         with working_dir(self.stage.source_path):
             for program in self.build_targets:
                 folder = "src_c/P2P" if program == "IMB-P2P" else "src_cpp"
-                self.module.make("-C", folder, f"TARGET={program.removeprefix('IMB-')}")
+                target = f"TARGET={program.removeprefix('IMB-')}"
+                self.module.make("-C", folder, target)
                 copy(f"{folder}/{program}", program)
+            for program in self.checked:
+                target = f"TARGET={program.removeprefix('IMB-')}"
+                self.module.make("-C", "src_cpp", "clean", target)
+                self.module.make("-C", "src_cpp", target, f"CPPFLAGS={CHECK}")
+                copy(f"src_cpp/{program}", f"{program}{CHECKED}")
+
+    def install(self, spec, prefix):
+        """Those of Spack's recipe, and beside them those that verify their data."""
+        super().install(spec, prefix)
+        with working_dir(self.stage.source_path):
+            for program in self.checked:
+                install(f"{program}{CHECKED}", prefix.bin)
 
     def setup_build_environment(self, env):
         """Open MPI 4's C++ interface is not used, and its header makes compilers complain."""

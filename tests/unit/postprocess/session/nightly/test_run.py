@@ -22,6 +22,7 @@ from postprocess.references import expected_failures
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session.lifecycle import context as desk_module
+from postprocess.session.lifecycle.validation import DataVerification
 from postprocess.session.nightly import builds
 from postprocess.session.nightly import run as module
 from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
@@ -310,6 +311,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
     monkeypatch.setattr(module, "run_plan", run)
     monkeypatch.setattr(module, "calibrate_unknown", calibrate)
     monkeypatch.setattr(module, "evaluate_launches", evaluate)
+    monkeypatch.setattr(module, "verify_data", lambda *_: DataVerification({}))
     monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
     monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
     monkeypatch.setattr(module, "describe_foreign_lines", lambda *_: [])

@@ -1,0 +1,275 @@
+"""Verify the data of OSU and IMB in launches of their own, once for each build of program and libraries.
+
+A night starts them again only for what it measured and what was not verified with this build; an acceptance and
+a comparison always do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.documents.records import read_record
+from postprocess.base.formats import plural
+from postprocess.judging.confirmation import apply_failures
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import (
+    AGAIN,
+    APART,
+    ITERATION_COUNT,
+    LAUNCHES,
+    STRICT,
+    TOGETHER,
+    VALIDATION,
+)
+from postprocess.model.routines.benchmark import CHECKED
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.parsers.witness import LOADED
+from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session
+from site_configs.programs.installed import find_executable
+
+FILE = "validated.json"  #: in a work directory
+MODE = "validate"
+CALLS = 2  #: of each size, each with new data
+WHERE = "verification of its data"
+
+Benchmarked = tuple[str, str, str]  #: environment, program and routine
+
+
+@dataclass(frozen=True)
+class VerifiedBuild:
+    """With which build a case is verified, at which sizes."""
+
+    program: str
+    libraries: str
+    session: str
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class VerifiedBuilds:
+    """What is verified, by the key of a case without its size."""
+
+    schema: int = 1
+    cases: dict[str, VerifiedBuild] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DataVerification:
+    """What came of launches that verify data."""
+
+    wrong: Mapping[Benchmarked, str]  #: why, of each routine whose data is wrong
+    unverified: tuple[str, ...] = ()  #: what should have been verified and is not, in lines
+    beyond: tuple[str, ...] = ()  #: what a program cannot verify, in lines
+
+    def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
+        """Return the results; all of a routine whose data is wrong are ``incorrect``."""
+        failed = [
+            CaseResult(each.case, Verdict.INCORRECT, why)
+            for each in results
+            if (why := self.wrong.get(name_benchmark(each.case)))
+        ]
+        return apply_failures(results, failed, WHERE)
+
+    def describe_wrong(self) -> Iterator[str]:
+        """Describe whose data is wrong, in lines."""
+        lines = [
+            f"wrong data: {program} with {environment}: {why}"
+            for (environment, program, _), why in sorted(self.wrong.items())
+        ]
+        yield from dict.fromkeys(lines)  # a start may be of several routines
+
+    def describe(self) -> Iterator[str]:
+        """Describe what is not verified, in lines."""
+        yield from (*self.unverified, *self.beyond)
+
+
+def name_benchmark(case: Case) -> Benchmarked:
+    """Return what the data of a case is wrong with."""
+    return case.environment, case.program, case.routine
+
+
+def verify_data(
+    context: SessionContext,
+    selection: Selection,
+    finished: Sequence[FinishedLaunch],
+    afresh: bool = False,
+) -> DataVerification:
+    """Verify the data of what OSU and IMB have measured, unless this build is verified already.
+
+    :param selection: with which it was measured
+    :param afresh: whether to verify it even so
+    """
+    path = context.work.root / FILE
+    measured = [each for each in finished if each.launch.benchmarks and each.outcome.records]
+    able = [each for each in measured if is_verifiable(each)]
+    known = VerifiedBuilds() if afresh else read_verified(path)
+    wanted = sorted({case for each in able for case in list_unverified(each, known)})
+    beyond = tuple(describe_unverifiable(measured))
+    if not wanted:
+        return DataVerification({}, (), beyond)
+    session, started = run_verification(context, selection, wanted, TOGETHER)
+    if unclear := sorted(
+        {case for each in started if is_unclear(each) for case in each.launch.cases}
+    ):
+        _, apart = run_verification(context, selection, unclear, APART)
+        started = [each for each in started if not is_unclear(each)] + apart
+    with context.progress.keeping("what is verified"):
+        remember(path, able, started, session)
+    return replace(assess_verification(started, wanted), beyond=beyond)
+
+
+def run_verification(
+    context: SessionContext, selection: Selection, wanted: Sequence[Case], how: str
+) -> tuple[str, list[FinishedLaunch]]:
+    """Run launches that verify the data of cases; the session's name, and what became of them."""
+    chosen = select_verification(selection, wanted, how)
+    session, _, done = measure_in_new_session(context, MODE, "verification", chosen)
+    right = sum(each.outcome.records is not None for each in done.finished)
+    programs = ", ".join(sorted({case.program for case in wanted}))
+    told = f"{right} of {plural(len(done.finished), 'start')} verified it"
+    context.progress.say(f"data of {programs}: {told} ({session.directory})")
+    return session.name, done.finished
+
+
+def is_unclear(finished: FinishedLaunch) -> bool:
+    """Return whether a launch of several benchmarks does not tell which of them failed."""
+    names = {each.name for each in finished.launch.benchmarks}
+    return finished.outcome.records is None and len(names) > 1
+
+
+def is_verifiable(finished: FinishedLaunch) -> bool:
+    """Return whether a launch can be started to verify data: IMB needs executables that were built for it."""
+    launch = finished.launch
+    if not launch.benchmarks[0].executable:
+        return True
+    folder = Path(finished.built.path) if finished.built else Path()
+    return find_executable(folder, launch.executable + CHECKED) is not None
+
+
+def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator[Case]:
+    """List the cases of a launch whose data the program can verify, and has not with this build."""
+    names = {each.routine for each in finished.launch.benchmarks if each.verifies}
+    loaded = finished.run.get(LOADED)
+    for case in finished.launch.cases:
+        build = known.cases.get(name_place(case))
+        known_bytes = (
+            build.bytes
+            if build and loaded == {"program": build.program, "libraries": build.libraries}
+            else ()
+        )
+        if case.routine in names and case.bytes not in known_bytes:
+            yield case
+
+
+def name_place(case: Case) -> str:
+    """Return the key of a case without its size."""
+    return case.key.rpartition(":")[0]
+
+
+def select_verification(selection: Selection, cases: Sequence[Case], how: str) -> Selection:
+    """Select the launches that verify the data of cases, in the place of those that time them.
+
+    :param how: whether benchmarks share starts
+    """
+    dropped = (LAUNCHES, STRICT.variable)
+    choice = {name: value for name, value in selection.choice.items() if name not in dropped}
+    choice |= {
+        AGAIN: build_retest_choice(cases, {}),
+        VALIDATION: how,
+        ITERATION_COUNT.variable: CALLS,
+    }
+    environments = sorted({case.environment for case in cases})
+    return replace(selection, choice=choice, environments=environments, launches=1)
+
+
+def assess_verification(
+    finished: Sequence[FinishedLaunch], wanted: Sequence[Case]
+) -> DataVerification:
+    """Assess the launches that verify data. What came to no end has verified nothing."""
+    wrong: dict[Benchmarked, str] = {}
+    open_cases = set(wanted)
+    reasons: dict[str, str] = {}
+    for each in finished:
+        if each.outcome.records is not None:
+            open_cases -= set(each.launch.cases)
+        elif each.outcome.verdict == Verdict.INCORRECT:
+            open_cases -= set(each.launch.cases)
+            for case in each.launch.cases:
+                wrong.setdefault(name_benchmark(case), tell_wrong(each))
+        else:
+            told = f"{each.outcome.verdict}: {each.outcome.reason}"
+            reasons |= {name_place(case): told for case in each.launch.cases}
+    places = dict.fromkeys(map(name_place, sorted(open_cases)))
+    lines = [
+        f"data not verified: {place}: {reasons.get(place, 'it was not started')}"
+        for place in places
+    ]
+    return DataVerification(wrong, tuple(lines))
+
+
+def tell_wrong(finished: FinishedLaunch) -> str:
+    """Describe wrong data, with the benchmark as the program calls it, and the program's own line."""
+    launch = finished.launch
+    return f"{launch.benchmarks[0].name} at {launch.processes} processes: {finished.outcome.reason}"
+
+
+def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
+    """Describe, in lines, whose data no launch can verify: benchmarks and executables that lack it."""
+    routines: dict[str, set[str]] = defaultdict(set)
+    blind: dict[str, set[str]] = defaultdict(set)
+    for each in measured:
+        launch = each.launch
+        if not is_verifiable(each):
+            blind[launch.program].add(launch.environment)
+            continue
+        moved = {case.routine for case in launch.cases if case.bytes}
+        lacking = {one.routine for one in launch.benchmarks if not one.verifies}
+        routines[launch.program] |= moved & lacking
+    for program, names in sorted(routines.items()):
+        if names:
+            yield f"data not verified: {program} verifies none of {', '.join(sorted(names))}"
+    for program, names in sorted(blind.items()):
+        yield f"data not verified: {program} of {', '.join(sorted(names))} (binary without CHECK)"
+
+
+def read_verified(path: Path) -> VerifiedBuilds:
+    """Read what is verified; nothing where that is not told, or damaged: then it is verified again."""
+    try:
+        found = read_record(path, VerifiedBuilds)
+    except (OSError, ValueError):
+        return VerifiedBuilds()
+    return found if found.schema == VerifiedBuilds().schema else VerifiedBuilds()
+
+
+def remember(
+    path: Path,
+    timed: Sequence[FinishedLaunch],
+    verified: Sequence[FinishedLaunch],
+    session: str,
+) -> None:
+    """Remember which cases of the timed launches are verified, with the build that these had."""
+    right = {case for each in verified if each.outcome.records for case in each.launch.cases}
+    known = read_verified(path)
+    cases = dict(known.cases)
+    for each in timed:
+        loaded = each.run.get(LOADED)
+        if loaded is None:
+            continue
+        for case in each.launch.cases:
+            if case not in right:
+                continue
+            build = VerifiedBuild(loaded["program"], loaded["libraries"], session, (case.bytes,))
+            before = cases.get(name_place(case))
+            if before and (before.program, before.libraries) == (build.program, build.libraries):
+                build = replace(build, bytes=tuple(sorted({*before.bytes, case.bytes})))
+            cases[name_place(case)] = build
+    text = json.dumps(asdict(replace(known, cases=cases)), indent=1)
+    files.replace_files({path: f"{text}\n".encode()})
