@@ -27,6 +27,7 @@ from postprocess.base.formats import (
 )
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
+from postprocess.report.judged_value import JUDGED
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WORST = 10
@@ -44,10 +45,7 @@ HOW_MISSING = (
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
     "the other way round."
 )
-HOW_VALUES = (
-    "old, new: median of the launches that count, ± their spread. A launch of mpicost says its steady time, "
-    "the mean of the fastest quarter of its trials; one of OSU or IMB says the judged column of its table."
-)
+HOW_VALUES = f"old, new: median of the launches that count, ± their spread. {JUDGED}"
 HOW_MODES = (
     "two modes, contradictory: the medians of both sides say another thing than the pairs, "
     "by more than the margin."

@@ -86,7 +86,7 @@ def render_protocol(
         f"launches {describe_when(measured)}",
     ]
     context = {
-        "good": find_status(found, violations) == 0,
+        "tone": find_tone(found, violations),
         "headline": describe_outcome(found, violations),
         "kicker": f"acceptance · {rules.title}",
         "failures": list_broken(violations),
@@ -120,6 +120,13 @@ def render_protocol(
 def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
     """Find the exit status: a run rule that was broken is no acceptance, whatever the rows say."""
     return 1 if is_rejected(violations) else found.status
+
+
+def find_tone(found: Acceptance, violations: Sequence[Violation]) -> str:
+    """Find the colour of the page: amber where rows are undecided, or most of them were met easily."""
+    status = find_status(found, violations)
+    easy = 2 * found.easy > len(found.rows)
+    return {0: "fair" if easy else "good", 3: "fair"}.get(status, "bad")
 
 
 def describe_status(status: int) -> str:

@@ -54,7 +54,7 @@ def judged() -> JudgedComparison:
 def test_what_was_skipped_is_one_line_and_no_cell(judged, tmp_path: Path) -> None:
     html = page.write_comparison_page(tmp_path, judged).read_text()
     markdown = (tmp_path / page.MARKDOWN).read_text()
-    assert "of 2 cases measured" in format_decision(judged)
+    assert "of 2 cases measured" in format_decision(judged) and "steady time" in html
     body = html.partition("<body>")[2]
     for text in (body, markdown, format_comparison_text(judged)):
         assert text.count("skipped") == 1

@@ -133,6 +133,7 @@ def test_an_acceptance_tells_how_hard_its_commitments_were(slower, easy, tmp_pat
     said = [(tmp_path / "a" / f"acceptance.{each}").read_text() for each in ("html", "md")]
     for text in said:
         assert "how hard the commitments were" in text
+        assert "<html" not in text or f'<header class="{"fair" if easy else "good"}">' in text
         assert ("3 commitments of 1.5 times what the machine does" in text) == bool(easy)
 
 
