@@ -19,6 +19,8 @@ from site_configs.mpi.family import identify_library
 
 #: How an MPI is told the value of a control variable, where its name is not that of a variable itself
 OF_FAMILY = {"openmpi": "OMPI_MCA_"}
+MOST_LETTERS = 60  #: of a value: longer ones say how something was built
+TELLS = "_version"  #: how the name of a variable ends that tells something and sets nothing
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,20 @@ def list_settings_to_try(old: SideFacts, new: SideFacts) -> list[TriedSetting]:
     A value that names a place, or cannot be read, is left out.
     """
     found = [
-        TriedSetting(each.name, variable, each.old, each.texts[1])
+        TriedSetting(each.name, variable, *each.texts)
         for each in sorted(
             compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name)
         )
-        if each.old is not None and (variable := find_variable(each, new))
+        if (variable := find_variable(each, new))
     ]
     return list({each.variable: each for each in found}.values())
 
 
 def find_variable(each: FactDifference, new: SideFacts) -> str:
     """Find the variable that gives the new side the old value; empty if nothing can."""
-    if each.old is None or each.old == UNREAD or PLACE in each.old:
+    if not each.old or each.old == UNREAD or each.name.endswith(TELLS):
+        return ""
+    if PLACE in each.old or "/" in each.old or len(each.old) > MOST_LETTERS:
         return ""
     if each.kind == VARIABLE and each.new is not None:
         return name_variable(each.name, new)

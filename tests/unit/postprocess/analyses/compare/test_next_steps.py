@@ -37,8 +37,10 @@ def facts(family: str, **values: str) -> SideFacts:
     return SideFacts(LIBRARY[family], "5.0", f"/opt/{family}/lib/libmpi.so", (), variables, {})
 
 
-OLD_FACTS = facts("mpich", MPIR_CVAR_A="0", MPIR_CVAR_B="/opt/mpich/etc", MPIR_CVAR_GONE="1")
-NEW_FACTS = facts("mpich", MPIR_CVAR_A="1", MPIR_CVAR_B="none", MPIR_CVAR_NEW="1")
+OLD_FACTS = facts(
+    "mpich", MPIR_CVAR_A="0", MPIR_CVAR_B="/opt/mpich/etc", MPIR_CVAR_GONE="1", MPIR_CVAR_C="x" * 99
+)
+NEW_FACTS = facts("mpich", MPIR_CVAR_A="1", MPIR_CVAR_B="none", MPIR_CVAR_NEW="1", MPIR_CVAR_C="y")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,8 @@ def test_each_changed_setting_that_can_be_set_has_a_command(judged) -> None:
     told = parse(step.command)
     assert (told.old, told.new, told.new_env) == ("b", "b", [("MPIR_CVAR_A", "0")])
     assert told.routine == ["bcast"] and "MPIR_CVAR_A: 0 before, now 1" in step.words
-    (mca,) = list_settings_to_try(facts("openmpi", btl_sm_x="1"), facts("openmpi", btl_sm_x="2"))
+    old, new = (facts("openmpi", btl_sm_x=each, btl_sm_release_version=each) for each in "12")
+    (mca,) = list_settings_to_try(old, new)  # a version is told, and cannot be set
     assert mca.variable == "OMPI_MCA_btl_sm_x"
     tried = replace(HEADER, new=ComparedSide("b", "b", {"X": "1"}))
     assert propose_settings(tried, judged.cases, [mca], PairCost(1.0, 1.0)) == []
