@@ -72,6 +72,12 @@ class ComparedCase:
     )
     contradiction: Contradiction | None = None  #: between the medians and the pairs
 
+    @property
+    def unclear(self) -> str:
+        """What stands in the place of a change that no ratio tells, as medians contradict pairs; else empty."""
+        open_case = self.verdict == ComparisonVerdict.UNDECIDED
+        return self.contradiction.name if self.contradiction and open_case else ""
+
 
 def margin_of(case: SharedCase, margins: Sequence[float]) -> float:
     """Return the margin of a case's class of sizes, as a fraction."""

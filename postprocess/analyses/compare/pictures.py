@@ -137,7 +137,6 @@ def find_ratio(each: ComparedCase) -> float | None:
 def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
     """Build the row of a case."""
     ratio, settled = find_ratio(each), each.ratio is not None
-    contradiction = each.contradiction if each.verdict == ComparisonVerdict.UNDECIDED else None
     margin = 1 + each.margin
     return ForestRow(
         size(each.case.bytes) if each.case.bytes else text.DASH,
@@ -145,10 +144,10 @@ def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
         TONES.get(each.verdict, "undecided"),
         tell_row(each),
         f"{each.case.words}: {each.verdict}, {text.format_interval(each)}",
-        axis.locate(ratio) if ratio else None,
+        axis.locate(ratio) if ratio and not each.unclear else None,
         (axis.locate(each.limits[0]), axis.locate(each.limits[1])) if each.limits else None,
         (axis.locate(1 / margin), axis.locate(margin)),
-        tuple(map(axis.locate, contradiction.pairs)) if contradiction else (),
+        tuple(map(axis.locate, each.contradiction.pairs)) if each.contradiction else (),
         settled,
     )
 
@@ -158,8 +157,8 @@ def tell_row(each: ComparedCase) -> str:
     if each.ratio is None:
         few = each.verdict == ComparisonVerdict.UNDECIDED and each.pairs
         return f"{each.pairs} pairs" if few else str(each.verdict)
-    if each.contradiction and each.verdict == ComparisonVerdict.UNDECIDED:
-        return each.contradiction.name
+    if each.unclear:
+        return each.unclear
     interval = f" ({factor(each.limits[0])}–{factor(each.limits[1])})" if each.limits else ""
     return f"{factor(each.ratio)}{interval}"
 

@@ -251,9 +251,7 @@ def format_change(each: ComparedCase) -> str:
     """Format by how much a case changed; where its medians contradict that, it says so."""
     if each.ratio is None:
         return DASH
-    if each.contradiction and each.verdict == ComparisonVerdict.UNDECIDED:
-        return each.contradiction.name
-    return format_signed(each.ratio - 1)
+    return each.unclear or format_signed(each.ratio - 1)
 
 
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
