@@ -43,7 +43,7 @@ PILLS = {
     str(ComparisonVerdict.MENDED): "good",
 }
 FOLD = 12  #: routines from which on a heat map gives an overview
-MOST_PRINTED = 150  #: cases of a printed page
+MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
 STEPS, FULL = 5, math.log(2)
 
@@ -156,6 +156,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         },
         "fold": FOLD,
         "most_printed": MOST_PRINTED,
+        "most_groups": MOST_GROUPS,
         "how_to_read": text.select_how_to_read(judged),
     }
 

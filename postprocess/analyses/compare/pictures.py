@@ -23,7 +23,7 @@ SIDES = ("old", "new")
 NARROWEST, WIDEST = math.log(1.1), math.log(8.0)
 #: Ratios that may be written at the axis
 TICKS = (1 / 8, 1 / 4, 1 / 2, 1 / 1.5, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
-APART = 0.16  #: of two labels, as a share of the axis
+APART = 0.2  #: of two labels, as a share of the axis
 TONES = {
     **dict.fromkeys(BAD, "slower"),
     ComparisonVerdict.FASTER: "faster",

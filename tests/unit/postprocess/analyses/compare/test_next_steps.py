@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.compare import page
+from postprocess.analyses.compare import page, pictures
 from postprocess.analyses.compare.data import ComparedSide, ReportedFacts
 from postprocess.analyses.compare.differences.facts import ControlVariable, SideFacts
 from postprocess.analyses.compare.differences.settings import list_settings_to_try
@@ -71,6 +71,21 @@ def test_a_page_draws_each_ratio_and_both_curves_and_names_each_cell(judged, tmp
     assert re.findall(r'data-label="(\w+)"', first) == [
         *("where", "verdict", "old", "new", "change", "ratio", "pairs")
     ]
+
+
+def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedComparison) -> None:
+    """All of it stays on the screen."""
+    slow = judged.measured[0]
+    layouts = [f"{2 * n}x2" for n in range(1, 101)]
+    many = [replace(slow, case=slow.case._replace(layout=each, bytes=n))
+            for each in layouts for n in (8, 64)]  # fmt: skip
+    context = page.build_comparison_context(replace(judged, cases=tuple(many)))
+    assert len(context["cards"]) == 100
+    assert sum(card.printed for card in context["cards"]) == pictures.PRINTED
+    assert sum(card.curve is not None for card in context["cards"]) == pictures.DRAWN
+    html = page.render_comparison(replace(judged, cases=tuple(many)))[page.HTML]
+    assert html.count('<li class="screen">') == len(context["groups"]) - page.MOST_GROUPS > 0
+    assert '<section class="appendix screen">' in html  # 200 rows
 
 
 def parse(line: str) -> object:
