@@ -71,6 +71,7 @@ class imb(OsuImbCheck):
     """Intel MPI Benchmarks."""
 
     descr = "Intel MPI Benchmarks"
+    tags = {"nightly", "imb"}
     program = "imb"
     own_sizes = [0, *POWERS_OF_TWO]
     caches = ("warm", ROTATE)

@@ -82,6 +82,7 @@ class osu(OsuImbCheck):
     """OSU Micro-Benchmarks, each a start of its own."""
 
     descr = "OSU Micro-Benchmarks"
+    tags = {"nightly", "osu"}
     program = "osu"
     own_sizes = POWERS_OF_TWO
     table = (

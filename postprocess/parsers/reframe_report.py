@@ -10,6 +10,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.documents import strict_json
 from postprocess.base.documents.records import parse_record
+from postprocess.base.formats import SHOWN
 from postprocess.base.sanitize import sanitize_line
 from postprocess.parsers.last_words import find_build_error, find_last_words, find_memory_words
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
@@ -175,12 +176,20 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
         output=(case.get("build_stdout") if case.get("fixture") else case.get("job_stdout")) or "",
         seconds=case.get("time_compile" if case.get("fixture") else "time_run") or 0.0,
         results={name: result[-1] for name, result in asserted.items()},
-        values={name: (result[0], result[-2]) for name, result in asserted.items()},
+        values={name: read_value(result[0], result[-2]) for name, result in asserted.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
         tags=tuple(case.get("tags") or ()),
     )
     return parse_record(asdict(found), ReportedTest)
+
+
+def read_value(value: Any, unit: str) -> tuple[Any, str]:
+    """Read a value in the unit of records. A plain ReFrame shows it in the one that people read."""
+    for own, (factor, shown) in SHOWN.items():
+        if unit == shown and type(value) in (int, float):
+            return value / factor, own
+    return value, unit
 
 
 def find_blocking_test(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from postprocess.base.sanitize import sanitize_line
+from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.summary import SessionSummary
 
@@ -14,13 +17,30 @@ PARTS = (
     *("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"),
     "bytes",
 )
+NOTHING_MORE: Mapping[Any, Any] = {}
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def format_openmetrics(summary: SessionSummary) -> str:
+@dataclass(frozen=True)
+class PartitionNodes:
+    """How many nodes of a partition could be used, and how many were down or taken out."""
+
+    usable: int
+    away: int
+
+
+def format_openmetrics(
+    summary: SessionSummary,
+    nodes: Mapping[str, PartitionNodes] = NOTHING_MORE,
+    calibrated: Mapping[Case, float] = NOTHING_MORE,
+) -> str:
     """Format a session as gauges, each with ``site``; those of a case have the parts of its key too.
 
-    Whether the numbers are old tells ``plumbline_session_end_seconds``.
+    Whether the numbers are old tells ``plumbline_session_end_seconds``, and whether what they are held against
+    is, ``plumbline_case_reference_seconds``.
+
+    :param nodes: by partition, where the scheduler tells them
+    :param calibrated: Unix time at which the reference of a case was measured, where that is known
     """
     site = {"site": summary.site}
     ended = datetime.fromisoformat(summary.ended_utc.replace("Z", "+00:00")).timestamp()
@@ -30,12 +50,15 @@ def format_openmetrics(summary: SessionSummary) -> str:
             "session_exit_status", "0 if every case is healthy.", summary.exit_status, site
         ),
         *format_count_metrics(summary, site),
+        *format_node_metrics(nodes, site),
     ]
     healthy = {
         each: float(each.counts_as_healthy(summary.strict) and each.verdict is not Verdict.SUSPECT)
         for each in summary.results
     }
     limits = {each: each.detectable for each in summary.results}
+    moments = {each: calibrated.get(each.case) for each in summary.results}
+    spreads = {each: each.spread for each in summary.results}
     values = {each: each.value for each in summary.results}
     references = {each: each.reference for each in summary.results}
     slowdowns = {each: each.slowdown for each in summary.results}
@@ -45,6 +68,8 @@ def format_openmetrics(summary: SessionSummary) -> str:
         ("case_reference", "Center of its reference, in the same unit.", references),
         ("case_slowdown", "How many times as slow as its reference.", slowdowns),
         ("case_detectable", "Smallest slowdown that one night calls, as a fraction.", limits),
+        ("case_spread", "Standard deviation of the logarithm of values, all in all.", spreads),
+        ("case_reference_seconds", "When its reference was measured, in Unix time.", moments),
     ):
         lines += [f"# HELP plumbline_{name} {told}", f"# TYPE plumbline_{name} gauge"]
         for result, number in found.items():
@@ -65,6 +90,22 @@ def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> It
     for verdict in Verdict:
         number = sum(each.verdict is verdict for each in summary.results)
         yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
+
+
+def format_node_metrics(
+    nodes: Mapping[str, PartitionNodes], site: Mapping[str, str]
+) -> Iterator[str]:
+    """Format how many nodes of each partition could be used, and how many could not."""
+    counts = (
+        ("nodes_usable", "Nodes of the partition that jobs can use.", "usable"),
+        ("nodes_away", "Nodes of the partition that are down or taken out.", "away"),
+    )
+    for name, told, attribute in counts:
+        yield f"# HELP plumbline_{name} {told}"
+        yield f"# TYPE plumbline_{name} gauge"
+        for partition, counted in nodes.items():
+            labels = {**site, "partition": partition}
+            yield format_sample(name, labels, getattr(counted, attribute))
 
 
 def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:

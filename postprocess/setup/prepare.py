@@ -48,7 +48,7 @@ class PreparedMachine:
     spack: Spack | None
     by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
     by_cmake: tuple[str, ...] = ()  #: and those for which it cannot, though it is there
-    #: nodes that can be used, by partition, where some are down or taken out
+    #: nodes that can be used, by partition, where the scheduler tells it
     usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
 
     def list_environments(self, work: WorkDirectory, site: str) -> list[str]:
@@ -137,7 +137,7 @@ def read_system(work: WorkDirectory, path: Path) -> dict[str, Any]:
 def find_unusable_nodes(
     work: WorkDirectory, site: str, progress: Progress
 ) -> dict[str, UsableNodes]:
-    """Find the partitions of a site with nodes that are down or taken out, and say so."""
+    """Find how many nodes of each partition of a site can be used; say where some are down or taken out."""
     if site == "local" or not any(map(shutil.which, filter(None, map(COMMAND, SCHEDULERS)))):
         return {}
     found = {}
@@ -146,8 +146,9 @@ def find_unusable_nodes(
         usable = (
             scheduler.count_usable_nodes(partition.get("access", [])) if scheduler.batch else None
         )
-        if usable and usable.why:
+        if usable:
             found[partition["name"]] = usable
+        if usable and usable.why:
             there = f"partition {partition['name']}: {plural(usable.count, 'node')} can be used"
             progress.note(f"{there}; what needs more is skipped: {usable.why}")
     return found

@@ -50,7 +50,7 @@ from postprocess.model.plan import PlannedLaunch, SkippedCase, choose_token, wri
 from postprocess.model.verdict import Verdict
 from postprocess.model.wanted import WantedRoutine, select_wanted
 from reframe_checks.common.build import build_mpicost
-from reframe_checks.common.known_bands import find_bands
+from reframe_checks.common.known_bands import find_bands, find_shown_scale
 from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts
 from reframe_checks.common.mpi_support import list_mpi_environments
 from reframe_checks.common.selection_guard import guard_selection, note_case
@@ -386,25 +386,38 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             for _, outcome in self.iter_whole_launches()
             for name, each in outcome.records.measurements.items()
         }
+        scales = {name: find_shown_scale(each.unit) for name, each in measured.items()}
         self.perf_variables = {
-            name: sn.make_performance_function(sn.defer(each.value), each.unit)
+            name: sn.make_performance_function(
+                sn.defer(each.value * scales[name].factor), scales[name].unit
+            )
             for name, each in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
         self.known = find_bands(
             place, [Path(root) for root in self.reference_roots], self.iter_whole_launches()
         )
-        self.reference = {self.current_partition.fullname: self.known.tuples}
+        self.reference = {
+            self.current_partition.fullname: {
+                name: (center * scales[name].factor, lower, upper, scales[name].unit)
+                for name, (center, lower, upper, _) in self.known.tuples.items()
+            }
+        }
 
     @loggable  # type: ignore[prop-decorator]  # ReFrame's way
     @property
     def perfvalues(self):
-        """ReFrame's table of values: one that was held against nothing does not say ``pass`` there."""
+        """ReFrame's table of values: one that was held against nothing does not say ``pass`` there.
+
+        For users of a plain ReFrame it has the fast end of the band too, which fails nothing, and
+        ``provisional`` where a reference cannot judge yet.
+        """
         found = {}
-        for key, (*told, result) in super().perfvalues.items():
+        for key, told in super().perfvalues.items():
             name = key.rpartition(":")[2]
-            asserted = name in self.known.tuples
-            found[key] = [*told, result if asserted else self.known.unasserted(name).value]
+            found[key] = [*told[:-1], self.known.unasserted(name).value]
+            if name in self.known.tuples:
+                found[key] = told if is_in_session() else self.known.complete(name, told)
         return found
 
     @run_after("performance")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.formats import first_of
+from postprocess.base.formats import SHOWN, first_of
 from postprocess.base.shell_words import quote_words
 from postprocess.judging.evaluate import list_conditions
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
@@ -18,11 +19,24 @@ from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.stats.band import compute_band, convert_to_reframe
 from postprocess.stats.placement import locate_case
-from reframe_checks.common.user_options import SOURCE
+from reframe_checks.common.user_options import SOURCE, is_in_session
 
 ELSEWHERE = (
     "its ranks lay on other cores than those of its reference; bind them, or calibrate again"
 )
+
+
+@dataclass(frozen=True)
+class ShownScale:
+    """The unit in which ReFrame shows a value, and how often it goes into that of the value."""
+
+    factor: float
+    unit: str
+
+
+def find_shown_scale(unit: str) -> ShownScale:
+    """Find the unit that people read; in a session of ``./plumbline`` that of the records."""
+    return ShownScale(1.0, unit) if is_in_session() else ShownScale(*SHOWN[unit])
 
 
 @dataclass(frozen=True)
@@ -31,10 +45,29 @@ class KnownBands:
 
     tuples: dict[str, tuple]
     differences: dict[str, str]
+    #: Fraction of the center at which a value is too fast, which fails nothing; below 0 where less is better.
+    fast: dict[str, float]
+    provisional: set[
+        str
+    ]  #: of those with a tuple: the reference cannot judge yet, or sees next to nothing
 
     def unasserted(self, name: str) -> Verdict:
         """Return the verdict of a value that ReFrame asserts against nothing."""
         return Verdict.NOT_COMPARABLE if name in self.differences else Verdict.NO_REFERENCE
+
+    def complete(self, name: str, told: Sequence[Any]) -> list[Any]:
+        """Complete what ReFrame tells of an asserted value: value, center, both fractions, unit and result.
+
+        The fast end of the band is added. What passed by a provisional reference says so. No number has more
+        digits than people read, but the value, which ``import`` holds against the records.
+        """
+        value, center, lower, upper, unit, result = told
+        if (fast := self.fast.get(name)) is not None:
+            lower, upper = (fast, upper) if fast < 0 else (lower, fast)
+        if name in self.provisional and result == "pass":
+            result = Verdict.PROVISIONAL.value
+        ends = [None if each is None else round(each, 4) for each in (lower, upper)]
+        return [float(f"{value:.10g}"), float(f"{center:.6g}"), *ends, unit, result]
 
     def explain_unjudged(
         self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str
@@ -80,7 +113,7 @@ def find_bands(
     :param whole: the starts that ended well
     """
     reference_set = load_catalog(roots, [place]).sets.get(place)
-    known = KnownBands({}, {})
+    known = KnownBands({}, {}, {}, set())
     if reference_set is None:
         return known
     for launch, outcome in whole:
@@ -99,6 +132,12 @@ def find_bands(
             elif (reference := reference_set.find_placed(case, lay)) is None:
                 known.differences[case.variable] = ELSEWHERE
             else:
-                limits = compute_band(reference, records.resolution(measured.unit))
+                resolution = records.resolution(measured.unit)
+                limits = compute_band(reference, resolution)
                 known.tuples[case.variable] = convert_to_reframe(reference, limits)
+                end = limits.lower if limits.better == "lower" else limits.upper
+                if not limits.blind:
+                    known.fast[case.variable] = end / reference.center - 1.0
+                if judge_case(case, measured, reference, resolution).verdict == Verdict.PROVISIONAL:
+                    known.provisional.add(case.variable)
     return known

@@ -20,6 +20,8 @@ from postprocess.base.near_words import propose_or_list
 CHECKS = Path(__file__).resolve().parents[1]
 RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
 PATHS = ("-c", "--checkpath")  #: and those that name checks
+#: Those that choose tests among the ones that were loaded.
+CHOOSING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr", "--describe", "--restore-session")
 SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
 EMPTY = 1  #: exit code of a run of nothing
 
@@ -91,6 +93,16 @@ def find_options(words: Sequence[str]) -> Iterator[str]:
             yield value
         elif word.startswith("-c") and not word.startswith("--"):
             yield word[2:]
+
+
+def chooses_tests(words: Sequence[str]) -> bool:
+    """Return whether the user chose tests by name, tag or expression: ``-n bcast``, ``-nbcast``, ``-t x``."""
+    long = [each for each in CHOOSING if each.startswith("--")]
+    short = tuple(each for each in CHOOSING if each not in long)
+    return any(
+        word.partition("=")[0] in long if word.startswith("--") else word.startswith(short)
+        for word in words
+    )
 
 
 def are_all_ours(paths: Sequence[str]) -> bool:

@@ -66,6 +66,7 @@ class UsableNodes:
 
     count: int
     why: str  #: names, states and reasons of the others; empty if there are none
+    away: int = 0  #: number of the others
 
 
 NAMED = 4  #: nodes that a reason names before it only counts them

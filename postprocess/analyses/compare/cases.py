@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from postprocess.analyses.compare.data import NEW, OLD, ComparisonHeader, SharedCase
+from postprocess.analyses.compare.modes import Contradiction, find_contradiction
 from postprocess.analyses.compare.pairs import CasePairs
 from postprocess.base.formats import plural
+from postprocess.base.units import compute_slowdown
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_BYTES
 from postprocess.stats.comparison.paired_verdicts import PairedResult
@@ -68,6 +70,13 @@ class ComparedCase:
     wrong_data: bool = (
         False  #: whether a launch of the new side received wrong data, which is never waived
     )
+    contradiction: Contradiction | None = None  #: between the medians and the pairs
+
+    @property
+    def unclear(self) -> str:
+        """What stands in the place of a change that no ratio tells, as medians contradict pairs; else empty."""
+        open_case = self.verdict == ComparisonVerdict.UNDECIDED
+        return self.contradiction.name if self.contradiction and open_case else ""
 
 
 def margin_of(case: SharedCase, margins: Sequence[float]) -> float:
@@ -125,6 +134,15 @@ def describe_case(
     old, new = (statistics.median(values) if values else None for values in sides)
     spreads = [statistics.stdev(map(math.log, values)) for values in sides if len(values) > 1]
     finite = estimate is not None and math.isfinite(estimate.lower)
+    margin = margin_of(case, header.margins)
+    contradiction = None
+    if estimate and old and new and pairs.differences:
+        contradiction = find_contradiction(
+            pairs.differences[:used],
+            math.log(compute_slowdown(new, old, pairs.unit)),
+            estimate.center,
+            math.log1p(margin),
+        )
     return ComparedCase(
         case,
         verdict,
@@ -138,8 +156,9 @@ def describe_case(
         estimate.limits if estimate and finite else None,
         result.q if result else None,
         result.pairs_more if result else None,
-        margin_of(case, header.margins),
+        margin,
         dict(pairs.void),
         pairs.rerun,
         wrong_data=any(verdict == Verdict.INCORRECT for verdict, _ in pairs.failures[NEW]),
+        contradiction=contradiction,
     )

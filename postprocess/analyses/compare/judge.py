@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from postprocess.analyses.compare.afterwards import ReferenceEffects
@@ -21,13 +21,21 @@ from postprocess.analyses.compare.cases import (
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
+    SIDES,
     ComparisonHeader,
     SharedCase,
     StoredComparison,
 )
 from postprocess.analyses.compare.differences.facts import FactDifference, compare_facts
 from postprocess.analyses.compare.differences.fingerprint import FingerprintPair, build_fingerprints
+from postprocess.analyses.compare.differences.settings import list_settings_to_try
 from postprocess.analyses.compare.explain import explain_slower
+from postprocess.analyses.compare.next_steps import (
+    NextStep,
+    estimate_pair_cost,
+    propose_deciding,
+    propose_settings,
+)
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
 from postprocess.analyses.compare.unpaired import judge_sessions
 from postprocess.base.formats import first_of, plural
@@ -86,6 +94,19 @@ class JudgedComparison:
     fingerprints: tuple[FingerprintPair, ...] = ()  #: by place
     explanation: str = ""  #: what of the slower cases the fingerprint covers, in a sentence
     effects: ReferenceEffects | None = None  #: of the upgrade, on references
+    deciding: tuple[NextStep, ...] = ()  #: what would decide the undecided cases
+    settings: tuple[NextStep, ...] = ()  #: of the old side, to be tried on the new one
+
+    @property
+    def measured(self) -> tuple[ComparedCase, ...]:
+        """The cases of which anything was to be measured: all but those that both sides skip on purpose."""
+        return tuple(each for each in self.cases if each.verdict != ComparisonVerdict.SKIPPED)
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Number of the other cases by reason, the most first."""
+        rest = Counter(e.reason for e in self.cases if e.verdict == ComparisonVerdict.SKIPPED)
+        return dict(rest.most_common())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -108,6 +129,10 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
     unchanged = judge_unchanged(stored.header, [found[key] for key in own], looks)
     facts = list_fact_differences(stored)
     fingerprints = build_fingerprints(stored.fingerprints)
+    cost = estimate_pair_cost(stored.passes)
+    told = [stored.told[side].facts for side in (OLD, NEW) if side in stored.told]
+    old, new = told if len(told) == len(SIDES) else (None, None)
+    tried = list_settings_to_try(old, new) if old and new else []
     return JudgedComparison(
         stored.header,
         stored.looks,
@@ -122,6 +147,8 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         tuple(fingerprints),
         explain_slower(judged, fingerprints, facts),
         stored.effects,
+        tuple(propose_deciding(stored.header, judged, cost)),
+        tuple(propose_settings(stored.header, judged, tried, cost)),
     )
 
 
@@ -200,10 +227,11 @@ def judge_cases(
         else:
             result = by_key[each.key]
             words = [f"old: {tell_failures(each, OLD)}"] if each.failed(OLD) else []
-            reason = "; ".join(filter(None, [*words, describe_pairs(each, result, looks)]))
-            judged.append(
-                describe_case(header, each, ComparisonVerdict(result.verdict.value), reason, result)
-            )
+            words.append(describe_pairs(each, result, looks))
+            found = ComparisonVerdict(result.verdict.value)
+            case = describe_case(header, each, found, "", result)
+            words += [case.contradiction.words] if case.contradiction else []
+            judged.append(replace(case, reason="; ".join(filter(None, words))))
     return judged
 
 

@@ -16,6 +16,8 @@ from postprocess.analyses.compare.differences.facts import SHOWN_WHOLE
 from postprocess.analyses.compare.differences.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import Decision, JudgedComparison
+from postprocess.analyses.compare.pictures import TONES as TONES_OF_ROWS
+from postprocess.analyses.compare.pictures import build_cards
 from postprocess.base import files
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import write_output
@@ -23,6 +25,8 @@ from postprocess.base.formats import size
 from postprocess.base.same_values import is_same, is_same_page
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
+from postprocess.report.legend import draw_line_keys
+from postprocess.report.plots import draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
@@ -32,6 +36,14 @@ TONES = {
     Decision.NOT_SAFE: "bad",
     Decision.VOID: "bad",
 }
+#: Of the pills of groups
+PILLS = {
+    **dict.fromkeys(map(str, BAD), "bad"),
+    str(ComparisonVerdict.FASTER): "good",
+    str(ComparisonVerdict.MENDED): "good",
+}
+FOLD = 12  #: routines from which on a heat map gives an overview
+MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
 STEPS, FULL = 5, math.log(2)
 
@@ -78,8 +90,12 @@ def render_comparison(
         **build_comparison_context(judged),
         "decided": format_decided(decided) if decided else [],
     }
+    names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
+    legend = {"sides": draw_line_keys(names)}
     return {
-        HTML: templating.render_html_template("compare.html.j2", context),
+        HTML: templating.render_html_template(
+            "compare.html.j2", context | legend, curve=draw_lines
+        ),
         MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }
@@ -109,27 +125,38 @@ def is_same_text(name: str, ours: str, theirs: str) -> bool:
 
 def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
     """Build what the templates print."""
-    ordered, worst = text.order_by_badness(judged.cases), text.select_worst(judged)
+    ordered = text.order_by_badness(judged.measured)
+    axis, cards = build_cards(judged.measured)
     return {
         "tone": TONES[judged.decision],
         "headline": text.format_decision(judged),
         "header": judged.header,
         "facts": text.format_comparison_facts(judged),
         "declared": text.list_declared_differences(judged),
+        "differs": text.tabulate_differences(judged),
         "told": [each for each in judged.facts if each.kind in SHOWN_WHOLE],
         "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,
         "afterwards": text.format_afterwards(judged),
         "outdated": judged.effects.reasons if judged.effects else {},
-        "groups": group_cases(judged.cases),
-        "maps": build_ratio_heat_maps(judged.cases),
+        "groups": group_cases(judged.measured),
+        "pills": PILLS,
+        "deciding": judged.deciding,
+        "settings": judged.settings,
+        "axis": axis,
+        "cards": cards,
+        "maps": build_ratio_heat_maps(judged.measured),
         "map_tables": tabulate_heat_maps(judged),
-        "worst": text.tabulate_cases("The worst", worst if len(ordered) > text.WORST else ()),
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
         "cases": ordered,
-        "bad": BAD,
+        "tones": {
+            str(verdict): TONES_OF_ROWS.get(verdict, "undecided") for verdict in ComparisonVerdict
+        },
+        "fold": FOLD,
+        "most_printed": MOST_PRINTED,
+        "most_groups": MOST_GROUPS,
         "how_to_read": text.select_how_to_read(judged),
     }
 
@@ -168,7 +195,7 @@ def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
             map_.sizes,
             tuple((label, *(tell_cell(each) for each in cells)) for label, cells in map_.rows),
         )
-        for map_ in build_ratio_heat_maps(judged.cases)
+        for map_ in build_ratio_heat_maps(judged.measured)
     ]
 
 
@@ -192,6 +219,7 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     sign = "?" if each.verdict == ComparisonVerdict.UNDECIDED else ""
     tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
     tone += " proven" if mark else ""
+    tone = "open" if sign else tone
     return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, mark)
 
 
@@ -203,6 +231,9 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "paired": not judged.header.unpaired,
         "decision": str(judged.decision),
         "sentence": text.format_decision(judged),
+        "skipped": judged.skipped,
+        "deciding": [asdict(each) for each in judged.deciding],
+        "settings_to_try": [asdict(each) for each in judged.settings],
         "exit_status": judged.decision.status,
         "counts": judged.counts,
         "header": asdict(judged.header),

@@ -11,6 +11,7 @@ from postprocess.analyses.compare.differences.facts import (
     MPI,
     SHOWN_WHOLE,
     FactDifference,
+    rank_verbosity,
 )
 from postprocess.analyses.compare.differences.fingerprint import tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
@@ -26,11 +27,15 @@ from postprocess.base.formats import (
 )
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
+from postprocess.report.judged_value import JUDGED
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WORST = 10
+TRIED = 3  #: settings that a terminal proposes
+REASONS = 3  #: why cases were skipped
 FEW = 60  #: cases that a terminal shows each
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
+PAGE = "comparison.html"
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_CALLED = (
     f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average "
@@ -40,7 +45,13 @@ HOW_MISSING = (
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
     "the other way round."
 )
+HOW_VALUES = f"old, new: median of the launches that count, ± their spread. {JUDGED}"
+HOW_MODES = (
+    "two modes, contradictory: the medians of both sides say another thing than the pairs, "
+    "by more than the margin."
+)
 HOW_TO_READ = (
+    HOW_VALUES,
     "Ratio: slowdown of the new side (Hodges-Lehmann over pairs of launches taken in turn). The interval "
     "covers the true one in at least 90% of cases.",
     "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
@@ -49,11 +60,13 @@ HOW_TO_READ = (
     f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
     f"that happens in {ERROR:.0%} of comparisons at most.",
     f"{HOW_CALLED}.",
+    HOW_MODES,
     f"{HOW_MISSING} None of them is ever left out.",
 )
 
 
 HOW_TO_READ_UNPAIRED = (
+    HOW_VALUES,
     "The sides are stored sessions, not taken in turn: what else changed on the machine in between is in every "
     "ratio, too. Nothing here is ever called the same, and no comparison of this kind safe.",
     "Ratio: slowdown of the new side, by session means. The interval covers the true one in 90% of cases if "
@@ -74,7 +87,7 @@ def format_decision(judged: JudgedComparison) -> str:
     """Format the decision in one sentence."""
     unpaired, counts = judged.header.unpaired, judged.counts
     old, new = judged.header.old.label, judged.header.new.label
-    cases = plural(len(judged.cases), "case")
+    cases = f"{plural(len(judged.measured), 'case')} measured"
     of = f"of {cases} from {old} to {new}"
     if judged.decision == Decision.VOID:
         moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
@@ -102,8 +115,19 @@ def format_margins(margins: Sequence[float]) -> str:
 
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
-    """Format the number of cases by verdict."""
-    return ", ".join(f"{count} {verdict}" for verdict, count in judged.counts.items()) or "no case"
+    """Format the number of measured cases by verdict."""
+    counts = judged.counts.items()
+    found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
+    return ", ".join(found) or "no case"
+
+
+def format_skipped(judged: JudgedComparison) -> list[str]:
+    """Format what both sides skip on purpose, in a line; none if they skip nothing."""
+    if not judged.skipped:
+        return []
+    reasons = [f"{n} {reason or 'without a reason'}" for reason, n in judged.skipped.items()]
+    number = plural(sum(judged.skipped.values()), "further case")
+    return [f"{number} skipped on both sides: {first_of(reasons, REASONS)}"]
 
 
 def format_unchanged(judged: JudgedComparison) -> str:
@@ -129,10 +153,11 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
             "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
             f"sessions differ by anyway; {margin}"
         )
-        return [format_verdict_counts(judged), how, controls]
+        return [format_verdict_counts(judged), *format_skipped(judged), how, controls]
     looks = ", ".join(map(str, judged.looks)) or "none yet"
     return [
         format_verdict_counts(judged),
+        *format_skipped(judged),
         f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
         f"{header.seed}; looks after {looks}; {margin}",
         *([judged.explanation] if judged.explanation else []),
@@ -183,16 +208,6 @@ def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
     return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
 
 
-def rank_verbosity(verbosity: str) -> tuple[int, int]:
-    """Rank a verbosity of MPI_T: users before tuners before developers, the basic first."""
-    whom, _, how = verbosity.partition(" ")
-    ranks = ("user", "tuner", "developer"), ("basic", "detail", "all")
-    return tuple(  # type: ignore[return-value]
-        words.index(word) if word in words else len(words)
-        for word, words in zip((whom, how), ranks, strict=True)
-    )
-
-
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Order cases: those that matter most first, and of one verdict the largest ratio."""
     rank = {verdict: number for number, verdict in enumerate(ComparisonVerdict)}
@@ -203,6 +218,13 @@ def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, 
     """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
     told = any(each.kind == MPI for each in judged.facts)
     return [each for each in judged.header.differences if not (told and each[0] == LIBRARY)]
+
+
+def tabulate_differences(judged: JudgedComparison) -> TextTable:
+    """Tabulate in what the declarations of both sides, and the MPIs themselves, differ."""
+    told = [(each.name, *each.texts) for each in judged.facts if each.kind in SHOWN_WHOLE]
+    rows = (*list_declared_differences(judged), *told)
+    return TextTable("What differs", ("what",), ("old", "new"), rows)
 
 
 def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
@@ -225,6 +247,13 @@ def format_interval(each: ComparedCase) -> str:
     return f"{factor(each.limits[0])} to {factor(each.limits[1])}" if each.limits else DASH
 
 
+def format_change(each: ComparedCase) -> str:
+    """Format by how much a case changed; where its medians contradict that, it says so."""
+    if each.ratio is None:
+        return DASH
+    return each.unclear or format_signed(each.ratio - 1)
+
+
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
     """Tabulate cases, one row each, as benchstat does."""
     rows = [
@@ -234,7 +263,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
             str(each.verdict),
             format_value(each, new=False),
             format_value(each, new=True),
-            DASH if each.ratio is None else format_signed(each.ratio - 1),
+            format_change(each),
             format_interval(each),
             f"n={each.pairs}"
             if each.unpaired is None
@@ -260,16 +289,46 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
     ]
     lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
     text = "".join(f"{sanitize_line(line)}\n" for line in lines)
-    if len(judged.cases) <= FEW:
-        text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.cases)))
+    if len(judged.measured) <= FEW:
+        text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
     elif worst := select_worst(judged):
         text += "\n" + render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
         text += "".join(f"\n{render_text(each)}" for each in maps)
+    text += format_reasons(judged) + format_next_steps(judged)
+    text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
+    return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
+
+
+def format_reasons(judged: JudgedComparison) -> str:
+    """Format why the worst cases are what they are, each with what measures it again."""
     reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
+    text = ""
     for reason, each in list(reasons.items())[::-1][:WORST]:
         lines = [f"{each.case.words}: {reason}"]
         lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
         text += "".join(f"{sanitize_line(line)}\n" for line in lines)
-    text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
-    return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
+    return text
+
+
+def format_next_steps(judged: JudgedComparison) -> str:
+    """Format what would decide, and which settings to try, each with its command on a line of its own."""
+    left = len(judged.settings) - TRIED
+    parts = (
+        ("to decide", judged.deciding, ""),
+        (
+            "settings of the old side to try on the new one",
+            judged.settings[:TRIED],
+            f"  and {left} more in {PAGE}" if left > 0 else "",
+        ),
+    )
+    text = ""
+    for title, steps, more in parts:
+        lines = [
+            line
+            for each in steps
+            for line in (f"  {each.words}", each.command and f"    {each.command}")
+        ]
+        lines = [f"{title}:", *filter(None, [*lines, more])] if steps else []
+        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
+    return f"\n{text}" if text else ""

@@ -13,6 +13,7 @@ from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Trend
 from postprocess.analyses.drift.plot import draw_drift_plot
 from postprocess.base.formats import plural
 from postprocess.report import templating
+from postprocess.report.judged_value import JUDGED
 
 PAGE = "drift.html"
 MOST_SECTIONS = 100  #: changes that are drawn: a picture takes a twentieth of a second and 10 kB
@@ -67,6 +68,7 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
         else "",
         "least": f"{LEAST:.0%}",
         "least_nights": LEAST_NIGHTS,
+        "judged": JUDGED,
     }
     return templating.render_html_template("drift.html.j2", context, series=draw_drift_plot)
 

@@ -18,6 +18,7 @@ from postprocess.analyses.guidelines.judge import (
 from postprocess.base.formats import factor, microseconds, plural, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
+from postprocess.report.judged_value import NOT_STEADY
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WHY = {
@@ -27,7 +28,8 @@ WHY = {
     Rule.SPLITTING: "the same bytes in parts, one after the other, take less time",
 }
 HOW_TO_READ = (
-    "Times are medians of the trials of a launch. Ratio: operation over its alternative, which should not be "
+    f"Times are medians of the trials of a launch, {NOT_STEADY}. "
+    "Ratio: operation over its alternative, which should not be "
     "faster, within one launch (Hodges-Lehmann over launches), with its 90% interval. "
     f"Violated: proven, by {MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {MARGIN:.0%}. "
     "Open: neither.",

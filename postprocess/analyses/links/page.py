@@ -16,6 +16,7 @@ from postprocess.analyses.links.text import LinkFinding
 from postprocess.base.formats import size
 from postprocess.model.session import Session
 from postprocess.report import templating
+from postprocess.report.judged_value import NOT_STEADY
 
 PAGE = "links.html"
 
@@ -84,6 +85,7 @@ def render_links_page(
         "site": site,
         "failures": failures,
         "steps": STEPS,
+        "not_steady": NOT_STEADY,
         "sweeps": [
             {
                 "title": each.title,

@@ -13,6 +13,7 @@ from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
 from postprocess.analyses.offer.form.rows import from_log, logs_of
 from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.base.units import compute_slowdown
 from postprocess.stats.placement import is_farther
 from postprocess.stats.procurement.acceptance import (
     AcceptedRow,
@@ -28,6 +29,7 @@ from postprocess.stats.procurement.exceedance import compute_exceedance
 MADE_UP = 2  #: times the most launches: that are made in all, those that do not count included
 SLOWER = tuple(each / 100 for each in range(-10, 31))  #: of the operating characteristic
 ALL_PAIRS = "links"  #: the row of all pairs of nodes
+EASY = 1.5  #: slack of a commitment from which on it tests little
 USUAL_SPREAD = 0.05  #: where no row tells one
 
 
@@ -48,6 +50,13 @@ class JudgedRow:
     apart: int = (
         0  #: launches that do not count: their cores were farther apart than any of the offer
     )
+
+    @property
+    def slack(self) -> float | None:
+        """How many times as slow as it was measured the machine may be; below 1 it is slower than committed."""
+        if self.value is None:
+            return None
+        return compute_slowdown(self.committed, self.value, self.unit)
 
     @property
     def made(self) -> int:
@@ -95,6 +104,16 @@ class Acceptance:
         """Rows by verdict, all four."""
         found = [each for each, _ in self.verdicts]
         return {str(verdict): found.count(verdict) for verdict in RowVerdict}
+
+    @property
+    def slacks(self) -> list[float]:
+        """The slack of each row that was measured, the smallest first."""
+        return sorted(row.slack for row in self.rows if row.slack is not None)
+
+    @property
+    def easy(self) -> int:
+        """Rows whose commitment is so far from what the machine does that it tests little."""
+        return sum(each >= EASY for each in self.slacks)
 
     @property
     def verdicts(self) -> list[tuple[RowVerdict, str]]:

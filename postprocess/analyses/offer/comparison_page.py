@@ -45,12 +45,14 @@ def write_comparison(folder: Path, found: OfferComparison) -> Path:
         "notes": [
             "responsive: every must row is committed within its limit, and no violation is a reason to reject.",
             "should: share of the weights of should rows that are committed within their limits.",
+            "Of each row the best commitment of any MPI counts; that MPI stands beside it.",
             "A ratio: times as fast as the buyer's reference system; without one, as the slowest offer.",
             "merit, and the column of each routine: geometric means of ratios, over rows that all offers have.",
             "worst: the smallest ratio of any row. A missing row keeps no limit, and is 0 there.",
             "Projected values are of hardware that is not there. They stand apart, and count for nothing.",
         ],
         "pictures": (found,),
+        "sheet": 2,
     }
     page = templating.render_html_template("offer.html.j2", context, draw=draw_families)
     templating.write_pages({html: page})
@@ -95,8 +97,8 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
         known = number(row.reference, row.unit) if row.reference else DASH
         unit = "us" if row.unit == "s" else row.unit
         cells = [
-            MISSING if value is None else number(value, row.unit) + ("" if kept else " !")
-            for value, kept in zip(row.committed, row.kept, strict=True)
+            MISSING if value is None else f"{number(value, row.unit)}{'' if kept else ' !'} ({mpi})"
+            for value, kept, mpi in zip(row.committed, row.kept, row.mpis, strict=True)
         ]
         committed.append((*label, unit, known, *cells))
         ratios.append((*label, *(MISSING if each is None else factor(each) for each in row.ratios)))
@@ -105,7 +107,7 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
     labels = ("case", "demand", "size")
     tables = [
         TextTable(
-            "Committed (! beyond the limit)",
+            "Committed, and with which MPI (! beyond the limit)",
             labels,
             ("unit", "reference system", *found.names),
             tuple(committed),
@@ -127,7 +129,7 @@ def format_comparison_csv(found: OfferComparison) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     heads = ("offer", "case", "demand", "bytes", "unit", "reference", "committed", "projected")
-    writer.writerow((*heads, "ratio", "kept"))
+    writer.writerow((*heads, "ratio", "kept", "mpi"))
     for row in found.rows:
         for place, name in enumerate(found.names):
             values = row.reference, row.committed[place], row.projected[place], row.ratios[place]
@@ -144,6 +146,7 @@ def format_comparison_csv(found: OfferComparison) -> str:
                     three,
                     four,
                     int(row.kept[place]),
+                    row.mpis[place],
                 )
             )
     return stream.getvalue()
@@ -168,6 +171,7 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
                 "committed": dict(zip(found.names, row.committed, strict=True)),
                 "projected": dict(zip(found.names, row.projected, strict=True)),
                 "ratios": dict(zip(found.names, row.ratios, strict=True)),
+                "mpis": dict(zip(found.names, row.mpis, strict=True)),
             }
             for row in found.rows
         ],

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from postprocess.analyses.offer.accept import ALL_PAIRS, Acceptance, JudgedRow
+from postprocess.analyses.offer.accept import ALL_PAIRS, EASY, Acceptance, JudgedRow
 from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.check.violations import (
     Violation,
@@ -23,7 +24,7 @@ from postprocess.analyses.offer.check.violations import (
 )
 from postprocess.analyses.offer.form.rows import describe_when
 from postprocess.analyses.offer.rules.rules_data import Rules
-from postprocess.base.formats import DASH, format_percent, number, plural, quantity
+from postprocess.base.formats import DASH, factor, format_percent, number, plural, quantity
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
@@ -31,10 +32,11 @@ from postprocess.stats.procurement.acceptance import Open, OperatingCharacterist
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
+#: ``slack``: how many times the measured is committed
 #: ``more`` launches until the look that would decide; ``apart`` do not count; ``needed`` in all would decide
 CSV_HEADS = (
     *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more"),
-    *("apart", "why", "needed"),
+    *("apart", "why", "needed", "slack"),
 )
 PICTURE = (
     "The picture: how often a row of a machine so much slower than committed is met and missed."
@@ -84,11 +86,11 @@ def render_protocol(
         f"launches {describe_when(measured)}",
     ]
     context = {
-        "good": find_status(found, violations) == 0,
+        "tone": find_tone(found, violations),
         "headline": describe_outcome(found, violations),
         "kicker": f"acceptance · {rules.title}",
         "failures": list_broken(violations),
-        "facts": [*facts, *describe_risks(rules, found)],
+        "facts": [*facts, *describe_hardness(found), *describe_risks(rules, found)],
         "tables": (
             tabulate_acceptance(found),
             *tabulate_links(found),
@@ -100,6 +102,7 @@ def render_protocol(
             "A row that was not run counts as missed; an undecided one says what would decide it.",
             "farther apart: launches whose cores were farther from each other than in any launch of the offer. "
             "They do not count, and others are made; if chance does not explain them, all must be within.",
+            "committed / measured: of a rate the other way round. Above 1: better than committed.",
             "confidence: between which values the machine's own lies, in the unit of the row.",
         ],
         "picture_note": PICTURE,
@@ -119,6 +122,13 @@ def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
     return 1 if is_rejected(violations) else found.status
 
 
+def find_tone(found: Acceptance, violations: Sequence[Violation]) -> str:
+    """Find the colour of the page: amber where rows are undecided, or most of them were met easily."""
+    status = find_status(found, violations)
+    easy = 2 * found.easy > len(found.rows)
+    return {0: "fair" if easy else "good", 3: "fair"}.get(status, "bad")
+
+
 def describe_status(status: int) -> str:
     """Describe the outcome in a word."""
     return {0: "Accepted", 1: "Not accepted"}.get(status, "Undecided")
@@ -131,7 +141,27 @@ def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
     if is_rejected(violations):
         rules = plural(len(count_broken(violations)), "run rule")
         rows = f"{rules} broken ({describe_broken(violations)}); {rows}"
-    return f"{describe_status(find_status(found, violations))}: {rows}"
+    easy = f"; {describe_easy(found)}" if found.easy else ""
+    return f"{describe_status(find_status(found, violations))}: {rows}{easy}"
+
+
+def describe_easy(found: Acceptance) -> str:
+    """Describe how many commitments test little."""
+    whose = plural(found.easy, "commitment")
+    return f"{whose} of {EASY:g} times what the machine does, or more: met easily"
+
+
+def describe_hardness(found: Acceptance) -> list[str]:
+    """Describe how hard the commitments were: nothing where no row was measured."""
+    slacks = found.slacks
+    if not slacks:
+        return []
+    middle, ends = statistics.median(slacks), (slacks[0], slacks[-1])
+    return [
+        f"how hard the commitments were: {factor(middle)} times what was measured in the median row, "
+        f"{factor(ends[0])} to {factor(ends[1])} times in all; at 1.00 a row is met exactly, far above it no "
+        "machine would miss it"
+    ]
 
 
 #: What the risks of a row rest on
@@ -197,6 +227,7 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
             quantity(row.committed, row.unit),
             quantity(row.limit, row.unit),
             quantity(row.value, row.unit),
+            factor(row.slack),
             f"{number(row.bounds[0], row.unit)} to {number(row.bounds[1], row.unit)}"
             if row.bounds
             else DASH,
@@ -204,7 +235,17 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
         )
         for row in found.rows
     )
-    heads = ("verdict", "committed", "with tolerance", "measured", "confidence", "launches")
+    heads = (
+        *(
+            "verdict",
+            "committed",
+            "with tolerance",
+            "measured",
+            "committed / measured",
+            "confidence",
+        ),
+        "launches",
+    )
     return TextTable("Rows", ("row", "demand"), heads, rows)
 
 
@@ -252,14 +293,15 @@ def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) ->
                 row.apart,
                 why or "",
                 "" if needed is None else needed,
+                "" if row.slack is None else row.slack,
             )
         )
     if found.links:
         own, more = found.links, found.links.launches_more
         told = (ALL_PAIRS, own.demand, str(own.verdict), "", "", "", "", own.launches)
-        writer.writerow((*told, "" if more is None else more, "", "", ""))
+        writer.writerow((*told, "" if more is None else more, "", "", "", ""))
     for word, count in count_broken(violations).items():
-        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 9))
+        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 10))
     return stream.getvalue()
 
 
@@ -274,6 +316,7 @@ def build_acceptance_json(
         "parties": {**asdict(parties), "same": parties.are_same},
         "status": find_status(found, violations),
         "counts": found.counts,
+        "easy": found.easy,
         "broken": count_broken(violations),
         "risk": asdict(rules.risk),
         "looks": list(found.looks),
@@ -291,6 +334,7 @@ def build_acceptance_json(
                 "committed": row.committed,
                 "limit": row.limit,
                 "measured": row.value,
+                "slack": row.slack,
                 "launches": row.launches,
                 "launches_apart": row.apart,
             }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.form.commitments import StoredCommitments
 from postprocess.analyses.offer.form.rows import is_worse, limit_of, summarise_values
-from postprocess.analyses.offer.rules.rules_data import RuleCase, Rules
+from postprocess.analyses.offer.rules.rules_data import BASELINE, RuleCase, Rules
 from postprocess.base.units import compute_slowdown
 
 #: Values of a system by case and bytes, in the unit of the case.
@@ -26,6 +26,12 @@ class OfferedValue:
     projected: float | None
     environment: str = ""
     category: str = ""
+
+    @property
+    def mpi(self) -> str:
+        """The MPI that it is of, and the category beside it unless that is the usual one."""
+        usual = self.category in ("", BASELINE)
+        return self.environment if usual else f"{self.environment}, {self.category}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class ComparedRow:
         float | None, ...
     ]  #: how many times as fast as the reference system, or the slowest offer
     kept: tuple[bool, ...]  #: whether the limit of the rules is kept; False if missing
+    #: Environment that each commitment is of, with its category unless that is the usual one; empty if missing
+    mpis: tuple[str, ...]
 
     @property
     def is_common(self) -> bool:
@@ -163,10 +171,14 @@ def compare_offers(
 
 def reorder_row(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
     """Return a row with its offers in another order."""
-    parts = (row.committed, row.projected, row.ratios)
-    committed, projected, ratios = (tuple(part[n] for n in order) for part in parts)
-    kept = tuple(row.kept[n] for n in order)
-    return replace(row, committed=committed, projected=projected, ratios=ratios, kept=kept)
+    return replace(
+        row,
+        committed=tuple(row.committed[n] for n in order),
+        projected=tuple(row.projected[n] for n in order),
+        ratios=tuple(row.ratios[n] for n in order),
+        kept=tuple(row.kept[n] for n in order),
+        mpis=tuple(row.mpis[n] for n in order),
+    )
 
 
 def compare_row(
@@ -200,6 +212,7 @@ def compare_row(
             value is not None and not (bound and is_worse(value, bound, unit))
             for value in committed
         ),
+        tuple(each.mpi if each else "" for each in found),
     )
 
 

@@ -29,6 +29,7 @@ from postprocess.analyses.compare.judge import (
     judge_comparison,
     list_fact_differences,
 )
+from postprocess.analyses.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.analyses.compare.text import format_verdict_counts
 from postprocess.base.errors import UsageError
@@ -94,7 +95,6 @@ def is_timed(key: str) -> bool:
 
 
 MODE = "compare"
-FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
 #: Ends of a job that no program has a part in.
 LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
 

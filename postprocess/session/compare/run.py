@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from postprocess.analyses.compare import data, page
 from postprocess.analyses.compare.data import ComparedSide, ComparisonHeader
 from postprocess.analyses.compare.judge import judge_comparison
-from postprocess.analyses.compare.text import format_comparison_text
+from postprocess.analyses.compare.text import LIBRARY, format_comparison_text
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import utc_now
@@ -25,6 +26,8 @@ from postprocess.session.compare.fingerprint import take_fingerprints
 from postprocess.session.compare.folder import discard_unplanned, find_or_begin
 from postprocess.session.compare.sides import find_sides
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+
+MOST_TOLD = 76  #: letters of the text of a library
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,11 @@ def report_differences(asked: ComparisonHeader, progress: Progress) -> None:
     """Say what differs between the sides, before anything is measured."""
     progress.say(f"old: {asked.old.label} ({asked.old.environment})")
     progress.say(f"new: {asked.new.label} ({asked.new.environment})")
-    for what, old, new in asked.differences:
-        progress.say(f"  {what}: {old} -> {new}")
+    for what, *both in asked.differences:
+        # the text of a library has many lines, of which the facts tell what differs
+        most = MOST_TOLD if what == LIBRARY else max(map(len, both))
+        told = (textwrap.shorten(each, most, placeholder=" ...") for each in both)
+        progress.say(f"  {what}: {' -> '.join(told)}")
     if not asked.differences:
         progress.say("  nothing differs: a control")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
@@ -28,6 +29,7 @@ from postprocess.results.rows import build_rows
 from postprocess.results.store import StoreRow
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.monitored import format_monitored
 from spack_envs.layout import SpackLayout
 
 COMMAND_SECONDS = 60  #: that a user's command may take
@@ -126,7 +128,7 @@ def end_session(
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = context.progress, context.request
     if is_main_session(context, session):
-        publish_summary(request, summary, progress)
+        publish_summary(request, summary, progress, partial(format_monitored, context))
         with progress.keeping("drift"):
             if session.mode == "nightly" and (line := drift_note(context.work.store)):
                 progress.say(line)
@@ -138,9 +140,15 @@ def end_session(
     return summary.exit_status or int(bool(progress.faults))
 
 
-def publish_summary(request: Request, summary: SessionSummary, progress: Progress) -> None:
+def publish_summary(
+    request: Request,
+    summary: SessionSummary,
+    progress: Progress,
+    monitored: Callable[[SessionSummary], str] = format_openmetrics,
+) -> None:
     """Write the summary in each form that was asked for, and tell the user's command of a failure.
 
+    :param monitored: formats it as OpenMetrics
     :raises UsageError: if a file cannot be written; the command runs all the same.
     """
     try:
@@ -149,7 +157,7 @@ def publish_summary(request: Request, summary: SessionSummary, progress: Progres
         if request.junit_file:
             write_output(request.junit_file, format_junit(summary))
         if request.openmetrics_file:
-            write_output(request.openmetrics_file, format_openmetrics(summary))
+            write_output(request.openmetrics_file, monitored(summary))
     finally:
         if request.on_failure and summary.exit_status:
             tell_of_failure(request.on_failure, summary, progress)

@@ -208,11 +208,11 @@ def count_pairs_more(
     if result.verdict != PairedVerdict.UNDECIDED:
         return None
     have = len(case.differences)
-    if result.estimate is None or have < 2:
+    if have < 2:
         return max(first - have, 1)
-    center = result.estimate.center
+    center = result.estimate.center if result.estimate else float(np.median(case.differences))
     distance = case.margin - center
     if center > case.margin / 2:
         distance = max(distance, center)
     needed = count_deciding_pairs(float(np.std(case.differences, ddof=1)), distance, level)
-    return max(needed - have, 1)
+    return max(max(needed, first) - have, 1)

@@ -67,7 +67,7 @@ def count_usable(ask: Ask, name: str) -> UsableNodes | None:
     sick = {host: told for host, told in own if is_unusable(told)}
     shown = [f"{host} ({describe_state(told)})" for host, told in sorted(sick.items())]
     count = len({host for host, _ in own}) - len(sick)
-    return UsableNodes(count, describe_nodes(shown)) if own else None
+    return UsableNodes(count, describe_nodes(shown), len(sick)) if own else None
 
 
 def describe_state(told: Mapping[str, str]) -> str:

@@ -145,7 +145,8 @@ class Slurm(Scheduler):
             return None
         sick = {each.name: each.shown for each in nodes if each.unhealthy}
         count = len({each.name for each in nodes}) - len(sick)
-        return UsableNodes(count, describe_nodes(sorted(sick.values()))) if nodes else None
+        told = describe_nodes(sorted(sick.values()))
+        return UsableNodes(count, told, len(sick)) if nodes else None
 
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user in the queue, and those that left it a short while ago.

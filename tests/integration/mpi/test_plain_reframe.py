@@ -71,6 +71,23 @@ def launches(ended: Ended) -> list[dict[str, Any]]:
     return [case for case in cases if not case["fixture"]]
 
 
+def test_a_routine_is_found_by_name_by_tag_and_by_expression(workshop: Workshop) -> None:
+    """And only there: a run of everything has all of them in one launch."""
+    for words in (("-n", "bcast"), ("-n", ".", "-E", "routine=='bcast'")):
+        (found,) = list_checks(reframe(workshop, FEATURES, *words, "-l"))
+        assert "mpicost" in found and "%routine=bcast" in found
+    found = list_checks(reframe(workshop, FEATURES, "-n", ".", "-t", "allreduce", "-l"))
+    assert len(found) == 3 and all("%routine=allreduce_" in each for each in found)
+    night = list_checks(reframe(workshop, FEATURES, "-n", ".", "-t", "nightly", "-l"))
+    assert {each.split()[0] for each in night} == {"luecke", "osu", "imb"}
+
+
+def list_checks(ended: Ended) -> list[str]:
+    """The checks that ReFrame lists, without what they build on."""
+    assert ended.status == 0, ended.output
+    return [line[2:] for line in ended.output.splitlines() if line.startswith("- ")]
+
+
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A library in front of Open MPI, which plants nothing unless it is told to."""
@@ -136,6 +153,10 @@ def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdic
         "failed to meet reference(s): bcast_1000000=" in case["fail_reason"] for case in slow
     )
     assert len(launches(ended)) == len(ENVIRONMENTS), ended.output
+    for case in launches(ended):
+        for value, center, lower, upper, unit, _ in case["perfvalues"].values():
+            assert unit == "us" and center in (CENTER * 1e6, PLANTED * 1e6) and value < 1e7
+            assert -1 < lower < 0 < upper
     summary = tmp_path / "summary.json"
     words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]
     report = str(workshop.home / "reframe.json")

@@ -12,6 +12,7 @@ import pytest
 from reframe_checks.common import selection_guard
 from reframe_checks.common.selection_guard import (
     are_all_ours,
+    chooses_tests,
     list_check_paths,
     note_choice,
     refuse_unmatched_choices,
@@ -70,3 +71,18 @@ def test_only_a_run_of_our_checks_alone_is_looked_at(monkeypatch, words, ours):
     assert are_all_ours(list_check_paths(words)) is ours
     monkeypatch.setenv("RFM_CHECK_SEARCH_PATH", os.pathsep.join([str(Path("/other")), ""]))
     assert not are_all_ours(list_check_paths(words))
+
+
+@pytest.mark.parametrize(
+    ("line", "chosen"),
+    [
+        ("-c checks -n bcast -r", True),
+        ("-nbcast -r", True),
+        ("--name=bcast -r", True),
+        ("-t allreduce", True),
+        ("--filter-expr=np==2", True),
+        ("-c checks -r -p cpu --nocolor --tags-x", False),
+    ],
+)
+def test_tests_are_chosen_by_name_tag_or_expression(line: str, chosen: bool) -> None:
+    assert chooses_tests(line.split()) is chosen

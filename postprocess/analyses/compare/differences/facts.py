@@ -16,6 +16,8 @@ from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
 
 ABSENT = "none"  #: for what a side does not have, as people read it
+UNREAD = "empty"  #: for a control variable without a value that can be read
+PLACE = "PREFIX"  #: in a value, for where the library is installed
 #: Objects that are the suite's own, and differ wherever they are built.
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
@@ -88,8 +90,7 @@ class SideFacts:
     def values(self) -> dict[str, str]:
         """Value of each control variable, without where the library is installed."""
         return {
-            each.name: each.value.replace(self.prefix, "PREFIX") or "empty"
-            for each in self.variables
+            each.name: each.value.replace(self.prefix, PLACE) or UNREAD for each in self.variables
         }
 
 
@@ -165,6 +166,16 @@ def name_lines(library: str) -> dict[str, str]:
     if len(lines) < 2 or not all(sign for _, sign, _ in lines[:2]):
         return {}
     return {name.strip(): " ".join(value.split()) for name, _, value in lines}
+
+
+def rank_verbosity(verbosity: str) -> tuple[int, int]:
+    """Rank a verbosity of MPI_T: users before tuners before developers, the basic first."""
+    whom, _, how = verbosity.partition(" ")
+    ranks = ("user", "tuner", "developer"), ("basic", "detail", "all")
+    return tuple(  # type: ignore[return-value]
+        words.index(word) if word in words else len(words)
+        for word, words in zip((whom, how), ranks, strict=True)
+    )
 
 
 def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:

@@ -9,6 +9,7 @@ from postprocess.analyses.compare.history.steps import CaseHistory, JudgedHistor
 from postprocess.analyses.compare.text import format_controls
 from postprocess.base.formats import DASH, factor, first_of, format_signed, number, plural, quantity
 from postprocess.base.text_table import TextTable, render_text
+from postprocess.report.judged_value import JUDGED
 from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
 
 FEW = 40  #: cases that a terminal shows
@@ -16,7 +17,8 @@ NAMED = 4
 SIGNS = {PairedVerdict.SLOWER: "▲", PairedVerdict.FASTER: "▼"}
 FAILED = "✗"
 HOW_TO_READ = (
-    "Each round launches every version once, in a drawn order. A value is the median of its launches.",
+    "Each round launches every version once, in a drawn order. A value is the median of its launches. "
+    f"{JUDGED}",
     "▲ slower, ▼ faster than the version before: proven by at least half the margin from paired differences "
     "(Hodges-Lehmann, Wilcoxon). No sign: the same, or not proven.",
     f"Of all steps called slower (or faster), {ERROR:.0%} at most are false on average, over all cases and "

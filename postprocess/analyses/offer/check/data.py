@@ -39,7 +39,7 @@ MEANINGS = {
     "system": "the machine: its nodes and processors",
     "interconnect": "the network between its nodes",
     "link_gbit_per_s": "of all links of a node together, in one direction; above 0, of a single node, too",
-    "memory_gbyte_per_s": "of the memory of a node",
+    "memory_gbyte_per_s": "what all memory of a node delivers together, by its data sheet: no value beats it",
     "firmware": "of nodes and network, with versions",
 }
 #: Folders of a session that an offer keeps.

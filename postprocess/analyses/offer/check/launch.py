@@ -11,6 +11,7 @@ from postprocess.analyses.offer.check.physics import list_speed_limits
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.rules.rules_data import Rules
 from postprocess.base.formats import format_comparison, size
+from postprocess.base.units import compute_slowdown
 from postprocess.judging.identity import describe_foreign_records
 from postprocess.judging.outcome import (
     check_mpi_world,
@@ -181,4 +182,5 @@ def check_speed(each: LaunchEvidence, records: Records, told: ToldFacts) -> Iter
             if limit.is_broken(measured.value, measured.unit):
                 how = format_comparison(measured.value, limit.value, measured.unit)
                 what = f"{case.label} {size(case.bytes)}: {how} {limit.what} allows"
-                yield Violation(LIMITS[limit.what], each.place, what)
+                excess = compute_slowdown(limit.value, measured.value, measured.unit)
+                yield Violation(LIMITS[limit.what], each.place, what, excess)

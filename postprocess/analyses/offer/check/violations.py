@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -74,11 +74,15 @@ class Code(Enum):
         True,
         "no message travels so fast; look at the records",
     )
-    FASTER_THAN_WIRE = ("faster-than-wire", True, "look at the records, or at link_gbit_per_s")
+    FASTER_THAN_WIRE = (
+        "faster-than-wire",
+        True,
+        "look at the records, or at link_gbit_per_s in offer.toml: all links of a node in one direction",
+    )
     FASTER_THAN_MEMORY = (
         "faster-than-memory",
         True,
-        "look at the records, or at memory_gbyte_per_s",
+        "look at the records, or at memory_gbyte_per_s in offer.toml: what all memory of a node delivers",
     )
     FORM_MISSING = ("form-missing", True, "./plumbline offer sheet FOLDER writes the form")
     FORM_ALTERED = ("form-altered", True, "type in the open cells only")
@@ -120,6 +124,7 @@ class Violation:
     code: Code
     place: str
     text: str
+    excess: float = 1.0  #: how many times a limit was passed: of several the largest is told
 
     @property
     def title(self) -> str:
@@ -168,7 +173,10 @@ REPEATED = (
 )
 
 #: Of which one place is enough, though each has a number of its own.
-ALIKE = (Code.MACHINE_BUSY,)
+ALIKE = (
+    *(Code.MACHINE_BUSY, Code.FASTER_THAN_LIGHT, Code.FASTER_THAN_WIRE),
+    Code.FASTER_THAN_MEMORY,
+)
 
 
 def format_violations(found: Iterable[Violation]) -> list[str]:
@@ -178,7 +186,12 @@ def format_violations(found: Iterable[Violation]) -> list[str]:
         place = "" if each.code in (*REPEATED, *ALIKE) else each.place
         text = "" if each.code in ALIKE else each.text
         groups.setdefault((each.code, text, place), []).append(each)
-    return [first.format(len(others)) for first, *others in groups.values()]
+    return list(map(format_group, groups.values()))
+
+
+def format_group(found: Sequence[Violation]) -> str:
+    """Format violations of one kind in a line: that which passes its limit by most, and how many others."""
+    return max(found, key=lambda each: each.excess).format(len(found) - 1)
 
 
 def is_rejected(found: Iterable[Violation]) -> bool:
@@ -202,7 +215,7 @@ def list_broken(found: Iterable[Violation]) -> list[str]:
     for each in found:
         if each.code.grave:
             groups.setdefault(each.code, []).append(each)
-    return [first.format(len(others)) for first, *others in groups.values()]
+    return list(map(format_group, groups.values()))
 
 
 def times(count: int) -> str:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from postprocess.analyses.offer.form.rows import FILLED, TYPED, Cell, FormRow
-from postprocess.base.formats import DASH
+from postprocess.analyses.offer.form.rows import (
+    DIGITS,
+    FILLED,
+    TYPED,
+    TYPED_DIGITS,
+    Cell,
+    FormRow,
+)
+from postprocess.base.formats import DASH, format_significant
 from postprocess.base.text_table import TextTable
 from postprocess.report import templating
 
 FORM_HTML = "offer.html"
+TEXTS = 6  #: columns, from demand to category
 NOTES = (
     "layout: processes x processes of a node.",
     "measured: by the statistic of the rules; slowest: the worst launch; spread %: between launches.",
@@ -30,12 +38,12 @@ def render_form_page(
     lines = tuple(
         tuple(
             [show_cell(row.cells()[place]) for place in places]
-            + [show_cell(typed.get(row.key.key, {}).get(name)) for name in TYPED]
+            + [show_cell(typed.get(row.key.key, {}).get(name), TYPED_DIGITS) for name in TYPED]
         )
         for row in rows
     )
     risks = tuple(dict.fromkeys(row.risk for row in rows))
-    table = TextTable("Rows", ("demand",), tuple([*shown[1:], *TYPED]), lines, ())
+    table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *TYPED]), lines, ())
     context = {
         "good": True,
         "headline": title,
@@ -48,8 +56,8 @@ def render_form_page(
     return templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
 
 
-def show_cell(cell: Cell) -> str:
+def show_cell(cell: Cell, digits: int = DIGITS) -> str:
     """Show a cell of the form."""
     if cell is None:
         return DASH
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return format_significant(cell, digits) if isinstance(cell, float) else str(cell)

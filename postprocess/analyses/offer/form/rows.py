@@ -20,10 +20,10 @@ from postprocess.stats.procurement.tolerance import (
     compute_tolerance_limit,
 )
 
-DIGITS = 6  #: of a value in the form
-MOST_DISTANCE = math.log(
-    10
-)  #: of a proposal from the mean, on the logarithm: beyond it says nothing
+DIGITS = 4  #: of a value that the form fills in
+TYPED_DIGITS = 12  #: of one that was typed before
+#: Of a proposal from the mean, on the logarithm: a commitment to more than twice the measured says nothing.
+MOST_DISTANCE = math.log(2)
 #: Columns that the form fills in, and those that the bidder types.
 FILLED = (
     *(
@@ -90,9 +90,9 @@ class FormRow:
         )
 
 
-def show(value: float | None, unit: str) -> float | None:
+def show(value: float | None, unit: str, digits: int = DIGITS) -> float | None:
     """Return a value in the unit that people read, to a few digits."""
-    return None if value is None else float(f"{value * SHOWN[unit][0]:.{DIGITS}g}")
+    return None if value is None else float(f"{value * SHOWN[unit][0]:.{digits}g}")
 
 
 def round_to_worse(value: float | None, unit: str) -> float | None:

@@ -22,7 +22,21 @@ from postprocess.base.sanitize import sanitize_line
 XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
-WIDTHS = {"row": 44, "test": 24, "risk": 60, "model": 40, "MPI": 20, "demand": 12}
+#: Letters that a column is wide; others have 11
+WIDTHS = {
+    "row": 36,
+    "test": 20,
+    "risk": 44,
+    "model": 26,
+    "MPI": 19,
+    "demand": 11,
+    "unit": 7,
+    "bytes": 9,
+}
+USUAL_WIDTH = 11
+WRAPPED = ("row", "test", "MPI", "risk", "model")
+LINE_HEIGHT = 14.5  #: points
+A4 = 9  #: as spreadsheets number papers
 SEPARATORS = (",", ";", "\t", "|")  #: of CSV, by the country of the spreadsheet program; ours first
 MOST_ABOVE = 10  #: lines that may stand above the heads, as ``sep=;`` and empty ones
 DECIMAL_COMMA = re.compile(
@@ -100,10 +114,14 @@ def build_xlsx(
             cell.fill = open_fill
     for number, name in enumerate(COLUMNS, 1):
         letter = get_column_letter(number)
-        sheet.column_dimensions[letter].width = WIDTHS.get(name, 14)
-        if name in ("risk", "model"):
-            for cell in sheet[letter][HEAD:]:
-                cell.alignment = Alignment(wrap_text=True, vertical="top")
+        sheet.column_dimensions[letter].width = WIDTHS.get(name, USUAL_WIDTH)
+        for cell in sheet[letter][HEAD - 1 :]:
+            cell.alignment = Alignment(
+                wrap_text=name in WRAPPED or cell.row == HEAD, vertical="top"
+            )
+    for number in range(HEAD, sheet.max_row + 1):
+        sheet.row_dimensions[number].height = LINE_HEIGHT * count_lines(sheet[number])
+    set_up_printing(sheet, title)
     for cell in (cell for row in sheet for cell in row if cell.data_type == FORMULA):
         cell.data_type = TEXT
     sheet.freeze_panes = f"B{HEAD + 1}"
@@ -111,6 +129,37 @@ def build_xlsx(
     stream = io.BytesIO()
     book.save(stream)
     return stream.getvalue()
+
+
+def count_lines(cells: Sequence[Any]) -> int:
+    """Count the lines that the longest wrapped text of a row takes: no program finds that out by itself."""
+    told = zip(COLUMNS, cells, strict=True)
+    return max(
+        sum(
+            -(-max(len(part), 1) // WIDTHS.get(name, USUAL_WIDTH))
+            for part in str(cell.value or "").splitlines() or [""]
+        )
+        if cell.alignment.wrap_text
+        else 1
+        for name, cell in told
+    )
+
+
+def set_up_printing(sheet: Any, title: str) -> None:
+    """Set a sheet up for A4: landscape, as wide as the paper, heads on every page, without the keys of rows."""
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.properties import PageSetupProperties
+
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.paperSize = A4
+    sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight = 1, 0
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    sheet.page_margins.left = sheet.page_margins.right = 0.3
+    sheet.page_margins.top, sheet.page_margins.bottom = 0.6, 0.4
+    sheet.print_title_rows = f"{HEAD}:{HEAD}"
+    sheet.print_area = f"B{HEAD}:{get_column_letter(len(COLUMNS))}{sheet.max_row}"
+    sheet.oddHeader.left.text = sanitize_line(title).replace("&", "&&")
+    sheet.oddFooter.right.text = "&P / &N"
 
 
 def is_same_book(ours: bytes, theirs: bytes) -> bool:

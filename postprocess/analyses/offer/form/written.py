@@ -9,7 +9,13 @@ from postprocess.analyses.offer.check.offer import OpenedOffer
 from postprocess.analyses.offer.check.violations import Code, Violation
 from postprocess.analyses.offer.form.commitments import StoredCommitments
 from postprocess.analyses.offer.form.page import FORM_HTML, render_form_page
-from postprocess.analyses.offer.form.rows import Cell, FormRow, build_form, show
+from postprocess.analyses.offer.form.rows import (
+    TYPED_DIGITS,
+    Cell,
+    FormRow,
+    build_form,
+    show,
+)
 from postprocess.analyses.offer.form.spreadsheet import (
     CSV,
     XLSX,
@@ -51,8 +57,8 @@ def list_typed(
     units = {row.key.key: row.unit for row in rows}
     return {
         each.key: {
-            "committed": show(each.committed, units[each.key]),
-            "projected": show(each.projected, units[each.key]),
+            "committed": show(each.committed, units[each.key], TYPED_DIGITS),
+            "projected": show(each.projected, units[each.key], TYPED_DIGITS),
             "model": each.model or None,
         }
         for each in (kept.rows if kept else ())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from postprocess.analyses.offer.rules.layouts import find_layout_fault, find_nodes_fault
 from postprocess.analyses.offer.rules.rules_data import (
+    BASELINE,
     SCHEMA,
     TOLD,
     RuleCase,
@@ -92,7 +93,7 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
         yield "tell", f"{words[0]!r} is none of {', '.join(TOLD)}"
     if words := [word for word in rules.one_row_with if word not in MPIS[1:]]:
         yield "one_row_with", f"{words[0]!r} is no family of MPIs: {', '.join(MPIS[1:])}"
-    if "baseline" not in rules.category:
+    if BASELINE not in rules.category:
         yield "category", "has no baseline; write [category.baseline]"
     for name in rules.category:
         if not NAME.fullmatch(name):

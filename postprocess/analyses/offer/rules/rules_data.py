@@ -48,6 +48,8 @@ SCALES = {
     "GB/s": (1e3, MEGABYTES),
 }
 
+BASELINE = "baseline"  #: the category in which nothing is changed
+
 
 @dataclass(frozen=True)
 class RuleCase:
@@ -125,7 +127,7 @@ class Rules:
     merit: Literal["weighted geometric mean"] = "weighted geometric mean"
     risk: Risks = field(default_factory=Risks)
     category: Mapping[str, Category] = field(
-        default_factory=lambda: {"baseline": Category("nothing is changed")}
+        default_factory=lambda: {BASELINE: Category("nothing is changed")}
     )
     links: LinksRule | None = None  #: None where acceptance leaves them out
     reference: tuple[ReferenceValue, ...] = ()

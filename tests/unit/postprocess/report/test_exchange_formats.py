@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +15,12 @@ from prometheus_client.openmetrics import parser
 from postprocess.cli.output_files import is_own_output
 from postprocess.model.verdict import Verdict
 from postprocess.report.junit import format_junit
-from postprocess.report.openmetrics import format_openmetrics
+from postprocess.report.openmetrics import PartitionNodes, format_openmetrics
 from postprocess.results.summary import SessionSummary
 from postprocess.results.summary_file import load_summary
 from postprocess.session.lifecycle.finish import publish_summary
 from tests.support.factories import report as samples
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +96,40 @@ def test_the_files_of_the_last_night_may_be_written_over(summary: SessionSummary
         assert is_own_output(path)
     path.write_text("<testsuites/>")
     assert not is_own_output(path)
+
+
+DASHBOARD = json.loads((ROOT / "docs" / "grafana" / "plumbline-prometheus.json").read_text())
+METRIC = re.compile(r"plumbline_\w+")
+#: What PromQL has in braces, in ``by (...)``, and behind ``label_values(metric, ``
+LABELS = re.compile(r"(\w+)=~|by \(([\w, ]+)\)|, (\w+)\)$")
+
+
+def list_queries() -> list[str]:
+    """Every query of the dashboard over Prometheus, of its panels and of its variables."""
+    asked = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    listed = DASHBOARD["templating"]["list"]
+    return asked + [each["query"]["query"] for each in listed if each["type"] == "query"]
+
+
+def test_each_metric_and_label_of_the_dashboard_is_exported(summary: SessionSummary):
+    """And each metric that is exported is in a panel."""
+    moments = dict.fromkeys((each.case for each in summary.results), 1.7e9)
+    text = format_openmetrics(summary, {"cpu": PartitionNodes(3, 1)}, moments)
+    families = {
+        family.name: {name for sample in family.samples for name in sample.labels}
+        for family in parser.text_string_to_metric_families(text)
+        if family.samples
+    }
+    asked: set[str] = set()
+    for query in list_queries():
+        metrics = set(METRIC.findall(query))
+        labels = {
+            label.strip()
+            for found in LABELS.findall(query)
+            for label in ",".join(found).split(",")
+            if label.strip()
+        }
+        assert metrics and metrics <= families.keys(), query
+        assert all(labels <= families[each] for each in metrics), query
+        asked |= metrics
+    assert asked == families.keys()

@@ -264,7 +264,7 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     nodes = "n1|idle|none\nn2|drained|bad DIMM\nn1|idle|none\nn3|allocated|none\n"
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: nodes)
     usable = prepare_machine(work, str(cron), None, progress).usable_nodes
-    assert usable == {"cpu": UsableNodes(2, "n2 (drained: bad DIMM)")}
+    assert usable == {"cpu": UsableNodes(2, "n2 (drained: bad DIMM)", 1)}
     told = "partition cpu: 2 nodes can be used; what needs more is skipped: n2 (drained: bad DIMM)"
     assert told in progress.notes
 

@@ -245,6 +245,7 @@ def test_text_from_outside_does_nothing_on_the_page():
         [trend], cluster_changes([trend]), "<script>alert(1)</script>"
     )
     assert "<script>" not in page
+    assert "steady time" in page
 
 
 # ---------------------------------------------------------------- the line of a night

@@ -316,6 +316,7 @@ def test_the_page_shows_findings_marks_and_what_failed(tmp_path: Path):
 
 def test_a_healthy_page_is_good():
     text = render_links_page([told_of(EXACT)], [], "Nothing stands out", "s", "site")
+    assert "not the steady time" in text
     assert 'header class="good"' in text and "nothing stands out among 8 nodes" in text
     assert 'header class="bad"' in render_links_page([told_of(EXACT)], ["failed"], "x", "s", "site")
 

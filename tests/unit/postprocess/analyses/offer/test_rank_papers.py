@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import statistics
+from pathlib import Path
 
 import pytest
 
+from postprocess.analyses.offer.comparison_page import write_comparison
 from postprocess.analyses.offer.rank import (
     OfferComparison,
     OfferedValue,
@@ -60,7 +63,12 @@ def times(partition: str) -> PresentSystem:
 def compared() -> OfferComparison:
     offers = [
         RankedOffer(
-            name, 0, {place: OfferedValue("s", value, None) for place, value in times(name).items()}
+            name,
+            0,
+            {
+                place: OfferedValue("s", value, None, f"mpi-of-{name}", "baseline")
+                for place, value in times(name).items()
+            },
         )
         for name in BIDDERS
     ]
@@ -101,3 +109,15 @@ def test_stand_ins_come_near_what_the_papers_print(compared) -> None:
     assert statistics.median(distances.values()) < math.log(4), distances
     own = [each for (_, case, _), each in distances.items() if case == "bcast"]
     assert len(own) == 6 and statistics.median(own) < math.log(2), own
+
+
+def test_each_figure_says_of_which_mpi_it_is(compared: OfferComparison, tmp_path: Path) -> None:
+    page = write_comparison(tmp_path, compared).read_text()
+    told = json.loads((tmp_path / "offers.json").read_text())
+    for name in BIDDERS:
+        assert (
+            f"(mpi-of-{name})" in page
+            and f",mpi-of-{name}\n" in (tmp_path / "offers.csv").read_text()
+        )
+        assert {row["mpis"][name] for row in told["rows"]} >= {f"mpi-of-{name}"}
+    assert OfferedValue("s", 1.0, None, "mpich", "optimised").mpi == "mpich, optimised"

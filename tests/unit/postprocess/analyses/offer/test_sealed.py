@@ -337,7 +337,7 @@ def test_a_form_says_what_is_committed(tmp_path, keys, name) -> None:
         book["offer"].cell(4, len(COLUMNS) - 2).value = 1.0
         book.save(folder / name)
     else:
-        value = f"{read_commitments(folder).rows[0].committed * 1e6:.6g}"
+        value = f"{read_commitments(folder).rows[0].committed * 1e6:.12g}"
         edit(name, value.encode(), b"1.0")(folder)
     found = check_folder(folder, OFFICIAL, final=True).violations
     assert [(each.code.word, each.place) for each in found] == [("form-other", name)]

@@ -122,6 +122,21 @@ def test_an_honest_acceptance_verifies_without_its_machine(honest, tmp_path, key
     assert found.found.counts == {"met": 3, "missed": 0, "undecided": 0, "not run": 0}
 
 
+@pytest.mark.parametrize(("slower", "easy"), [(GOOD, 0), (0.4, 3)])
+def test_an_acceptance_tells_how_hard_its_commitments_were(slower, easy, tmp_path, keys) -> None:
+    """Of a machine more than twice as fast as committed every row is met, and no row has tested anything."""
+    accept(tmp_path / "a", keys, slower)
+    told = json.loads((tmp_path / "a" / "acceptance.json").read_text())
+    assert told["counts"]["met"] == 3 and told["easy"] == easy
+    slacks = sorted(row["slack"] for row in told["rows"])
+    assert all((each > 1.5) == bool(easy) for each in slacks)
+    said = [(tmp_path / "a" / f"acceptance.{each}").read_text() for each in ("html", "md")]
+    for text in said:
+        assert "how hard the commitments were" in text
+        assert "<html" not in text or f'<header class="{"fair" if easy else "good"}">' in text
+        assert ("3 commitments of 1.5 times what the machine does" in text) == bool(easy)
+
+
 def test_an_offer_that_broke_a_run_rule_is_not_accepted(honest, tmp_path, capsys) -> None:
     """As offer check of the acceptance says it."""
     folder = tmp_path / "a"

@@ -692,12 +692,15 @@ def test_one_fault_of_many_launches_is_one_line() -> None:
     found.insert(1, Violation(Code.SOURCE_OTHER, "launch 4", "yours"))
     found += [Violation(Code.ROW_MISSING, f"row {number}", "no launch") for number in (1, 2)]
     found += [Violation(Code.MACHINE_BUSY, f"pass {number}", f"{number}0%") for number in (1, 2)]
+    memory = Code.FASTER_THAN_MEMORY
+    found += [Violation(memory, f"launch {n}", f"{n} times as fast as", n) for n in (2.0, 3.0, 1.5)]
     assert [line.partition(";")[0] for line in format_violations(found)] == [
         "source-other: launch 1 and 2 more: mine",
         "source-other: launch 4: yours",
         "row-missing: row 1: no launch",
         "row-missing: row 2: no launch",
         "machine-busy (noted): pass 1 and 1 more: 10%",
+        "faster-than-memory: launch 3.0 and 2 more: 3.0 times as fast as",
     ]
 
 

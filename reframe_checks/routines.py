@@ -1,0 +1,45 @@
+"""Each routine of both papers as a test of its own: users of a plain ReFrame choose tests by name and tag.
+
+``reframe -n bcast``, ``-t allreduce``, ``-n %routine=scan_max``, ``-E 'routine == "barrier"'``. They are there
+only where tests are chosen so: a run of everything measures all routines in one launch (``luecke``), as a night
+does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.selection_guard import chooses_tests
+from reframe_checks.common.user_options import is_in_session
+from reframe_checks.luecke import TESTS
+
+
+class RoutineCheck(MpicostCheck, family=True):
+    """One routine in a launch of its own."""
+
+    descr = "One MPI routine as Luecke et al. measured it"
+    table = TESTS
+    tags = {"mpicost"}
+
+    #: The routine that is measured: ``bcast``.
+    routine = parameter(TESTS)
+
+    def chosen_routines(self) -> list[str]:
+        """Return the routine, unless others were chosen."""
+        return [each for each in super().chosen_routines() if each == self.routine]
+
+    @run_after("init")
+    def add_tags(self):
+        """Add the routine, and the operation that it calls: ``allreduce`` of ``allreduce_sum``."""
+        self.tags |= {self.routine, self.routine.partition("_")[0]}
+
+
+if not is_in_session() and chooses_tests(sys.argv[1:]):
+
+    @rfm.simple_test
+    class mpicost(RoutineCheck):
+        """A test for each routine and layout."""
