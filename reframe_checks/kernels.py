@@ -1,7 +1,7 @@
 """The application kernels of Taboada et al., measured where they are asked for.
 
-``./plumbline run --program kernels``: all five at their sizes A, B and C. ``./plumbline nightly --family kernels``:
-size A, a launch of a few seconds.
+``./plumbline run --program kernels``: all five at their sizes A, B and C. For nights, a launch of a few seconds
+at size A: ``./plumbline nightly --family kernels``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from postprocess.model.options import PROGRAM
+from postprocess.model.options import PROGRAM, WANTED
 from postprocess.model.routines import kernels as known
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import WARM
@@ -25,7 +25,7 @@ SECONDS_PER_RUN = {"A": 5.0, "B": 20.0, "C": 100.0}
 
 @rfm.simple_test
 class kernels(RequestedCheck):
-    """Whole runs of each kernel, one after the other, each verified; with and without the return of the results."""
+    """Whole runs of each kernel, each verified, with and without the return of the results."""
 
     descr = "Application kernels as Taboada et al. measured them"
     program = KERNELS
@@ -37,7 +37,8 @@ class kernels(RequestedCheck):
         if each not in ("trials", "trial_rounds", "cache", "peers")
     )
 
-    trials = read_choice("trials", known.TRIALS)
+    #: those that rules set are of mpicost
+    trials = known.TRIALS if read_choice(WANTED) else read_choice("trials", known.TRIALS)
     trial_rounds = 1
     cache = WARM  # a run goes through its data again and again
 

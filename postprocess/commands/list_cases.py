@@ -14,8 +14,8 @@ from postprocess.cli.options import add_night_launches, add_selection
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.routines.kernels import KERNELS
+from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.session import Request
 from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE
+from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, PROGRAM, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.routines.kernels import KERNELS

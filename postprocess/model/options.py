@@ -12,8 +12,8 @@ from typing import Any
 
 from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
-from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
 from postprocess.model.routines import kernels
+from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import (
     CACHE,
