@@ -30,9 +30,18 @@ class BuiltBinary:
     source: str = "official"  #: or what a mirror has in its place
 
 
+#: Programs that are a part of another one, which is what is built.
+PART_OF = {"kernels": "mpicost"}
+
+
+def find_product(name: str) -> str:
+    """Find what is built to have a program."""
+    return PART_OF.get(name, name)
+
+
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
     """Locate the record of what was built for an environment."""
-    return work / PROGRAMS / environment / f"{name}.json"
+    return work / PROGRAMS / environment / f"{find_product(name)}.json"
 
 
 def write_program(work: Path, program: BuiltBinary) -> None:

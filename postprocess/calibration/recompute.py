@@ -21,6 +21,7 @@ from postprocess.calibration.ledger import (
     read_ledger_file,
 )
 from postprocess.model.measurement import TrialSummary
+from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.results.store import SUFFIX, read_session
 from postprocess.stats.headline import summarise_trials
 
@@ -49,7 +50,7 @@ def recompute_ledger(work: Path, store: Path) -> Recomputed:
         trials = read_trials(store / f"{path.stem}{SUFFIX}")
         found = []
         for each in some:
-            measured = each.program == "mpicost" and not each.exact
+            measured = each.program in OWN_PROGRAMS and not each.exact
             launches += measured
             new = recompute_launch(each, trials) if measured else each
             without += measured and new is None

@@ -9,6 +9,7 @@ from itertools import groupby
 from postprocess.model.case import Case
 from postprocess.model.options import BYTES, PARTITION, PEERS, PER_NODE, PROCESSES, PROGRAM, ROUTINE
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.model.session import Selection
 
 LAUNCHES = 20  #: behind a reference, if nothing else is asked for
@@ -110,7 +111,7 @@ def plan_round(
         return None
     cases = tuple(sorted({case for each in lacking for case in each.cases}))
     # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
-    whole = len(lacking) == len(launches) or family[2] == "mpicost"
+    whole = len(lacking) == len(launches) or family[2] in OWN_PROGRAMS
     parts = () if whole else tuple(sorted({case.routine for case in cases}))
     return CalibrationRound(family, cases, parts, number)
 

@@ -158,15 +158,15 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
         type=parse_programs,
         default=[],
         metavar="NAME,...",
-        help="only these programs, of mpicost, osu and imb (default: all)",
+        help="only these programs, of mpicost, osu, imb and kernels (default: all but kernels)",
     )
     add_places(parser, environments)
     what.add_argument(
         "--family",
         choices=sorted([*FAMILIES, *PAPER_FAMILIES]),
         help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
-        "ring, ping-pong by sending mode; or all that the page of a paper needs, by its sizes, caches and "
-        "trials: luecke, rus, taboada, commtest",
+        "ring, ping-pong by sending mode, application kernels of size A; or all that the page of a paper "
+        "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
     )
     what.add_argument(
         "--peers",

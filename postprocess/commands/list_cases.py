@@ -14,6 +14,7 @@ from postprocess.cli.options import add_night_launches, add_selection
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.session import Request
 from postprocess.results.flush_costs import describe_flush
@@ -99,8 +100,9 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
         lacking = " (./plumbline doctor tells what is missing)" if no_program else ""
         yield f"left out: {cases}: {reason}{lacking}"
     named = {case.program for launch in planned for case in launch.all_cases}
-    if missing := [program for program in PROGRAMS if program not in named]:
-        choice = f"--program {','.join(PROGRAMS)}"
+    nightly = [program for program in PROGRAMS if program != KERNELS]
+    if missing := [program for program in nightly if program not in named]:
+        choice = f"--program {','.join(nightly)}"
         yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
 
 

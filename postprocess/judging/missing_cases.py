@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE, SelectionOption
+from postprocess.model.options import (
+    BYTES,
+    CHOOSING,
+    PARTITION,
+    PEERS,
+    PROGRAM,
+    ROUTINE,
+    SelectionOption,
+)
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
-from postprocess.model.routines.mpicost import is_control, is_on_request
+from postprocess.model.routines.kernels import KERNELS
+from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_control, is_on_request
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file
@@ -62,10 +71,11 @@ class RequestedCases:
         :param sized: whether the routine has a payload: the size of one without is not chosen
         """
         choice = self.selection.choice
-        if is_on_request(case) and not ROUTINE.wanted(choice):
+        named = ROUTINE.wanted(choice) or KERNELS in PROGRAM.wanted(choice)
+        if is_on_request(case) and not named:
             return False
         free: tuple[SelectionOption, ...] = () if sized and not is_control(case) else (BYTES,)
-        free += (PEERS,) if case.program == "mpicost" and not case.peer else ()
+        free += (PEERS,) if case.program in OWN_PROGRAMS and not case.peer else ()
         return all(
             option in free or option.value_of(case) in wanted
             for option in CHOOSING

@@ -12,7 +12,9 @@ from typing import Any
 
 from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
+from postprocess.model.routines import kernels
 from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
+from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import (
     CACHE,
     EVICT,
@@ -76,9 +78,13 @@ CACHE_STATE = SelectionOption(
     of_value={EVICT: ("mpicost",), FLUSH: ("mpicost",), ROTATE: ("imb",)},
     usual={"mpicost": CACHE, "osu": WARM, "imb": WARM},
 )
-SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC})
+SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC, KERNELS: SYNC})
 TRIAL_COUNT = SelectionOption(
-    "--trials", "trials", kind=int, programs=("mpicost",), usual={"mpicost": TRIALS}
+    "--trials",
+    "trials",
+    kind=int,
+    programs=("mpicost", KERNELS),
+    usual={"mpicost": TRIALS, KERNELS: kernels.TRIALS},
 )
 ROUND_COUNT = SelectionOption(
     "--rounds",
@@ -95,7 +101,7 @@ ITERATION_COUNT = SelectionOption(
     usual={"osu": ITERATIONS, "imb": ITERATIONS},
 )
 BUDGET = SelectionOption(
-    "--seconds-per-layout", "seconds_per_layout", kind=int, programs=("mpicost",)
+    "--seconds-per-layout", "seconds_per_layout", kind=int, programs=("mpicost", KERNELS)
 )
 STRICT = SelectionOption("--strict", "strict", kind=bool)
 

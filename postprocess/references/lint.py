@@ -18,6 +18,7 @@ from postprocess.base.formats import DATE_FORMAT, quantity
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
+from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.references import expected_failures, provenance, reference_file
 from postprocess.references.placed_launches import read_placed_launches
 from postprocess.references.provenance import read_provenance
@@ -33,8 +34,8 @@ AGREEMENT = 1e-9
 FOLLOWING = ("launches", "center", "spread")  #: columns that follow from the headlines
 SUDDEN = 0.2  #: a larger message in less than this share of a smaller one's time
 AHEAD = timedelta(days=1)  #: that a date may be ahead, for clocks that are wrong
-#: What mpicost measures is a time; only OSU and IMB measure rates.
-ONLY_TIMES = "mpicost"
+#: What the suite measures is a time; only OSU and IMB measure rates.
+ONLY_TIMES = OWN_PROGRAMS
 
 
 def lint_reference(path: Path) -> list[str]:
@@ -94,7 +95,7 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
         if each.spread > ABSURD_SPREAD and not each.few_launches:  # of few, one may be disturbed
             factor = math.exp(each.spread)
             yield case, f"spread: launches differ by a factor of {factor:.3g}; calibrate again"
-        if case.program == ONLY_TIMES and each.unit != SECONDS:
+        if case.program in ONLY_TIMES and each.unit != SECONDS:
             yield case, f"unit: {case.program} measures times; write {SECONDS}"
 
 

@@ -194,10 +194,14 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             and (not beyond or part.fullname in {place.partition for place in places})
             and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
-            and Layout(self.processes, self.num_tasks_per_node) in list_layouts_on(part)
+            and Layout(self.processes, self.num_tasks_per_node) in self.layouts_on(part)
         ]
         if wanted and not is_in_session():
             self.note_choices()
+
+    def layouts_on(self, part) -> list[Layout]:
+        """Return the layouts that are measured on a partition."""
+        return list_layouts_on(part)
 
     def note_choices(self) -> None:
         """Note what the user of a plain ReFrame chose, and whether it is here, where a family has choices."""

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reframe.core.runtime import runtime
 
 from reframe_checks.common.user_options import select_layouts
 from site_configs.schema.partition_facts import PartitionFacts
-from site_configs.topology.layouts import Layout
+from site_configs.topology.layouts import Layout, list_kernel_layouts
 
 NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
+
+
+def list_kernel_layouts_on(part) -> list[Layout]:
+    """List the layouts of the application kernels on a partition; where cores are unknown, one that fails."""
+    facts = PartitionFacts.of_partition(part)
+    if not facts.cores_per_node:
+        return [Layout(1, 1)]
+    own = tuple(list_kernel_layouts(facts.cores_per_node, facts.nodes))
+    return select_layouts(part.name, replace(facts, layouts=own))
+
+
+def list_all_kernel_layouts() -> list[str]:
+    """Return every layout at which kernels are measured on some partition of this site."""
+    parts = runtime().system.partitions
+    found = sorted({layout for part in parts for layout in list_kernel_layouts_on(part)})
+    return [str(layout) for layout in found] or [NOWHERE]
 
 
 def list_measured_layouts() -> list[str]:

@@ -57,7 +57,7 @@ class MpicostCheck(LaunchCheck, family=True):
     must_define = (*LaunchCheck.must_define, "table")
     #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
     #: how long a job may last, and how long wait, as ``10m``.
-    site_variables = (
+    site_variables: tuple[str, ...] = (
         "trials",
         "trial_rounds",
         "cache",

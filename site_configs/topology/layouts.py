@@ -99,6 +99,22 @@ def layouts(topology: Topology) -> list[Layout]:
     )
 
 
+def list_kernel_layouts(cores_per_node: int, nodes: int) -> list[Layout]:
+    """List the layouts of application kernels: on 1, 2, 4, ... and all nodes, placed ever more densely.
+
+    One process, by which speed-ups are told; then 1 and 2 processes a node, as Taboada et al. had them, half of
+    the cores, and all.
+    """
+    counts = {1, nodes} | list_powers_of_two(nodes)
+    densities = {number for number in (1, 2, cores_per_node // 2, cores_per_node) if number}
+    return sorted(
+        Layout(count * number, number)
+        for count in counts
+        for number in densities
+        if number <= cores_per_node
+    )
+
+
 def list_sparse_layouts(topology: Topology, per_node: int) -> set[Layout]:
     """List layouts on several nodes that are not full: powers of two, all nodes, both sides of a switch."""
     switch = topology.nodes_per_switch

@@ -38,6 +38,9 @@ const struct family families[] = {
     /* ping-pong by the mode of sending */
     {"sends",
      "pingpong_standard,pingpong_synchronous,pingpong_buffered"},
+    /* application kernels at their smallest size; the others by --routine */
+    {"kernels",
+     "series_A,series_A_compute,lufact_A,lufact_A_compute,sor_A,sor_A_compute,sparse_A,crypt_A,crypt_A_compute"},
     {NULL, NULL},
 };
 /* clang-format on */

@@ -1,5 +1,6 @@
 #include "measurement.h"
 
+#include "kernel.h"
 #include "swaps.h"
 
 enum { BATCH = 10 };
@@ -64,14 +65,15 @@ static bool sampling_is_done(struct bench *bench, size_t end)
     return done != 0;
 }
 
-/* Looks at what this rank received, unless it was wrong before. */
+/* Looks at what this rank received, unless it was wrong before. Of a kernel all ranks look, every time: collective. */
 static void verify(struct wrong_data *wrong, const struct routine *routine, const struct exchange *exchange,
                    const struct pattern *pattern, enum moment moment, size_t trial)
 {
-    if (wrong->rank >= 0)
+    if (wrong->rank >= 0 && routine->kernel == NULL)
         return;
-    struct finding finding = buffers_verify(routine, exchange, pattern);
-    if (finding.wrong)
+    struct finding finding =
+        routine->kernel != NULL ? routine->kernel->check(exchange) : buffers_verify(routine, exchange, pattern);
+    if (finding.wrong && wrong->rank < 0)
         *wrong = (struct wrong_data){exchange->rank, (int64_t)trial, moment, finding};
 }
 
@@ -142,14 +144,24 @@ static void run_untimed(struct bench *bench, struct wrong_data *wrong, const str
     verify(wrong, routine, exchange, pattern, MOMENT_BEFORE, 0);
 }
 
+/* New data of a trial, and nothing left over of the one before it. */
+static void renew(const struct routine *routine, const struct exchange *exchange, struct pattern *pattern, size_t trial)
+{
+    if (routine->kernel != NULL) {
+        routine->kernel->prepare(exchange);
+        return;
+    }
+    buffers_renew(routine, exchange, pattern, trial);
+    buffers_poison(routine, exchange);
+}
+
 /* Trials on new data each, what each of them brought verified before the next one begins. */
 static void run_verified(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
                          const struct exchange *exchange, struct pattern *pattern, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t trial = bench->trials.count + i + 1;
-        buffers_renew(routine, exchange, pattern, trial);
-        buffers_poison(routine, exchange);
+        renew(routine, exchange, pattern, trial);
         bench->trials.stamps[i] =
             timing_trial(exchange, routine_meeting(routine), false, exchange->calls, &bench->sync, &bench->cooling);
         verify(wrong, routine, exchange, pattern, MOMENT_TIMED, trial);
@@ -241,7 +253,9 @@ static size_t begin(struct wrong_data *wrong, struct bench *bench, const struct 
 static void verify_and_sample(struct wrong_data *wrong, struct bench *bench, const struct routine *routine,
                               const struct exchange *exchange, uint64_t seed, size_t round, size_t *calls)
 {
-    if (round == 0)
+    if (routine->kernel != NULL)
+        *calls = 1; /* each trial begins from nothing, and there is one round */
+    else if (round == 0)
         *calls = begin(wrong, bench, routine, exchange, seed);
     struct exchange timed = *exchange;
     timed.calls = *calls;
@@ -251,7 +265,7 @@ static void verify_and_sample(struct wrong_data *wrong, struct bench *bench, con
     if (round > 0)
         run_untimed(bench, wrong, routine, &timed, &pattern);
     sample(bench, wrong, routine, &timed, &pattern, bench->trials.count + measurement_share(bench->options, round));
-    if (round + 1 < bench->options->rounds)
+    if (round + 1 < bench->options->rounds || routine->kernel != NULL)
         return;
     buffers_renew(routine, exchange, &pattern, bench->trials.count + 1);
     verify_run(wrong, routine, exchange, &pattern, MOMENT_AFTER);

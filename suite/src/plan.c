@@ -24,11 +24,22 @@ struct sizes {
     const char *option;
 };
 
+bool plan_has_kernels(const struct plan *plan)
+{
+    bool any = false;
+    for (size_t i = 0; i < plan->item_count; i++)
+        any = any || plan->items[i].routine->kernel != NULL;
+    return any;
+}
+
 static bool check_size(const char *text, const struct routine *routine, const char *option, uint64_t *bytes,
                        struct outcome *outcome)
 {
     if (!number_parse(text, bytes))
         return outcome_fail(outcome, EXIT_USAGE, "%s: '%s' is not a size in bytes", option, text);
+    if (routine->kernel != NULL && strcmp(text, routine->sizes) != 0)
+        return outcome_fail(outcome, EXIT_USAGE, "%s: %s has the %s bytes of its definition, not %s", option,
+                            routine->name, routine->sizes, text);
     bool numbers = *bytes % sizeof(double) == 0;
     if (!numbers && routine_computes(routine))
         return outcome_fail(outcome, EXIT_USAGE, "%s: %s is not a multiple of 8, the size of the numbers of %s",
@@ -116,6 +127,21 @@ static bool choose_routines(struct sizes *chosen, const struct options *options,
     return true;
 }
 
+/* Kernels are timed one whole run after the other, and in a launch of their own. */
+static bool check_kernels(const struct plan *plan, const struct options *options, struct outcome *outcome)
+{
+    if (!plan_has_kernels(plan))
+        return true;
+    for (size_t i = 0; i < plan->item_count; i++)
+        if (plan->items[i].routine->kernel == NULL)
+            return outcome_fail(outcome, EXIT_USAGE, "--routine: %s is no kernel, and kernels are measured by themselves",
+                                plan->items[i].routine->name);
+    if (options->rounds > 1 || options->back_to_back || options->sync == SYNC_LOOP)
+        return outcome_fail(outcome, EXIT_USAGE, "%s: kernels are measured with --rounds 1, one run after the other, "
+                                                 "without --back-to-back and --sync loop", plan->items[0].routine->name);
+    return true;
+}
+
 static bool plan_items(struct plan *plan, const struct options *options, struct sizes *chosen,
                        struct outcome *outcome)
 {
@@ -124,7 +150,7 @@ static bool plan_items(struct plan *plan, const struct options *options, struct 
     for (size_t i = 0; i < routine_count; i++)
         if (!add_items(plan, &routines[i], chosen[i], outcome))
             return false;
-    return true;
+    return check_kernels(plan, options, outcome);
 }
 
 static int compare(const void *left, const void *right)

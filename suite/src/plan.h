@@ -38,6 +38,9 @@ bool plan_open(struct plan *plan, struct memory *memory, const struct options *o
                const struct control *control, struct outcome *outcome);
 void plan_close(struct plan *plan, struct memory *memory);
 
+/* Whether an application kernel is among the items. */
+bool plan_has_kernels(const struct plan *plan);
+
 /* Puts the cases of rank 0 into a random order that seed and round decide; `round` from 0 on, in turn. */
 void plan_shuffle(struct plan *plan, uint64_t seed, size_t round);
 

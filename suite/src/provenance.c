@@ -72,7 +72,7 @@ static void write_record(struct json *json, const struct provenance *provenance,
     json_open(json, '{');
     json_key_string(json, "record", "run");
     json_key_integer(json, "schema", 2);
-    json_key_string(json, "program", "mpicost");
+    json_key_string(json, "program", plan_has_kernels(plan) ? "kernels" : "mpicost");
     origin_build(json);
     origin_library(json);
     origin_date(json, "date_utc");

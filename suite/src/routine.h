@@ -57,6 +57,8 @@ struct exchange {
 /* Brings ranks together that the synchroniser released one after the other. Not timed. */
 typedef void meeting(const struct exchange *exchange);
 
+struct kernel;
+
 struct routine {
     const char *name;
     const char *convention; /* what `bytes` counts */
@@ -70,6 +72,7 @@ struct routine {
     enum combine combine;
     enum scaling scaling; /* the paper's model of how the time grows with the processes */
     enum pairing pairing;
+    const struct kernel *kernel; /* of an application kernel, which makes and verifies its data itself; else NULL */
 };
 
 #define ELEMENTS_MOST UINT64_MAX

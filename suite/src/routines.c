@@ -3,6 +3,7 @@
 #include "alone.h"
 #include "buffers.h"
 #include "compositions.h"
+#include "kernel.h"
 #include "routine.h"
 #include "swaps.h"
 
@@ -279,6 +280,11 @@ static double own_added_up(const struct pattern *pattern, const struct exchange 
                ",65536,131072,262144,524288,1048576,2097152"
 #define NUMBERS "numbers of 8 bytes, for each of which one rank does the work once"
 
+/* An application kernel: what it is of, its name, the bytes of its data, and what is timed. */
+#define KERNEL(of, name, bytes, timed) \
+    {name, DATA, bytes, of##_memory, none, timed, NULL, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE, &of##_kernel}
+#define DATA "the data of a kernel"
+
 /* Name, byte convention, sizes; elements sent, elements received, what is timed, what must arrive, reduction,
  * scaling, pairing. */
 /* clang-format off */
@@ -425,6 +431,34 @@ const struct routine routines[] = {
      pair_one, pair_one, pingpong_synchronous, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
     {"pingpong_buffered", MESSAGE, POWERS,
      pair_one, pair_one, pingpong_buffered, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
+    KERNEL(series, "series_A", "160000", series),
+    KERNEL(series, "series_A_compute", "160000", series_compute),
+    KERNEL(series, "series_B", "1600000", series),
+    KERNEL(series, "series_B_compute", "1600000", series_compute),
+    KERNEL(series, "series_C", "16000000", series),
+    KERNEL(series, "series_C_compute", "16000000", series_compute),
+    KERNEL(lufact, "lufact_A", "2000000", lufact),
+    KERNEL(lufact, "lufact_A_compute", "2000000", lufact_compute),
+    KERNEL(lufact, "lufact_B", "8000000", lufact),
+    KERNEL(lufact, "lufact_B_compute", "8000000", lufact_compute),
+    KERNEL(lufact, "lufact_C_own", "32000000", lufact),
+    KERNEL(lufact, "lufact_C_own_compute", "32000000", lufact_compute),
+    KERNEL(sor, "sor_A", "8000000", sor),
+    KERNEL(sor, "sor_A_compute", "8000000", sor_compute),
+    KERNEL(sor, "sor_B", "18000000", sor),
+    KERNEL(sor, "sor_B_compute", "18000000", sor_compute),
+    KERNEL(sor, "sor_C", "32000000", sor),
+    KERNEL(sor, "sor_C_compute", "32000000", sor_compute),
+    KERNEL(sparse, "sparse_A", "400000", sparse),
+    KERNEL(sparse, "sparse_B", "800000", sparse),
+    KERNEL(sparse, "sparse_C", "4000000", sparse),
+    KERNEL(crypt, "crypt_A", "3000000", crypt_text),
+    KERNEL(crypt, "crypt_A_compute", "3000000", crypt_compute),
+    KERNEL(crypt, "crypt_B", "20000000", crypt_text),
+    KERNEL(crypt, "crypt_B_compute", "20000000", crypt_compute),
+    KERNEL(crypt, "crypt_C", "50000000", crypt_text),
+    KERNEL(crypt, "crypt_C_compute", "50000000", crypt_compute),
 };
+#undef KERNEL
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];

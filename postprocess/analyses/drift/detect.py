@@ -27,7 +27,7 @@ from postprocess.analyses.drift.changepoints import (
 from postprocess.base.units import find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.routines.benchmark import PRINTED
-from postprocess.model.routines.mpicost import OWN_PROGRAM
+from postprocess.model.routines.mpicost import OWN_PROGRAMS
 
 LEAST = 0.03  #: change of the level that is told, as a fraction
 LEAST_STEPS = 2  #: and in the smallest steps that a program prints
@@ -64,7 +64,7 @@ class NightSeries:
     def least(self) -> float:
         """Change of the logarithm that is told. A printed digit that turns over is no change."""
         digits = 0.0
-        if self.case.program != OWN_PROGRAM:
+        if self.case.program not in OWN_PROGRAMS:
             printed = PRINTED[self.unit]
             digits = LEAST_STEPS * printed / float(np.median(self.values[self.epoch :]))
         return math.log1p(max(LEAST, digits))

@@ -37,11 +37,13 @@ from postprocess.analyses.papers.rus import reduction as rus_reduction
 from postprocess.analyses.papers.rus import sends as rus_sends
 from postprocess.analyses.papers.rus import sweep as rus_sweep
 from postprocess.analyses.papers.rus.figures import draw_costs
+from postprocess.analyses.papers.taboada import kernels
 from postprocess.analyses.papers.taboada import tables as taboada
 from postprocess.analyses.papers.taboada.figures import draw_models
 from postprocess.analyses.papers.taboada.theory import NetworkTheory, build_theory_table
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
+from postprocess.model.verdict import CaseResult
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
 
@@ -81,6 +83,8 @@ class Asked:
     pictures: bool = False
     theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
     skews: Skews = field(default_factory=dict)
+    #: by machine, which no other table has
+    kernels: Mapping[str, Sequence[CaseResult]] = field(default_factory=dict)
 
 
 def build_paper(
@@ -106,7 +110,7 @@ def build_paper(
     divisor = asked.against if in_print and asked.paper == "luecke2001" else None
     tables = build_printed_tables(history, asked.paper, divisor)
     views = [PaperView(IN_PRINT, "", tables=tables)]
-    if measured is None or not measured.results:
+    if measured is None or not (measured.results or asked.kernels):
         return views
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
     own += filter(None, [build_skew_table(measured, asked.skews)])
@@ -222,7 +226,11 @@ def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_pri
     tables += filter(None, [build_theory_table(measured, asked.theories, history)])
     if in_print:
         tables.append(taboada.build_against_table(measured, history, str(asked.against)))
-    return tables, [taboada.describe_missing(measured)]
+    tables += kernels.build_kernel_tables(asked.kernels, history)
+    return tables, [
+        taboada.describe_missing(measured),
+        kernels.describe_missing_kernels(asked.kernels),
+    ]
 
 
 def _commtest(

@@ -15,6 +15,7 @@ from postprocess.analyses.papers.luecke.page import (
 )
 from postprocess.analyses.papers.luecke.timer import read_timers
 from postprocess.analyses.papers.one_paper import FORMATS, Asked, build_paper, format_paper
+from postprocess.analyses.papers.taboada.kernels import collect_kernels
 from postprocess.analyses.papers.taboada.theory import FORM, parse_theory
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -125,6 +126,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.format == "html",
         parse_theory(arguments.theory),
         skews,
+        collect_kernels({each.session: each.results for each in sessions}),
     )
     found = build_paper(asked, measured)
     title = PAPERS[arguments.paper].title

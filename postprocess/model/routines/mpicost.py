@@ -8,7 +8,9 @@ from enum import Enum
 from typing import Any
 
 from postprocess.model.case import Case
+from postprocess.model.routines import kernels
 from postprocess.model.routines.benchmark import LOOP
+from postprocess.model.routines.kernels import KERNELS
 
 PAPERS = 51  #: trials of each case in the papers
 
@@ -36,14 +38,22 @@ TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round
 #: Plumbline's own program: its cases have trials, and are those of the papers
 OWN_PROGRAM = "mpicost"
 
-PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benchmarks
+#: Those of the suite, whose records and trials are alike; the kernels are measured on request only.
+OWN_PROGRAMS = (OWN_PROGRAM, KERNELS)
+
+PROGRAMS = (
+    "mpicost",
+    "osu",
+    "imb",
+    KERNELS,
+)  #: Plumbline's own, the reference benchmarks, the kernels
 
 COMPARED = "compared"  #: in the method of a start of OSU or IMB: its sizes that are no mere warm-up
 
 #: Of a calibration that a night makes by itself, by program. One of OSU or IMB takes minutes. Of five launches,
 #: all cases of OSU together tell how launches differ. IMB prints means only: its references assert gross
 #: changes.
-AUTOMATIC_LAUNCHES = {"mpicost": 20, "osu": 5, "imb": 1}
+AUTOMATIC_LAUNCHES = {"mpicost": 20, "osu": 5, "imb": 1, KERNELS: 5}
 
 #: The same of mpicost where each trial flushes all caches, which may take minutes.
 AUTOMATIC_FLUSHED = 5
@@ -215,7 +225,10 @@ ROUTINES = (
 FAMILIES = {
     family: tuple(each.name for each in ROUTINES if each.family == family)
     for family in (COMPOSITIONS, SWAPS, SENDS)
-}
+} | {KERNELS: kernels.FAMILY}
+
+#: The application kernels, which are measured by themselves.
+KERNEL_ROUTINES = tuple(Routine(name, local=True, family=KERNELS) for name in kernels.BYTES)
 
 #: Sizes in bytes of what no MPI has a part in, by routine.
 CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control_bytes}
@@ -226,7 +239,7 @@ def find_routine(name: str) -> Routine:
 
     :raises ValueError: if mpicost has none.
     """
-    for routine in ROUTINES:
+    for routine in (*ROUTINES, *KERNEL_ROUTINES):
         if routine.name == name:
             return routine
     raise ValueError(f"{name}: no routine of mpicost; enter it in {__name__}.ROUTINES")
@@ -258,7 +271,8 @@ def is_placeless(case: Case) -> bool:
 
 def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
-    return case.program == OWN_PROGRAM and any(case.routine in names for names in FAMILIES.values())
+    of_family = any(case.routine in names for names in FAMILIES.values())
+    return case.program == KERNELS or (case.program == OWN_PROGRAM and of_family)
 
 
 TRIALS = PAPERS  #: of mpicost, per case

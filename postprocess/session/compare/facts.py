@@ -17,7 +17,7 @@ from postprocess.base.progress import Progress
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.interposed import WITNESS
 from postprocess.model.options import AGAIN
-from postprocess.model.routines.mpicost import OWN_PROGRAM
+from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.compare.sides import select_side
@@ -46,7 +46,7 @@ def take_facts(
     own = dict(chosen.set_env.get(side.environment, {}))
     with TemporaryDirectory(prefix="facts-", dir=context.work.root) as scratch:
         told = {TOLD: str(path := Path(scratch, "facts.json"))}
-        if case.program == OWN_PROGRAM:  # the others have it in front anyway
+        if case.program in OWN_PROGRAMS:  # the others have it in front anyway
             told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
         launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
         facts = read_facts(path)

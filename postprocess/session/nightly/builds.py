@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.mpicost import OWN_PROGRAM, program_sort_key
+from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import Session
 from postprocess.runner.reframe_pass import find_program
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.setup.build_at_once import build_at_once
+from spack_envs.programs import find_product
 
 FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
 
@@ -31,14 +32,15 @@ def list_unbuilt(
 
 
 def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
-    """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
+    """Split the programs of a plan: those of the suite come first where Spack must still compile another one.
 
     That takes minutes, and the first verdicts on the MPIs need not wait for it.
     """
     programs = sorted({launch.program for launch in planned}, key=program_sort_key)
-    others = [name for name in programs if name != OWN_PROGRAM]
+    others = [name for name in programs if name not in OWN_PROGRAMS]
     unbuilt = any(list_unbuilt(context, planned, name) for name in others)
-    return [[OWN_PROGRAM], others] if unbuilt and others != programs else [programs]
+    own = [name for name in programs if name in OWN_PROGRAMS]
+    return [own, others] if unbuilt and own else [programs]
 
 
 def build_part(
@@ -57,4 +59,5 @@ def build_part(
             continue
         progress.say(f"building {program} for {', '.join(environments)}")
         with progress.phase("build"):
-            build_at_once(context.work, spack, environments, program, session.directory / FOLDER)
+            folder = session.directory / FOLDER
+            build_at_once(context.work, spack, environments, find_product(program), folder)

@@ -27,11 +27,17 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
-from postprocess.model.routines.mpicost import OWN_PROGRAM
-from spack_envs.programs import UNKNOWN, BuiltBinary, locate_program_file, read_program
+from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
+from spack_envs.programs import (
+    UNKNOWN,
+    BuiltBinary,
+    find_product,
+    locate_program_file,
+    read_program,
+)
 
 #: Level of optimisation with which each program is published and built.
-LEVELS = {OWN_PROGRAM: "-O3", "osu": "-O2", "imb": "-O2"}
+LEVELS = {**dict.fromkeys(OWN_PROGRAMS, "-O3"), "osu": "-O2", "imb": "-O2"}
 LEVEL = re.compile(r"-O\S*")
 #: What published builds have, what compilers record by themselves, and what distributions add to everything.
 USUAL = re.compile(
@@ -88,7 +94,8 @@ class OfferSources:
 
     def list_patches(self, program: str) -> list[Path]:
         """List the patches of a program that are there."""
-        named = [self.locate(each) for each in self.named if each.program == program]
+        product = find_product(program)
+        named = [self.locate(each) for each in self.named if each.program == product]
         return [path for path in named if path.is_file()]
 
     @cached_property
@@ -210,7 +217,7 @@ def check_source(
 ) -> Iterator[Violation]:
     """Check that the official source ran, or one that follows from patches that are named, kept and allowed."""
     program, category, built = each.launch.program, each.done.category, find_build(each)
-    own = program == OWN_PROGRAM
+    own = program in OWN_PROGRAMS
     if built is None and not own:
         return  # which is a violation of its own
     if built is None or own:
@@ -250,10 +257,10 @@ def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Vi
         launch, category = each.launch, each.done.category
         if launch.exact or allows(rules, category, "flags"):
             continue
-        if launch.program == OWN_PROGRAM and not each.run:
+        if launch.program in OWN_PROGRAMS and not each.run:
             continue  # it ended without a record, so nothing of it counts
         built = find_build(each)
-        own = each.run.get("compiler_flags") if launch.program == OWN_PROGRAM else None
+        own = each.run.get("compiler_flags") if launch.program in OWN_PROGRAMS else None
         flags = own or (built.flags if built else "")
         key = launch.environment, launch.program, category, flags
         if key in seen:

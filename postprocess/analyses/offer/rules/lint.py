@@ -21,6 +21,7 @@ from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.toml_files import find_line, parse_toml
 from postprocess.base.errors import UsageError
 from postprocess.model.case import NAME
+from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
 from postprocess.stats.procurement.tolerance import LEAST_LAUNCHES
 from site_configs.mpi.family import FAMILIES
@@ -120,6 +121,8 @@ def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
         yield "mpi", f"{case.mpi!r} is none of {', '.join(MPIS)}"
     if case.program == OWN_PROGRAM:
         yield from find_own_faults(case)
+    elif case.program == KERNELS:
+        yield from find_kernel_faults(case)
     elif case.statistic == "p99":
         yield "statistic", f"{case.program} prints no 99th percentile; take median or worst"
     if case.limit and (problem := find_quantity_fault(case.limit)):
@@ -160,6 +163,16 @@ def find_own_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
         yield "bytes", "mpicost sends no empty messages; take pingpong of imb for 0"
     if case.better == "higher":
         yield "better", "mpicost measures times, of which lower is better"
+
+
+def find_kernel_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with a case of an application kernel, each of which has one size."""
+    if case.routine not in BYTES:
+        yield "routine", f"{case.routine}: is no kernel; one of {', '.join(BYTES)}"
+    elif case.bytes != (BYTES[case.routine],):
+        yield "bytes", f"{case.routine} has [{BYTES[case.routine]}]"
+    if case.better == "higher":
+        yield "better", "kernels are timed, and of times lower is better"
 
 
 def find_reference_faults(rules: Rules) -> Iterator[tuple[str, str]]:

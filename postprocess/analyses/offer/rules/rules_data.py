@@ -25,7 +25,9 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 #: Of a row. Risks are simulated with as many, so that more fill the memory when all is measured.
 Launches = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-Program = Literal["mpicost", "osu", "imb"]
+Program = Literal["mpicost", "osu", "imb", "kernels"]
+#: Those whose iterations rules may set; a kernel runs as often as it does everywhere.
+Iterated = Literal["mpicost", "osu", "imb"]
 Demand = Literal["must", "should", "information"]
 Statistic = Literal["median", "p99", "worst"]
 Change = Literal["environment", "flags", "patch"]
@@ -119,7 +121,7 @@ class Rules:
     buyer: str = ""
     launches: Launches = 10  #: of each row, at least
     tolerance: Share = 0.05
-    iterations: Mapping[Program, Positive] = field(default_factory=dict)  #: of a launch, at least
+    iterations: Mapping[Iterated, Positive] = field(default_factory=dict)  #: of a launch, at least
     one_row_with: tuple[Text, ...] = ()  #: families of MPI, each of which measures a row at least
     tell: tuple[Text, ...] = ("offeror", "contact", "system")
     seconds_per_start: Positive | None = None  #: after which a start is ended

@@ -1,0 +1,42 @@
+"""The application kernels of Taboada et al. (Java Grande Forum), and the names of their cases."""
+
+from __future__ import annotations
+
+KERNELS = "kernels"  #: the program, and the family that is its smallest size
+
+#: Bytes of the data of each kernel, by size: coefficients, matrix, matrix, vector, text. The published matrix
+#: of LUFact C is singular: the one of that size is our own.
+SIZES = {
+    "series": {"A": 160_000, "B": 1_600_000, "C": 16_000_000},
+    "lufact": {"A": 2_000_000, "B": 8_000_000, "C_own": 32_000_000},
+    "sor": {"A": 8_000_000, "B": 18_000_000, "C": 32_000_000},
+    "sparse": {"A": 400_000, "B": 800_000, "C": 4_000_000},
+    "crypt": {"A": 3_000_000, "B": 20_000_000, "C": 50_000_000},
+}
+
+WITHOUT_RETURN = (
+    "_compute"  #: behind the name of a case without the return of the results to rank 0
+)
+RETURNS_NOTHING = ("sparse",)  #: all ranks have its result
+
+SMALLEST = "A"
+
+TRIALS = 6  #: whole runs of a kernel, of which the first is dropped
+
+
+def name_cases(kernel: str, size: str) -> tuple[str, ...]:
+    """Return the names of the cases of a kernel at a size: whole, and without the return if it has one."""
+    whole = f"{kernel}_{size}"
+    return (whole,) if kernel in RETURNS_NOTHING else (whole, whole + WITHOUT_RETURN)
+
+
+#: Bytes by the name of the case, in the order of the suite.
+BYTES = {
+    name: count
+    for kernel, sizes in SIZES.items()
+    for size, count in sizes.items()
+    for name in name_cases(kernel, size)
+}
+
+#: What ``--family kernels`` measures.
+FAMILY = tuple(name for kernel in SIZES for name in name_cases(kernel, SMALLEST))
