@@ -51,7 +51,7 @@ class PlacedCase:
 
     curve: str
     x: int
-    y: int
+    y: int | None  #: None without a value
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,7 @@ def _place_cases(curves: Sequence[tuple[str, Curve]]) -> dict[Case, list[PlacedC
     found: dict[Case, list[PlacedCase]] = {}
     for over, curve in curves:
         for each in curve.results:
-            if each.value:
-                x = curve.scales.places[getattr(each.case, over)]
-                place = PlacedCase(curve.name, x, curve.scales.find_y(each.value))
-                found.setdefault(each.case, []).append(place)
+            x = curve.scales.places[getattr(each.case, over)]
+            y = curve.scales.find_y(each.value) if each.value else None
+            found.setdefault(each.case, []).append(PlacedCase(curve.name, x, y))
     return found

@@ -36,6 +36,7 @@ class HeatRow:
 
     routine: str
     cells: tuple[HeatCell | None, ...]
+    search: str  #: what chooses its cases in the table of all cases
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,11 @@ def _build(
             HeatSection(
                 name if several else "",
                 tuple(
-                    HeatRow(routine, tuple(show(row[key]) if key in row else None for key in keys))
+                    HeatRow(
+                        routine,
+                        tuple(show(row[key]) if key in row else None for key in keys),
+                        f"program={name} routine={routine}" if several else f"routine={routine}",
+                    )
                     for (program, routine), row in sorted(found.items())
                     if program == name
                 ),

@@ -96,6 +96,7 @@ def render_html(
         "anchors": {row.result.case.key: row.name for row in table.rows},
         "keys": legend.draw_sign_keys(),
         "not_drawn": not_drawn,
+        "script": templating.read_script("cases.js"),
     }
     return templating.render_html_template("report.html.j2", context, trials=plots.draw_trials)
 

@@ -1,0 +1,197 @@
+"""The page of a night in a real browser: search, counts, sort, keys, print, a narrow screen, and no request."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from postprocess.report import session_report, trial_selection
+from postprocess.results.summary_file import parse_summary
+from tests.support.browser import Browser, needs_browser, open_browser
+from tests.support.factories import report as samples
+
+pytestmark = needs_browser
+INJECTED = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+VISIBLE = "[...document.querySelectorAll('.cases > details:not([hidden])')]"
+
+
+def cell(number: int) -> str:
+    """Read a column of what is shown."""
+    return f"{VISIBLE}.map(each => each.querySelectorAll('summary i')[{number}].textContent)"
+
+
+def write_page(folder, night, name, past=None):
+    summary = parse_summary(night.document())
+    trials = trial_selection.read_trials(night.frame(), samples.SESSION)
+    path = folder / f"{name}.html"
+    path.write_text(session_report.render_html(summary, trials, past=past), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with open_browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def nights():
+    return samples.bad_night(samples.few_cases()), samples.healthy_night(samples.few_cases()[::2])
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, nights):
+    folder = tmp_path_factory.mktemp("pages")
+    bad, quiet = nights
+    hostile = samples.hostile(bad, INJECTED)
+    return {
+        "bad": write_page(folder, bad, "bad"),
+        "quiet": write_page(folder, quiet, "quiet"),
+        "hostile": write_page(folder, hostile, "hostile"),
+    }
+
+
+@pytest.fixture
+def bad(browser: Browser, pages) -> Browser:
+    browser.show()
+    browser.open(pages["bad"])
+    return browser
+
+
+def search(browser: Browser, text: str) -> None:
+    browser.press("/", "/")
+    browser.write(text)
+
+
+def test_a_search_by_words_and_conditions_shows_what_it_says(bad, nights):
+    results = [r for r in nights[0].results if r.verdict != "skipped"]
+    assert bad.run(f"{VISIBLE}.length") == len(results)
+    search(bad, "bcast p=16 bytes>8Ki slowdown>1.2 verdict=regressed")
+    expected = [
+        r
+        for r in results
+        if (r.case.routine, r.case.processes, str(r.verdict)) == ("bcast", 16, "regressed")
+        and r.case.bytes > 8192
+    ]
+    assert len(expected) == 2
+    assert bad.run(cell(2)) == [str(r.case.bytes) for r in expected]
+    assert bad.run("document.querySelector('output').textContent") == f"2 of {len(results)} cases"
+    bad.press("Escape")
+    search(bad, "verdict!=pass,cleared bytes=1M,100k")
+    assert set(bad.run(cell(2))) <= {"1000000", "100000"}
+    assert not set(bad.run(cell(0))) & {"pass", "cleared"}
+    bad.press("Escape")
+    search(bad, "bytes>x")
+    assert "not understood: bytes>x" in bad.run("document.querySelector('output').textContent")
+
+
+def test_counts_and_cells_of_the_map_filter(bad):
+    bad.run("document.querySelector('.counts a.regressed').click()")
+    assert set(bad.run(cell(0))) == {"regressed"}
+    assert bad.run("document.querySelector('.counts a.regressed').ariaCurrent") == "true"
+    bad.run("document.querySelector('.counts a.regressed').click()")
+    assert len(set(bad.run(cell(0)))) > 3
+    bad.run("document.querySelector('.map td.bad').click()")
+    assert len({*bad.run(cell(1))}) == len({*bad.run(cell(4))}) == len({*bad.run(cell(2))}) == 1
+
+
+def test_a_column_sorts_both_ways_and_what_has_no_number_is_last(bad):
+    for descending in (True, False):
+        bad.run("document.querySelector('[data-key=slowdown]').click()")
+        shown = bad.run(cell(7))
+        numbers = [float(each) for each in shown if each != "-"]
+        assert numbers == sorted(numbers, reverse=descending)
+        assert "-" in shown
+        assert "-" not in shown[: len(numbers)]
+
+
+def test_the_address_keeps_search_and_order(bad, browser, pages):
+    search(bad, "alltoall p=8")
+    bad.run("document.querySelector('[data-key=bytes]').click()")
+    fragment, shown = bad.run("location.hash"), bad.run(cell(2))
+    browser.open(pages["bad"], fragment)
+    assert browser.run("document.querySelector('input').value") == "alltoall p=8"
+    assert browser.run(cell(2)) == shown == sorted(shown, key=int, reverse=True)
+
+
+def test_keys_find_the_search_and_clear_it(bad):
+    search(bad, "barrier")
+    assert bad.run("document.activeElement.type") == "search"
+    assert set(bad.run(cell(1))) == {"barrier"}
+    bad.press("Escape")
+    assert bad.run("document.querySelector('input').value") == ""
+    assert bad.run("document.activeElement === document.body")
+
+
+def test_a_link_opens_its_case_even_if_a_search_hides_it(bad):
+    search(bad, "barrier")
+    bad.run("document.querySelector('.group a').click()")
+    bad.run("new Promise(done => setTimeout(done, 50))")
+    opened = f"{VISIBLE}.filter(each => each.open).length"
+    assert bad.run(opened) == 1
+    shown = bad.run(
+        "document.querySelector('.cases > [open] svg.k').getBoundingClientRect().height"
+    )
+    assert shown > 100
+
+
+def test_the_page_asks_for_nothing_and_complains_of_nothing(bad, pages):
+    bad.run("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    assert bad.list_requests() == [pages["bad"].as_uri()]
+    assert bad.list_complaints() == []
+    addresses = re.findall(r'(?:href|src|url)[=(]"?([^")\s]*)', pages["bad"].read_text())
+    assert all(address.startswith("#") for address in addresses)
+
+
+def test_hostile_names_stay_text(browser, pages):
+    browser.open(pages["hostile"])
+    browser.run("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    search(browser, "onerror")
+    assert "taken" not in browser.run("document.title").replace(INJECTED, "")
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    assert browser.run("document.querySelectorAll('script').length") == 1
+    assert browser.run("document.body.textContent").count(INJECTED) > 20
+    assert browser.list_complaints() == []
+
+
+@pytest.mark.parametrize("name", ["bad", "quiet"])
+def test_nothing_is_wider_than_a_telephone(browser, pages, name):
+    browser.show(400)
+    browser.open(pages[name])
+    browser.run("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    assert browser.run("document.documentElement.scrollWidth") == 400
+    cut = browser.run(
+        "[...document.querySelectorAll('.cases > details i')].filter(each =>"
+        " each.getBoundingClientRect().right > 400).length"
+    )
+    assert cut == 0
+
+
+def test_a_quiet_night_prints_on_two_pages(browser, pages):
+    browser.show()
+    browser.open(pages["quiet"])
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.print_page())) <= 2
+
+
+def test_a_dark_screen_gets_a_dark_page(browser, pages):
+    colours = []
+    for dark in (False, True):
+        browser.show(dark=dark)
+        browser.open(pages["quiet"])
+        colours.append(browser.run("getComputedStyle(document.body).backgroundColor"))
+    assert colours == ["rgb(253, 253, 252)", "rgb(21, 23, 26)"]
+
+
+def test_without_its_script_the_page_shows_everything(browser, pages, nights):
+    browser.show()
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(pages["bad"])
+        shown = sum(r.verdict != "skipped" for r in nights[0].results)
+        assert browser.run(f"{VISIBLE}.length") == shown
+        assert browser.run("document.querySelector('.search').hidden")
+        heights = f"{VISIBLE}.map(each => each.getBoundingClientRect().height > 10)"
+        assert all(browser.run(heights))
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
