@@ -16,6 +16,7 @@ from postprocess.report.terminal import print_verdict_table
 from postprocess.results.find_session import LATEST, find_finished_session
 from postprocess.results.store import read_sessions
 from postprocess.results.summary_file import load_summary
+from postprocess.session.lifecycle.past import read_past
 
 HELP = "Write the report of a session again, and print its verdicts."
 EXAMPLE = "./plumbline report 20261121T090000Z-1"
@@ -42,7 +43,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     trials = trial_selection.read_trials(
         read_sessions(work.store, [directory.name]), directory.name
     )
-    paths = build_report(directory, summary, trials)
+    paths = build_report(directory, summary, trials, read_past(work, summary))
     print_verdict_table(summary, Progress().console.width)
     for path in paths:
         print(path)

@@ -67,9 +67,8 @@ def draw_curve(panel: Panel, scales: Scales) -> str:
 
 def describe_curve(panel: Panel) -> str:
     """Describe a diagram for those who cannot see it."""
-    names = ", ".join(line.name for line in panel.lines)
     failed = sum(point.failed for line in panel.lines for point in line.points)
-    told = f"{panel.title}: over {X_LABELS[panel.x]} for {names}; {failed} failed"
+    told = f"{panel.title}: over {X_LABELS[panel.x]}" + (f", {failed} failed" if failed else "")
     return sanitize_line(told)
 
 
@@ -89,7 +88,7 @@ def _name_lines(lines: Sequence[PanelLine]) -> Iterator[str]:
     x = LEFT
     for line in lines:
         yield _text(x, 25, f"n s{line.style % STYLES}", line.name)
-        x += 7 * len(line.name) + 10
+        x += round(5.4 * len(line.name)) + 9
 
 
 def _draw_axes(panel: Panel, scales: Scales) -> Iterator[str]:

@@ -20,6 +20,8 @@ from postprocess.report.panels import Panel, build_lines, find_densest_layouts
 
 QUALIFIERS = ("system", "partition", "cache", "sync")
 MOST_CURVES = 700  #: on a page; those over bytes first
+MANY_CASES = 2000  #: beyond which a page has fewer diagrams
+MOST_OF_MANY = 250
 
 _Kind = Callable[[CaseResult], tuple[object, ...] | None]
 
@@ -86,11 +88,12 @@ def build_curves(results: Sequence[CaseResult], strict: bool, names: Sequence[st
         for panel, own in _group(ran, over, titles, styles, strict)
     ]
     curves: list[tuple[str, Curve]] = []
-    for over, panel, own in drawn[:MOST_CURVES]:
+    most = MOST_CURVES if len(ran) <= MANY_CASES else MOST_OF_MANY
+    for over, panel, own in drawn[:most]:
         if scales := build_scales(panel):
             failed = sum(not each.counts_as_healthy(strict) for each in own)
             curves.append((over, Curve(f"k{len(curves)}", panel, scales, tuple(own), failed)))
-    return Curves(_section(curves), max(0, len(drawn) - MOST_CURVES), _place_cases(curves))
+    return Curves(_section(curves), max(0, len(drawn) - most), _place_cases(curves))
 
 
 class _Titles:

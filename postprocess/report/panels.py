@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from postprocess.base.units import SECONDS
 from postprocess.model.verdict import CaseResult
 
+MOST_PANELS = 4  #: side by side
 X_LABELS = {
     "processes": "processes",
     "bytes": "bytes",

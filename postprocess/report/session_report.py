@@ -93,7 +93,7 @@ def render_html(
         ),
         "curves": curves,
         "table": table,
-        "anchors": {row.result.case.key: row.name for row in table.rows},
+        "anchors": {row.result.case.key: row.name for row in table.rows if row.name},
         "keys": legend.draw_sign_keys(),
         "not_drawn": not_drawn,
         "script": templating.read_script("cases.js"),

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import polars as pl
-
-from postprocess.results.index import Say
-from postprocess.results.query import NIGHTS, read_headlines
 
 COLUMNS = (
     *("key", "session", "started_utc", "mode", "verdict", "unit", "value", "judged"),
@@ -56,19 +52,6 @@ def build_night(row: dict[str, Any]) -> Night:
         row["session"],
         row["mpi_library"],
     )
-
-
-def read_frame_until(
-    store: Path, session: str, started: str, since: str, say: Say | None = None
-) -> pl.DataFrame:
-    """Read the headlines of a session and of the nights before it, from a time on.
-
-    :raises StoreError: naming the first file that is damaged or foreign.
-    """
-    frame = read_headlines(store, since=since, modes=None, columns=COLUMNS, say=say)
-    own = pl.col("session") == session
-    earlier = pl.col("mode").is_in(NIGHTS) & (pl.col("started_utc") < started)
-    return frame.filter(own | earlier)
 
 
 def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...]]:

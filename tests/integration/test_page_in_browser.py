@@ -10,6 +10,7 @@ from postprocess.report import session_report, trial_selection
 from postprocess.results.summary_file import parse_summary
 from tests.support.browser import Browser, needs_browser, open_browser
 from tests.support.factories import report as samples
+from tests.support.factories.past import make_past
 
 pytestmark = needs_browser
 INJECTED = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -46,8 +47,8 @@ def pages(tmp_path_factory, nights):
     bad, quiet = nights
     hostile = samples.hostile(bad, INJECTED)
     return {
-        "bad": write_page(folder, bad, "bad"),
-        "quiet": write_page(folder, quiet, "quiet"),
+        "bad": write_page(folder, bad, "bad", make_past(bad.results)),
+        "quiet": write_page(folder, quiet, "quiet", make_past(quiet.results)),
         "hostile": write_page(folder, hostile, "hostile"),
     }
 
@@ -131,9 +132,38 @@ def test_a_link_opens_its_case_even_if_a_search_hides_it(bad):
     opened = f"{VISIBLE}.filter(each => each.open).length"
     assert bad.run(opened) == 1
     shown = bad.run(
-        "document.querySelector('.cases > [open] svg.k').getBoundingClientRect().height"
+        "document.querySelector('.cases > [open] .pair > svg').getBoundingClientRect().height"
     )
     assert shown > 100
+
+
+def test_a_row_opens_with_its_history_diagrams_and_trials(bad):
+    search(bad, "verdict=regressed alltoall")
+    row = "document.querySelector('.cases > details:not([hidden])')"
+    size = f"(() => {{ const r = {row}.querySelector('summary svg').getBoundingClientRect();"
+    before = bad.run(f"{size} return [r.width, r.height] }})()")
+    bad.run(f"{row}.querySelector('summary').click()")
+    after = bad.run(f"{size} return [r.width, r.height] }})()")
+    assert after[0] > 5 * before[0]
+    assert after[1] > 5 * before[1]
+    shapes = bad.run(
+        f"[...{row}.querySelectorAll('summary path')].map(each => each.className.baseVal)"
+    )
+    assert {"b", "x", ""} <= set(shapes)
+    assert bad.run(f"{row}.querySelectorAll('.pair > svg').length") == 2
+    assert bad.run(f"{row}.querySelectorAll('.pair figure svg[aria-label^=Trials]').length") == 1
+    told = bad.run(f"{row}.querySelector('.told').textContent")
+    assert told.startswith("60 nights, 2026-09-23 to 2026-11-21")
+
+
+def test_steps_and_epochs_are_drawn_and_told(bad):
+    search(bad, "step")
+    assert bad.run(f"{VISIBLE}.length") > 3
+    assert bad.run(f"{VISIBLE}.every(each => each.querySelector('summary path.t'))")
+    bad.press("Escape")
+    search(bad, "another reference or MPI")
+    assert bad.run(f"{VISIBLE}.length") > 3
+    assert bad.run(f"{VISIBLE}.every(each => each.querySelector('summary path.e'))")
 
 
 def test_the_page_asks_for_nothing_and_complains_of_nothing(bad, pages):
