@@ -7,10 +7,12 @@ import re
 import pytest
 
 from postprocess.report import session_report, trial_selection
+from postprocess.report.site_index import build_entry, render_index
 from postprocess.results.summary_file import parse_summary
 from tests.support.browser import Browser, needs_browser, open_browser
 from tests.support.factories import report as samples
 from tests.support.factories.past import make_past
+from tests.support.faults import plants
 
 pytestmark = needs_browser
 INJECTED = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -174,14 +176,19 @@ def test_the_page_asks_for_nothing_and_complains_of_nothing(bad, pages):
     assert all(address.startswith("#") for address in addresses)
 
 
-def test_hostile_names_stay_text(browser, pages):
+@plants("security", "`<img onerror>` and `<script>` in every name, note and reason",
+        "the page of a night, in a browser", "", 0,
+        "<img src=x onerror=…><script>document.title=…</script>")  # fmt: skip
+def test_hostile_names_stay_text(browser, pages, declared):
     browser.open(pages["hostile"])
     browser.run("document.querySelectorAll('details').forEach(each => { each.open = true })")
     search(browser, "onerror")
     assert "taken" not in browser.run("document.title").replace(INJECTED, "")
     assert browser.run("document.querySelectorAll('img').length") == 0
     assert browser.run("document.querySelectorAll('script').length") == 1
-    assert browser.run("document.body.textContent").count(INJECTED) > 20
+    shown = browser.run("document.body.textContent")
+    assert shown.count(INJECTED) > 20
+    declared.check((), 0, [" ".join(shown.split())])
     assert browser.list_complaints() == []
 
 
@@ -196,6 +203,25 @@ def test_nothing_is_wider_than_a_telephone(browser, pages, name):
         " each.getBoundingClientRect().right > 400).length"
     )
     assert cut == 0
+
+
+def test_the_index_of_sessions_leads_to_their_pages(browser, pages, tmp_path, nights):
+    entries = [
+        build_entry(parse_summary(night.document()), f"{name}.html")
+        for name, night in zip(("bad", "quiet"), nights, strict=True)
+    ]
+    for name in ("bad", "quiet"):
+        (tmp_path / f"{name}.html").write_bytes(pages[name].read_bytes())
+    index = tmp_path / "index.html"
+    index.write_text(render_index(entries), encoding="utf-8")
+    browser.show(400)
+    browser.open(index)
+    assert browser.run("document.documentElement.scrollWidth") == 400
+    assert browser.list_complaints() == []
+    browser.run("document.querySelector('.nights a.bad').click()")
+    browser.run("new Promise(done => setTimeout(done, 300))")
+    assert browser.run("location.pathname").endswith("/bad.html")
+    assert "6 of 171 cases failed" in browser.run("document.title")
 
 
 def test_a_quiet_night_prints_on_two_pages(browser, pages):
