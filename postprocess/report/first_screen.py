@@ -10,7 +10,7 @@ from postprocess.model.case import LaunchPlace
 from postprocess.model.groups import CaseGroup
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report.case_lines import format_again, list_groups
+from postprocess.report.case_lines import TOLD, format_again, list_groups
 from postprocess.report.sensitivity import describe_steps, select_with_power
 from postprocess.results.summary import SessionSummary
 
@@ -35,6 +35,12 @@ class NumberedGroup:
     group: CaseGroup
     failed: bool
     again: str
+
+    @property
+    def explained(self) -> bool:
+        """Whether it is one case whose reason tells its value and reference."""
+        group = self.group
+        return len(group.results) == 1 and group.verdict in TOLD and bool(group.reason)
 
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
@@ -73,11 +79,11 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
     if missing:
         what = formats.plural(len(missing), "case")
         yield Proposal(f"Calibrate: nothing judges {what}", "./plumbline calibrate", "")
-    suspect = [each for each in summary.results if each.verdict is Verdict.SUSPECT]
-    if suspect:
-        what = formats.plural(len(suspect), "suspect case")
-        cost = estimate_cost(summary, suspect)
-        yield Proposal(f"The next night decides on {what}; measure them now", again, cost)
+    for each in list_numbered_groups(summary):
+        if each.group.verdict is Verdict.SUSPECT and each.again:
+            what = formats.plural(len(each.group.results), "suspect case")
+            cost = estimate_cost(summary, each.group.results)
+            yield Proposal(f"The next night decides on {what}; or measure now", each.again, cost)
     if gain := describe_gain(summary.results):
         yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
 

@@ -49,11 +49,8 @@
     if (place < 0) return null;
     const [, , sign, said] = found;
     if (sign === "=" || sign === "!=") {
-      const values = said.split(",");
-      const is = (each) => values.some((value) => (numeric[place]
-        ? each.numbers[place] === parseNumber(value)
-        : each.cells[place] === value || (!columnHolds(place, value) && each.cells[place].includes(value))));
-      return (each) => is(each) === (sign === "=");
+      const tests = said.split(",").map((value) => parseValue(place, value));
+      return (each) => tests.some((test) => test(each)) === (sign === "=");
     }
     const limit = parseNumber(said);
     if (!numeric[place] || Number.isNaN(limit)) return null;
@@ -65,8 +62,14 @@
     }[sign];
   }
 
-  function columnHolds(place, value) {
-    return read().some((each) => each.cells[place] === value);
+  // A test for one value of a column: a number, a whole text, or a part of texts that no row has whole.
+  function parseValue(place, value) {
+    if (numeric[place]) {
+      const number = parseNumber(value);
+      return (each) => each.numbers[place] === number;
+    }
+    const whole = read().some((each) => each.cells[place] === value);
+    return (each) => (whole ? each.cells[place] === value : each.cells[place].includes(value));
   }
 
   function filter() {
