@@ -16,6 +16,10 @@ from postprocess.results.summary import SessionSummary
 
 SEEN = (1.0, 0.5, 0.1)  #: slowdowns of which the first sentence tells whether they are seen
 MOST_PROPOSED = 4
+BLIND_MACHINE = (
+    "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
+    "measure while nothing else runs"
+)
 WITHOUT_REFERENCE = (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE)
 
 
@@ -95,7 +99,8 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
     learned = [each.detectable_learned for each in known]
     step = next((each for each in SEEN if _count(learned, each) > _count(tonight, each)), None)
     if step is None:
-        return ""
+        few = 2 * _count(learned, SEEN[0]) < len(known)
+        return BLIND_MACHINE if few else ""
     name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
     now, then = _count(tonight, step), _count(learned, step)
     of = formats.plural(len(known), "case")

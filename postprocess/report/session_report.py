@@ -24,9 +24,7 @@ CONDITIONS = ("cache", "sync")
 MOST_FAILURE_GROUPS = 150  #: entries of what failed
 MOST_OF_ONE_GROUP = 30  #: cases that are named of those that share a cause
 MOST_OPEN = 15  #: entries of what failed that are not folded
-MOST_ROWS = 40  #: of the grid, unless it is unfolded
 MOST_OUTLIERS = 60
-MOST_CASES = 3000  #: in the table of all cases
 MOST_LAUNCHES = 400
 
 
@@ -129,7 +127,6 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
         "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
-        "grid": build_grid(summary, MOST_ROWS),
         "whole_grid": build_grid(summary),
         "sensitivity": assess_sensitivity(summary),
         "classes": CLASSES,

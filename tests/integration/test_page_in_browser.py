@@ -130,9 +130,7 @@ def test_keys_find_the_search_and_clear_it(bad):
 def test_a_link_opens_its_case_even_if_a_search_hides_it(bad):
     search(bad, "barrier")
     bad.run("document.querySelector('.group a').click()")
-    bad.run("new Promise(done => setTimeout(done, 50))")
-    opened = f"{VISIBLE}.filter(each => each.open).length"
-    assert bad.run(opened) == 1
+    bad.wait_until(f"{VISIBLE}.filter(each => each.open).length === 1")
     shown = bad.run(
         "document.querySelector('.cases > [open] .pair > svg').getBoundingClientRect().height"
     )
@@ -219,8 +217,7 @@ def test_the_index_of_sessions_leads_to_their_pages(browser, pages, tmp_path, ni
     assert browser.run("document.documentElement.scrollWidth") == 400
     assert browser.list_complaints() == []
     browser.run("document.querySelector('.nights a.bad').click()")
-    browser.run("new Promise(done => setTimeout(done, 300))")
-    assert browser.run("location.pathname").endswith("/bad.html")
+    browser.wait_until("location.pathname.endsWith('/bad.html') && document.title")
     assert "6 of 171 cases failed" in browser.run("document.title")
 
 

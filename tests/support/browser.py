@@ -89,12 +89,13 @@ class Browser:
         self.call("Page.navigate", url="about:blank")
         self.events.clear()
         self.call("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")
+        self.wait_until("document.readyState === 'complete' && location.protocol === 'file:'")
+
+    def wait_until(self, condition: str) -> None:
+        """Wait until an expression holds, also while the page changes."""
         end = time.monotonic() + PATIENCE
-        while (
-            self.run("document.readyState") != "complete"
-            or self.run("location.protocol") != "file:"
-        ):
-            assert time.monotonic() < end, f"{page} does not load"
+        while not self.call("Runtime.evaluate", expression=condition)["result"].get("value"):
+            assert time.monotonic() < end, condition
             time.sleep(0.02)
 
     def run(self, script: str) -> Any:

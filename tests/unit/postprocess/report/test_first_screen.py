@@ -46,6 +46,10 @@ def test_a_night_that_all_references_judge_well_needs_nothing():
     blind = [replace(r, detectable=None) for r in quiet.results]
     assert view.describe_sight(blind).endswith("of 5 cases: 2 times slower in none")
     assert view.describe_sight([]) == ""
+    (only,) = view.propose_next(
+        replace(quiet, results=tuple(replace(r, detectable_learned=None) for r in blind))
+    )
+    assert only.why == view.BLIND_MACHINE
 
 
 def cells(found):
