@@ -5,10 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from statistics import median
-from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import factor, format_band, plural, quantity
@@ -21,15 +17,12 @@ from postprocess.cli.options import add_since
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
+from postprocess.results.nights import COLUMNS, Night, read_nights
 from postprocess.results.query import NIGHTS, read_headlines
 
 HELP = "Show what a case cost night after night, with its band and verdicts."
 EXAMPLE = "./plumbline history bcast mpich 1kB"
 FAILS = ""
-COLUMNS = (
-    *("key", "session", "started_utc", "verdict", "unit", "value", "judged"),
-    *("reference", "lower", "upper"),
-)
 MOST_CASES = 20
 MOST_NIGHTS = 60  #: that fit a terminal
 #: A letter for each verdict of a night, below its value.
@@ -43,18 +36,6 @@ LEGEND = (
     ". pass, p provisional, s suspect, R regressed, c cleared, f fast, n not comparable, "
     "- no reference, ! failed"
 )
-
-
-@dataclass(frozen=True)
-class Night:
-    """A case in one session."""
-
-    day: str
-    verdict: str
-    unit: str
-    value: float | None
-    reference: float | None
-    band: tuple[float, float] | None
 
 
 def add_arguments(parser: Parser) -> None:
@@ -140,19 +121,6 @@ def explain_no_match(words: Sequence[str], keys: Sequence[str]) -> str:
             fix = propose_word(word, parts) or f"name a part of a key, such as {keys[0]}"
             return f"{word}: is said of no stored case; {fix}"
     return f"{said}: no stored case matches all of these; name fewer"
-
-
-def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
-    """Read the nights of a case from its rows, which are sorted by time."""
-    for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
-        launches = list(group)
-        first = launches[0]
-        values = [each["value"] for each in launches if each["value"] is not None]
-        value = first["judged"] or (median(values) if values else None)
-        limits = first["lower"], first["upper"]
-        band = limits if None not in limits else None
-        day = first["started_utc"][:10]
-        yield Night(day, first["verdict"], first["unit"], value, first["reference"], band)
 
 
 def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterator[str]:

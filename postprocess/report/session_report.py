@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.model.groups import CaseGroup, count_lines
-from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
-from postprocess.report import (
-    legend,
-    overview,
-    panels,
-    plots,
-    size_tables,
-    templating,
-    trial_selection,
-)
+from postprocess.report import legend, overview, panels, plots, templating, trial_selection
+from postprocess.report.case_table import build_case_table
+from postprocess.report.curves import build_curves
+from postprocess.report.first_screen import describe_sight, list_numbered_groups, propose_next
+from postprocess.report.heat_map import build_limit_map, build_verdict_map
+from postprocess.report.past import Past, find_news
 from postprocess.report.sensitivity import BOUNDS, CLASSES, TARGET, assess_sensitivity
 from postprocess.report.trial_selection import LaunchTrials
 from postprocess.report.verdict_grid import build_grid
@@ -28,19 +24,21 @@ CONDITIONS = ("cache", "sync")
 MOST_FAILURE_GROUPS = 150  #: entries of what failed
 MOST_OF_ONE_GROUP = 30  #: cases that are named of those that share a cause
 MOST_OPEN = 15  #: entries of what failed that are not folded
-MOST_ROWS = 40  #: of the grid, unless it is unfolded
 MOST_OUTLIERS = 60
-MOST_CASES = 3000  #: in the table of all cases
 MOST_LAUNCHES = 400
 
 
 def build_report(
-    session_dir: Path, summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
+    session_dir: Path,
+    summary: SessionSummary,
+    trials: Mapping[str, Sequence[LaunchTrials]],
+    past: Past | None = None,
 ) -> tuple[Path, Path]:
     """Write the report of a session beside its ``summary.json``.
 
     ``trials`` are those of the session, by the key of their case; without any the report has no pictures of
-    trials. Returns the paths of ``report.md`` and ``report.html``, which appear whole or not at all.
+    trials. ``past`` are the nights of its cases. Returns the paths of ``report.md`` and ``report.html``, which
+    appear whole or not at all.
 
     :raises UsageError: if a report cannot be written.
     """
@@ -48,7 +46,7 @@ def build_report(
     shared = build_context(summary)
     pages = {
         markdown: render_markdown(summary, shared),
-        html: render_html(summary, trials, shared),
+        html: render_html(summary, trials, shared, past),
     }
     templating.write_pages(pages)
     return markdown, html
@@ -68,30 +66,37 @@ def render_html(
     summary: SessionSummary,
     trials: Mapping[str, Sequence[LaunchTrials]],
     shared: Mapping[str, Any] | None = None,
+    past: Past | None = None,
 ) -> str:
     """Render the report as one page that needs nothing but itself.
 
     :param shared: what :func:`build_context` has built; None to build it
     """
-    failed, not_drawn = trial_selection.select_failed(summary, trials)
-    own = [r for r in summary.results if r.case.program == OWN_PROGRAM]
+    past = past or Past()
+    drawn, not_drawn = trial_selection.select_trials(summary, trials)
     names = panels.list_environments(summary.results)
+    curves = build_curves(summary.results, summary.strict, names)
+    table = build_case_table(summary.results, summary.strict, curves, past, drawn)
+    groups = list_numbered_groups(summary)
     context = dict(shared or build_context(summary)) | {
-        "chapters": panels.build_chapters(own, summary.strict, names),
-        "own": own[:MOST_CASES],
-        "own_columns": find_varying_fields(own, ("system", "partition", *CONDITIONS)),
-        "own_left_out": max(0, len(own) - MOST_CASES),
-        "programs": size_tables.build_program_tables(summary.results, summary.strict, names),
-        "line_keys": legend.draw_line_keys(names),
+        "sight": describe_sight(summary.results),
+        "news": find_news(summary, past),
+        "proposals": propose_next(summary),
+        "past": past,
+        "broken": [each for each in groups if each.failed],
+        "doubtful": [each for each in groups if not each.failed],
+        "maps": (
+            build_verdict_map(summary.results, summary.strict),
+            build_limit_map(summary.results),
+        ),
+        "curves": curves,
+        "table": table,
+        "anchors": {row.result.case.key: row.name for row in table.rows if row.name},
         "keys": legend.draw_sign_keys(),
-        "failed_trials": failed,
         "not_drawn": not_drawn,
-        "other_trials": trial_selection.select_representative(summary, trials),
-        "anchors": {shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
+        "script": templating.read_script("cases.js"),
     }
-    return templating.render_html_template(
-        "report.html.j2", context, panel=plots.draw_lines, trials=plots.draw_trials
-    )
+    return templating.render_html_template("report.html.j2", context, trials=plots.draw_trials)
 
 
 def build_context(summary: SessionSummary) -> dict[str, Any]:
@@ -114,6 +119,7 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "counts": count_verdicts(summary.results),
         "failure_groups": failure_groups,
         "most_open": MOST_OPEN,
+        "most_groups": MOST_FAILURE_GROUPS,
         "most_of_one": MOST_OF_ONE_GROUP,
         "reruns": [f"./plumbline run --failed {summary.session}", *_list_reruns(failure_groups)],
         "notes": count_lines(summary.notes),
@@ -121,7 +127,6 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
         "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
-        "grid": build_grid(summary, MOST_ROWS),
         "whole_grid": build_grid(summary),
         "sensitivity": assess_sensitivity(summary),
         "classes": CLASSES,

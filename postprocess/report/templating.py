@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,21 @@ SIGNS = {
     Verdict.NO_REFERENCE: "?",
     Verdict.NOT_COMPARABLE: "≠",
 }
+
+
+@dataclass(frozen=True)
+class PageScript:
+    """The script of a page, and the hash by which the page's policy allows it and no other."""
+
+    text: Markup
+    hash: str
+
+
+def read_script(name: str) -> PageScript:
+    """Read a script of the templates' folder, which is ours and printed as it is."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return PageScript(Markup(text), f"sha256-{digest}")
 
 
 def render_html_template(

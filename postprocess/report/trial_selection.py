@@ -22,6 +22,7 @@ from postprocess.stats.headline import mark_removed_trials, summarise_trials
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
+MOST_DRAWN = 24  #: pictures of all kinds, unless more failed
 MOST_LAUNCHES = 6  #: launches in one picture, the latest
 
 
@@ -106,6 +107,25 @@ def select_failed(
     having = [r for r in sort_by_severity(summary.failed) if _has_trials(r, trials)]
     chosen = [CaseTrials(r, tuple(trials[r.case.key])) for r in having[:MOST_FAILED]]
     return chosen, len(having) - len(chosen)
+
+
+def select_trials(
+    summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
+) -> tuple[dict[str, CaseTrials], int]:
+    """Select the cases whose trials a page draws, by key; return how many failed ones are not drawn, too.
+
+    The failed ones come first, then those that are worth a look, then the others while there is room.
+    """
+    failed, not_drawn = select_failed(summary, trials)
+    chosen = {shown.result.case.key: shown for shown in failed}
+    for shown in select_representative(summary, trials):
+        chosen.setdefault(shown.result.case.key, shown)
+    for result in sort_by_severity(r for r in summary.results if _has_trials(r, trials)):
+        if len(chosen) >= MOST_DRAWN:
+            break
+        key = result.case.key
+        chosen.setdefault(key, CaseTrials(result, tuple(trials[key])))
+    return chosen, not_drawn
 
 
 def select_representative(

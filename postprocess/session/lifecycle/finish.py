@@ -30,6 +30,7 @@ from postprocess.results.store import StoreRow
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.monitored import format_monitored
+from postprocess.session.lifecycle.past import read_past
 from spack_envs.layout import SpackLayout
 
 COMMAND_SECONDS = 60  #: that a user's command may take
@@ -200,7 +201,7 @@ def write_files(
     keep_spack_locks(context.work, session, finished)
     with progress.keeping("report (./plumbline report tries again)", users=False):
         trials = trial_selection.select_launch_trials(finished)
-        report = build_report(session.directory, summary, trials)
+        report = build_report(session.directory, summary, trials, read_past(context.work, summary))
     if report is None:
         summary = keep_summary(progress, session, summary)
     return summary, report

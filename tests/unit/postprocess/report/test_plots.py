@@ -23,8 +23,12 @@ BAD = "var(--bad)"
 
 
 def panel_of(routine, number=0, results=RESULTS):
-    (found,) = [c for c in panels.build_chapters(results, False) if c.title == routine]
-    return found.pictures[0].panels[number]
+    own = [r for r in results if r.case.routine == routine]
+    size = sorted({r.case.bytes for r in own})[number]
+    chosen = [r for r in own if r.case.bytes == size]
+    styles = {name: n for n, name in enumerate(panels.list_environments(results))}
+    lines = panels.build_lines(chosen, "processes", styles, False)
+    return Panel("8 B", "processes", lines)
 
 
 def small_panel(*values, band=(0.5e-6, 2e-6), x="processes", title="8 B"):

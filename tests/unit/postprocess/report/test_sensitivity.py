@@ -91,10 +91,10 @@ def test_the_report_and_the_terminal_tell():
         session_report.render_markdown(summary),
     )
     for page in (html, markdown):
-        assert "Detection limits" in page
         assert found.line[1:] in page
         assert f"{worst.detectable:.0%}" in page
         assert f"{worst.detectable_soon:.0%}" in page
+    assert "Slowdown that tonight would see" in html
     assert html.count('class="sight-') > len(CLASSES)
     old = replace(summary, results=())
     assert assess_sensitivity(old) is None

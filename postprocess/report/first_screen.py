@@ -1,0 +1,123 @@
+"""The first screen of a session's page: what the session can see, and what to do next at which cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from postprocess.base import formats
+from postprocess.model.case import LaunchPlace
+from postprocess.model.groups import CaseGroup
+from postprocess.model.reference import MOST_SESSIONS
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report.case_lines import TOLD, format_again, list_groups
+from postprocess.report.sensitivity import describe_steps, select_with_power
+from postprocess.results.summary import SessionSummary
+
+SEEN = (1.0, 0.5, 0.1)  #: slowdowns of which the first sentence tells whether they are seen
+MOST_PROPOSED = 4
+BLIND_MACHINE = (
+    "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
+    "measure while nothing else runs"
+)
+WITHOUT_REFERENCE = (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Something to do next."""
+
+    why: str
+    command: str  #: or empty, if waiting is all
+    cost: str  #: such as ``about 12 s``; empty if it is unknown
+
+
+@dataclass(frozen=True)
+class NumberedGroup:
+    """Cases of which the same is said, with the command that measures all of them again."""
+
+    group: CaseGroup
+    failed: bool
+    again: str
+
+    @property
+    def explained(self) -> bool:
+        """Whether it is one case whose reason tells its value and reference."""
+        group = self.group
+        return len(group.results) == 1 and group.verdict in TOLD and bool(group.reason)
+
+
+def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
+    """List the groups of cases that are not healthy, as the terminal does."""
+    return [
+        NumberedGroup(
+            group,
+            any(not each.counts_as_healthy(summary.strict) for each in group.results),
+            format_again(group, number, summary),
+        )
+        for number, group in enumerate(list_groups(summary), 1)
+    ]
+
+
+def describe_sight(results: Iterable[CaseResult]) -> str:
+    """Describe what would be called tonight; empty if nothing is known of it."""
+    known = select_with_power(results)
+    if not known:
+        return ""
+    steps = describe_steps(SEEN, [each.detectable for each in known])
+    return f"tonight would see, of {formats.plural(len(known), 'case')}: {steps}"
+
+
+def propose_next(summary: SessionSummary) -> list[Proposal]:
+    """Propose what to do next, the most urgent first."""
+    return list(_propose(summary))[:MOST_PROPOSED]
+
+
+def _propose(summary: SessionSummary) -> Iterator[Proposal]:
+    missing = [each for each in summary.results if each.verdict in WITHOUT_REFERENCE]
+    broken = [each for each in summary.failed if each.verdict not in WITHOUT_REFERENCE]
+    again = f"./plumbline run --failed {summary.session}"
+    if broken:
+        few = formats.plural(len(broken), "failed case")
+        yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
+    if missing:
+        what = formats.plural(len(missing), "case")
+        yield Proposal(f"Calibrate: nothing judges {what}", "./plumbline calibrate", "")
+    for each in list_numbered_groups(summary):
+        if each.group.verdict is Verdict.SUSPECT and each.again:
+            what = formats.plural(len(each.group.results), "suspect case")
+            cost = estimate_cost(summary, each.group.results)
+            yield Proposal(f"The next night decides on {what}; or measure now", each.again, cost)
+    if gain := describe_gain(summary.results):
+        yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
+
+
+def describe_gain(results: Sequence[CaseResult]) -> str:
+    """Describe what further good nights will see that this one does not; empty if they see no more."""
+    known = select_with_power(results)
+    tonight = [each.detectable for each in known]
+    learned = [each.detectable_learned for each in known]
+    step = next((each for each in SEEN if _count(learned, each) > _count(tonight, each)), None)
+    if step is None:
+        few = 2 * _count(learned, SEEN[0]) < len(known)
+        return BLIND_MACHINE if few else ""
+    name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
+    now, then = _count(tonight, step), _count(learned, step)
+    of = formats.plural(len(known), "case")
+    return f"Let nights pass: with {MOST_SESSIONS} of them {name} is called in {then} of {of}, now in {now}"
+
+
+def estimate_cost(summary: SessionSummary, results: Iterable[CaseResult]) -> str:
+    """Estimate how long the launches of some cases take, by how long they took; empty if none is known."""
+    places = {LaunchPlace.of(each.case) for each in results}
+    took = [each.seconds for each in summary.launches if LaunchPlace.of_launch(each) in places]
+    return f"about {formats.duration(sum(took))}" if sum(took) else ""
+
+
+def _count(limits: Iterable[float | None], step: float) -> int:
+    return sum(each is not None and each <= step for each in limits)
+
+
+def _measure_duration(summary: SessionSummary) -> str:
+    """Measure how long the session took, by its phases."""
+    return formats.duration(sum(summary.phases.values()))

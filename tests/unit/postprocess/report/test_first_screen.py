@@ -1,0 +1,89 @@
+"""What the first screen says of what a night sees, and what it proposes; and the two maps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from postprocess.model.verdict import Verdict
+from postprocess.report import first_screen as view
+from postprocess.report.heat_map import build_limit_map, build_verdict_map
+from postprocess.results.summary_file import parse_summary
+from tests.support.factories import report as samples
+
+
+@pytest.fixture(scope="module")
+def bad():
+    return parse_summary(samples.bad_night(samples.few_cases()).document())
+
+
+def test_what_failed_is_proposed_first_with_the_time_its_launches_took(bad):
+    first, *_ = view.propose_next(bad)
+    assert first.command == f"./plumbline run --failed {bad.session}"
+    places = {(r.case.environment, r.case.processes) for r in bad.failed}
+    took = sum(e.seconds for e in bad.launches if (e.environment, e.processes) in places)
+    assert first.cost == f"about {round(took)} s"
+
+
+def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
+    one, two = [r for r in bad.results if r.verdict is Verdict.PASS][:2]
+    one = replace(one, verdict=Verdict.SUSPECT, reason="slow again", value=9 * one.value)
+    two = replace(two, verdict=Verdict.NO_REFERENCE, reason="no reference")
+    proposals = view.propose_next(replace(bad, results=(one, two)))
+    commands = [each.command for each in proposals]
+    assert commands[:2] == ["./plumbline calibrate", f"./plumbline run --failed {bad.session}:2"]
+    assert "next night decides on 1 suspect case" in proposals[1].why
+
+
+def test_a_night_that_all_references_judge_well_needs_nothing():
+    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
+    learned = [replace(r, detectable=0.04, detectable_learned=0.04) for r in quiet.results]
+    assert view.propose_next(replace(quiet, results=tuple(learned))) == []
+    assert view.describe_sight(learned) == (
+        "tonight would see, of 5 cases: 2 times slower in all, 50% in all, 10% in all"
+    )
+    blind = [replace(r, detectable=None) for r in quiet.results]
+    assert view.describe_sight(blind).endswith("of 5 cases: 2 times slower in none")
+    assert view.describe_sight([]) == ""
+    (only,) = view.propose_next(
+        replace(quiet, results=tuple(replace(r, detectable_learned=None) for r in blind))
+    )
+    assert only.why == view.BLIND_MACHINE
+
+
+def cells(found):
+    return {
+        (row.routine, column.place, column.label): cell
+        for section in found.sections
+        for row in section.rows
+        for column, cell in zip(found.columns, row.cells, strict=True)
+        if cell
+    }
+
+
+def test_a_cell_of_the_maps_shows_the_worst_of_its_cases(bad):
+    verdicts = cells(build_verdict_map(bad.results, strict=False))
+    bcast = verdicts["bcast", "openmpi-5.0.9", "10 kB"]
+    assert (bcast.tone, bcast.text) == ("bad", "regressed")
+    assert bcast.title == "2 pass, 1 regressed"
+    assert verdicts["barrier", "openmpi-5.0.9", "–"].tone == "good"
+    assert ("reduce_min", "openmpi-5.0.9", "8 B") not in verdicts  # it was skipped
+    own = [replace(r, detectable=0.3 if r.case.processes == 8 else 0.07) for r in bad.results]
+    limits = cells(build_limit_map(own))
+    assert limits["bcast", "mpich-5.0.2", "8 B"].text == "30"
+    blind = [replace(r, detectable=None) for r in own]
+    assert limits.keys() == cells(build_limit_map(blind)).keys()
+    assert {each.text for each in cells(build_limit_map(blind)).values()} == {"∞"}
+
+
+def test_many_sizes_stand_together_by_their_power_of_ten(bad):
+    (some,) = [
+        r for r in bad.results if r.case.key.endswith("mpicost:bcast:evict-dissemination:2x2:8")
+    ][:1]
+    many = [replace(some, case=replace(some.case, bytes=2**n)) for n in range(21)]
+    found = build_verdict_map(many, strict=False)
+    assert [column.label for column in found.columns] == [
+        "≥ 1 B", "≥ 10 B", "≥ 100 B", "≥ 1 kB", "≥ 10 kB", "≥ 100 kB", "≥ 1 MB",
+    ]  # fmt: skip
+    assert found.columns[1].search == "environment=impi-2021.16.0 bytes>=10 bytes<100"
