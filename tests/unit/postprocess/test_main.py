@@ -238,7 +238,10 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
     [
         (["run", "--bytes", "8,x"], "argument --bytes: 'x' is not a whole number of one or more"),
         (["run", "--program", "osu,x"], "argument --program: 'x' is none of mpicost, osu, imb"),
-        (["run", "--program", "mpicos"], "is none of mpicost, osu, imb; did you mean mpicost?"),
+        (
+            ["run", "--program", "mpicos"],
+            "is none of mpicost, osu, imb, kernels; did you mean mpicost?",
+        ),
         (["nightli"], "'nightli' is no command; did you mean nightly? ("),
         (["site", "nw"], "'nw' is no command; did you mean new? (plumbline site --help)"),
         (["run", "--cache", "evikt"], "evict, flush, warm, rotate; did you mean evict? ("),
