@@ -40,16 +40,16 @@ RESULTS = [
 def tables():
     found = build_kernel_tables(collect_kernels({"night": RESULTS}), load_history())
     return {
-        each.title: [dict(zip((*each.labels, *each.columns), row)) for row in each.rows]
+        each.title: [
+            dict(zip((*each.labels, *each.columns), row, strict=True)) for row in each.rows
+        ]
         for each in found
     }
 
 
 def test_speed_up_and_efficiency_are_of_one_process(tables):
-    rows = {
-        (row["processes"], row["per node"]): row
-        for row in tables["Kernels: speed-up and efficiency (Fig. 5)"]
-    }
+    found = tables["Kernels: speed-up and efficiency (Fig. 5)"]
+    rows = {(row["processes"], row["per node"]): row for row in found}
     assert ("8", "1") not in rows  # a wrong result is none
     row = rows["4", "1"]
     assert (row["kernel"], row["class"]) == ("lufact", "A")
