@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.analyses.offer.check.official import hash_source
 from postprocess.model.routines.kernels import BYTES, FAMILY
 from postprocess.parsers.mpicost import read_launch
 from tests.support.faults import plants
 from tests.support.mpicost import FAMILIES, library, preload, program
+from tests.support.paths import SUITE
 
 ONCE = ("--cache", "warm", "--rounds", "1", "--trials", "2")
 #: MPICH's processes that wait for each other by turns take minutes where they share a core
@@ -43,6 +45,13 @@ def test_the_program_has_the_kernels_of_the_table():
     assert list(listed.items()) == list(BYTES.items())
     told = program("mpich").run(1, *ONCE, "--list", "--family", "kernels").output
     assert [line.split()[0] for line in told.splitlines()] == [*FAMILY]
+
+
+def test_the_kernels_are_a_part_of_the_official_source():
+    """Offers are held against it by the hash that the program tells."""
+    assert (
+        f"source hash {hash_source(SUITE)}\n" in program("mpich").run(1, *ONCE, "--version").output
+    )
 
 
 @plants("data", "a wrong element, byte or NaN in what a kernel sends",
