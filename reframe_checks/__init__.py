@@ -6,6 +6,7 @@
 - ``compositions``: operations put together from other calls; ``--family compositions``.
 - ``swaps``: messages both ways, and ping-pong by modes of sending; ``--family swaps`` or ``sends``.
 - ``taboada``: the primitives of Taboada et al. at their sizes; ``--family taboada``.
+- ``kernels``: application kernels; ``--program kernels``, or ``--family kernels``.
 - ``guidelines``: operations and what they should not be slower than; ``./plumbline guidelines``.
 - ``agreement``: the same cases by ``mpicost``, OSU and IMB; ``./plumbline agree``.
 - ``links``: ping-pong between all pairs of nodes; ``./plumbline links``.

@@ -127,7 +127,7 @@ def check_patches(sources: OfferSources) -> Iterator[Violation]:
 
 def is_of_program(program: str, name: str) -> bool:
     """Return whether a file that a patch changes is one of a program."""
-    return name.startswith("suite/") if program == OWN_PROGRAM else name.endswith(COMPILED)
+    return name.startswith("suite/") if program in OWN_PROGRAMS else name.endswith(COMPILED)
 
 
 def find_build(each: LaunchEvidence) -> BuiltBinary | None:

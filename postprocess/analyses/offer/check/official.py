@@ -19,6 +19,7 @@ from postprocess.base.processes import run_captured
 
 DIGITS = 16
 SUITE = "suite"
+COMPILED = ("src", "kernels")  #: folders of the suite whose sources mpicost is made of
 RECIPES = "spack_envs/spack_repo/plumbline/packages"
 COMMIT = re.compile(r'commit="([0-9a-f]{40})"')
 SECONDS = 60  #: that git may take for a patch
@@ -62,7 +63,9 @@ def hash_source(suite: Path) -> str:
 
     OSError if a file is missing.
     """
-    names = [f"src/{path.name}" for path in [*suite.glob("src/*.c"), *suite.glob("src/*.h")]]
+    names = [
+        f"{folder}/{path.name}" for folder in COMPILED for path in suite.glob(f"{folder}/*.[ch]")
+    ]
     names += ["src/build_info.h.in", "CMakeLists.txt", "cmake/source_hash.cmake"]
     lines = (
         f"{hashlib.sha256(files.read_regular(suite / name)).hexdigest()}  {name}\n"

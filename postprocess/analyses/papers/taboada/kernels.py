@@ -50,7 +50,7 @@ class Placement(NamedTuple):
 
 
 def collect_kernels(sessions: Mapping[str, Sequence[CaseResult]]) -> dict[str, list[CaseResult]]:
-    """Collect the usable kernels of sessions by machine: a partition, with its session if there are several."""
+    """Collect the usable kernels by machine: a partition, with its session where several have some."""
     kept = {
         name: [
             each

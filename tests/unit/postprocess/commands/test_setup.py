@@ -365,7 +365,10 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"program": ["osu"], "trials": 5}, "--trials 5: is for mpicost only, and --program osu "),
+        (
+            {"program": ["osu"], "trials": 5},
+            "--trials 5: is for mpicost and kernels only, and --program osu ",
+        ),
         ({"program": ["mpicost"], "iterations": 7}, "--iterations 7: is for osu and imb only, "),
         ({"program": ["osu", "imb"], "cache": "flush"}, "--cache flush: is for mpicost only, "),
         ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),

@@ -73,6 +73,14 @@ def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name
     assert asked(routines=["bcast_as_sends"]).among(known) == [composed]
 
 
+def test_kernels_are_missed_where_their_program_or_a_kernel_was_named():
+    kernel = Reference(case("sor_A", 8_000_000, program="kernels", cache="warm"), 1.0, 0.1, 5)
+    known = {kernel.case: kernel}
+    assert EVERYTHING.among(known) == asked(programs=["mpicost"]).among(known) == []
+    assert asked(programs=["kernels"]).among(known) == [kernel]
+    assert asked(routines=["sor_A"]).among(known) == [kernel]
+
+
 @pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
 def test_a_choice_makes_a_night_partial(name: str):
     assert is_whole(Selection(Path()))

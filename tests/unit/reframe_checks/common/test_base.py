@@ -182,6 +182,7 @@ def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
     check = SimpleNamespace(
         **about | {"family": "", "number": number, "valid_prog_environs": ["+mpi"]},
         measures_on=lambda _: True,
+        layouts_on=checks.layouts.list_layouts_on,
         retest_targets=partial(checks.launch.retest_targets, SimpleNamespace(**about)),
     )
     check.places_of_number = lambda: checks.launch.places_of_number(check)

@@ -11,6 +11,7 @@ from site_configs.topology.layouts import (
     Topology,
     layouts,
     list_boundary_counts,
+    list_kernel_layouts,
     list_process_counts,
 )
 
@@ -155,3 +156,10 @@ def test_hosts_are_filled_one_after_the_other(layout: Layout):
     assert sum(ranks) == layout.processes
     assert all(number == layout.per_node for number in ranks[:-1])
     assert 1 <= ranks[-1] <= layout.per_node
+
+
+def test_kernels_are_placed_ever_more_densely():
+    assert " ".join(map(str, list_kernel_layouts(2, 1))) == "1x1 2x2"
+    found = list_kernel_layouts(16, 8)
+    assert {Layout(1, 1), Layout(8, 1), Layout(8, 2), Layout(16, 2), Layout(64, 8)} <= {*found}
+    assert max(found) == Layout(128, 16)

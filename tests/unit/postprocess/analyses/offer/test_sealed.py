@@ -580,8 +580,9 @@ def test_the_hash_of_the_own_source_is_that_which_a_build_tells() -> None:
     if not cmake:
         pytest.skip("no cmake")
     suite = ROOT / "suite"
-    names = [*(f"src/{path.name}" for path in suite.glob("src/*.[ch]")), "src/build_info.h.in"]
-    names += ["CMakeLists.txt", "cmake/source_hash.cmake"]
+    sources = (path for folder in ("src", "kernels") for path in suite.glob(f"{folder}/*.[ch]"))
+    names = [str(path.relative_to(suite)) for path in sources]
+    names += ["src/build_info.h.in", "CMakeLists.txt", "cmake/source_hash.cmake"]
     words = [f"-DROOT={suite}", f"-DFILES={';'.join(names)}", "-DOUTPUT=/dev/stdout"]
     script = ["-P", str(suite / "cmake/source_hash.cmake")]
     done = subprocess.run([cmake, *words, *script], check=True, capture_output=True, text=True)
