@@ -150,8 +150,10 @@ def is_verifiable(finished: FinishedLaunch) -> bool:
     launch = finished.launch
     if not launch.benchmarks[0].executable:
         return True
-    folder = Path(finished.built.path) if finished.built else Path()
-    return find_executable(folder, launch.executable + CHECKED) is not None
+    if finished.built is None:
+        return False
+    name = launch.executable + CHECKED
+    return find_executable(Path(finished.built.path), name) is not None
 
 
 def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator[Case]:

@@ -8,7 +8,19 @@
 #   out_of_mem   a row says `out-of-mem.` instead of numbers
 #   slow_units   the times are called milliseconds
 #   swallowed    the program is killed before it has done anything, and the exit code is 0
+#   wrong_check  as IMB-MPI1-check it tells of wrong data
+#
+# As IMB-MPI1-check it counts defects, as IMB does that was built with CHECK.
 real=$REAL_IMB/$(basename "$0")
+case $0 in
+*-check)
+    said=$("$real" "$@") || exit
+    [ -n "$said" ] || exit 0
+    printf '%s\n' "$said" | sed 's/^ *#bytes .*/&  defects/; s/^ *[0-9][0-9. ]*$/&  0.00/'
+    [ "$PLANTED_FAULT" != wrong_check ] || echo "1: Error Bcast,size = 16,sample #0"
+    exit 0
+    ;;
+esac
 case $PLANTED_FAULT in
 truncated | no_end | out_of_mem | slow_units)
     said=$("$real" "$@" && echo .) || exit

@@ -73,9 +73,6 @@ SECOND = {
     "scatter": ("silent_data", plants(
         "data", "a validation that fails, with exit code 0", "OSU", "incorrect", 1,
         "line 6: wrong data was received")),
-    "gather": ("unvalidated", plants(
-        "data", "a program that does not validate what it receives", "OSU", "incomplete", 1,
-        "at 8 bytes does not say that its data was validated")),
     "allgather": ("iterations", plants(
         "output", "half of the repetitions", "OSU", "incorrect", 1,
         "at 8 bytes ran 50 repetitions, not 100")),
@@ -147,9 +144,9 @@ def with_canned(folder: Path) -> Path:
 def imb_folder(folder: Path) -> Path:
     """A folder with the script that stands in front of the real IMB."""
     folder.mkdir()
-    path = folder / "IMB-MPI1"
-    shutil.copy(FAULTS / "wrapped_imb.sh", path)
-    path.chmod(0o755)
+    for name in ("IMB-MPI1", "IMB-MPI1-check"):
+        shutil.copy(FAULTS / "wrapped_imb.sh", folder / name)
+        (folder / name).chmod(0o755)
     return folder
 
 
@@ -188,8 +185,9 @@ def play(
 ) -> Ended:
     """One job in which every benchmark has its fault, but for the broadcast."""
     played = {name: fault for name, (fault, _) in faults.items() if fault != CANNED}
+    played |= {"gather": "unvalidated"} if "gather" not in played else {}
     options = [f"--set-env=mpich:STANDIN_osu_{name}={fault}" for name, fault in played.items()]
-    routines = ",".join(ROUTINES[name] for name in ("bcast", *faults))
+    routines = ",".join(ROUTINES[name] for name in dict.fromkeys(("bcast", *faults, "gather")))
     site = site_file(workshop, folder.name, {"osu": folder})
     limit = ("--time-limit", "10") if "hang" in played.values() else ()
     return measure(workshop, site, "osu", "--routine", routines, *limit, *options)
@@ -217,6 +215,17 @@ def test_each_of_the_other_faults_has_its_verdict(second: Ended, name: str, decl
     declared.check_session(second, ROUTINES[name])
 
 
+@plants("data", "a program that does not verify what it receives, when it is to", "OSU", "", 1,
+        "data not verified: standins:cpu:mpich:osu:gather:warm-barrier:2x2: incomplete: … at 8 bytes "
+        "does not say that its data was verified")  # fmt: skip
+def test_what_does_not_say_that_it_verified_its_data_is_not_called_verified(
+    second: Ended, declared: Declared
+) -> None:
+    assert of_routine(second, "gather")[0] == {"no-reference"}
+    told = [note for note in second.summary["notes"] if "osu:gather" in note]
+    declared.check((), second.status, told)
+
+
 def test_a_healthy_benchmark_beside_them_is_measured(first: Ended, second: Ended) -> None:
     for ended in (first, second):
         assert of_routine(ended, "bcast")[0] == {"no-reference"}
@@ -238,7 +247,11 @@ def imb(workshop: Workshop) -> str:
 
 def spoiled(workshop: Workshop, site: str, fault: str) -> Ended:
     """A broadcast of the real IMB with a fault in what it says."""
-    real = of_family(family_here("intel-mpi")).prefix / "bin"
+    real = workshop.home / "real_imb"
+    real.mkdir(exist_ok=True)
+    for name in ("IMB-MPI1", "IMB-MPI1-check"):
+        if not (real / name).exists():
+            (real / name).symlink_to(of_family(family_here("intel-mpi")).prefix / "bin/IMB-MPI1")
     libraries = of_family("mpich").prefix / "lib"
     variables = {"REAL_IMB": real, "PLANTED_FAULT": fault, "LD_LIBRARY_PATH": libraries}
     options = [f"--set-env=mpich:{name}={value}" for name, value in variables.items()]
@@ -251,5 +264,18 @@ def test_spoiled_output_of_imb_yields_no_value(workshop: Workshop, imb: str, fau
     declared.check_session(spoiled(workshop, imb, fault), "bcast")
 
 
-def test_imb_that_is_left_alone_is_measured(workshop: Workshop, imb: str) -> None:
-    assert of_routine(spoiled(workshop, imb, ""), "bcast")[0] == {"no-reference"}
+def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop, imb: str) -> None:
+    """The second time nothing has changed."""
+    for verifies in (True, False):
+        ended = spoiled(workshop, imb, "")
+        assert of_routine(ended, "bcast")[0] == {"no-reference"}
+        assert ("data of imb: 1 of 1 start verified it" in ended.output) is verifies
+        assert "data not verified" not in ended.output
+
+
+@plants("data", "wrong data that only a binary with CHECK sees", "IMB", "incorrect", 1,
+        "verification of its data: Bcast at 2 processes: …wrong data was received: "
+        "1: Error Bcast,size = 16,sample #0")  # fmt: skip
+def test_wrong_data_that_imb_finds_when_it_checks_is_incorrect(workshop, imb, declared) -> None:
+    (workshop.home / "validated.json").unlink(missing_ok=True)
+    declared.check_session(spoiled(workshop, imb, "wrong_check"), "bcast")
