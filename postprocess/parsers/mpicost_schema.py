@@ -76,6 +76,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     entry.object("timer").number("resolution")
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")
+    check_surroundings(entry)
     check_places(entry)
     check_interposed(entry)
     return entry
@@ -178,6 +179,14 @@ def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
     least = PROOFS * -(-PROOF_BYTES // line) + trials * -(-GUARD_BYTES // line)
     if end.integer(EVICTED) < least:
         raise ValueError(f"{EVICTED}: {end.integer(EVICTED)}, not {least} or more")
+
+
+def check_surroundings(entry: JsonObject) -> None:
+    """Check what both programs tell of a launch, where they tell it: its variables and its timer."""
+    if "environment" in entry.fields:
+        entry.object("environment")
+    if "timer" in entry.fields:
+        entry.object("timer").number("resolution")
 
 
 def check_interposed(entry: JsonObject) -> None:
