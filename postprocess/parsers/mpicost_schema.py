@@ -38,7 +38,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 2  #: of records
-#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty where it does not tell them
+#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty if it does not list them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
@@ -110,7 +110,7 @@ def check_end(entry: JsonObject) -> None:
 
 
 def check_loop(entry: JsonObject, key: str, sync: str) -> None:
-    """Check that what is told of a loop of calls is above 0, and told of loops only."""
+    """Check that the seconds of a loop of calls are above 0, and that only loops have them."""
     if (key in entry.fields) is not (sync == LOOP):
         raise ValueError(
             f"{key}: {'is missing' if sync == LOOP else 'is there'} where sync is {sync}"
@@ -182,7 +182,7 @@ def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_surroundings(entry: JsonObject) -> None:
-    """Check what both programs tell of a launch, where they tell it: its variables and its timer."""
+    """Check the variables and the timer of a launch, which are optional."""
     if "environment" in entry.fields:
         entry.object("environment")
     if "timer" in entry.fields:
@@ -208,7 +208,7 @@ def _check_objects(entry: JsonObject) -> None:
 
 
 def check_places(entry: JsonObject) -> None:
-    """Check that hosts and ranks tell the same place of every process."""
+    """Check that hosts and ranks agree on the place of every process."""
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")
