@@ -225,8 +225,8 @@ class _Reader:
 
     stage: _Stage = _Stage.START
     version: str = ""
-    facts: set[str] = field(default_factory=set)  #: that the header told, by name
-    called: bool = False  #: the command line was told
+    facts: set[str] = field(default_factory=set)  #: names of the facts in the header
+    called: bool = False  #: whether the header has the command line
     listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
     invalid: list[str] = field(default_factory=list)
     tables: TableCollection = field(default_factory=TableCollection)

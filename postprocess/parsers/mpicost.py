@@ -93,7 +93,7 @@ class _Reader:
     run: JsonObject | None = None
     cases: dict[str, CaseRecord] = field(default_factory=dict)
     end: JsonObject | None = None
-    wrong: str = ""  #: the first wrong data that a case tells of
+    wrong: str = ""  #: the first wrong data of a case
 
     def take(self, entry: JsonObject) -> None:
         """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""

@@ -38,7 +38,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 2  #: of records
-#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty where it does not tell them
+#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty if it does not list them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
@@ -76,6 +76,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     entry.object("timer").number("resolution")
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")
+    check_surroundings(entry)
     check_places(entry)
     check_interposed(entry)
     return entry
@@ -109,7 +110,7 @@ def check_end(entry: JsonObject) -> None:
 
 
 def check_loop(entry: JsonObject, key: str, sync: str) -> None:
-    """Check that what is told of a loop of calls is above 0, and told of loops only."""
+    """Check that the seconds of a loop of calls are above 0, and that only loops have them."""
     if (key in entry.fields) is not (sync == LOOP):
         raise ValueError(
             f"{key}: {'is missing' if sync == LOOP else 'is there'} where sync is {sync}"
@@ -180,6 +181,14 @@ def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
         raise ValueError(f"{EVICTED}: {end.integer(EVICTED)}, not {least} or more")
 
 
+def check_surroundings(entry: JsonObject) -> None:
+    """Check the variables and the timer of a launch, which are optional."""
+    if "environment" in entry.fields:
+        entry.object("environment")
+    if "timer" in entry.fields:
+        entry.object("timer").number("resolution")
+
+
 def check_interposed(entry: JsonObject) -> None:
     """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others."""
     _check_objects(entry)
@@ -199,7 +208,7 @@ def _check_objects(entry: JsonObject) -> None:
 
 
 def check_places(entry: JsonObject) -> None:
-    """Check that hosts and ranks tell the same place of every process."""
+    """Check that hosts and ranks agree on the place of every process."""
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")

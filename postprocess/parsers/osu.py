@@ -88,7 +88,7 @@ def _check_data(text: str) -> None:
 
 
 def _says_wrong_data(text: str) -> bool:
-    """Return whether a line, or the row at its end behind words of others, tells of wrong data."""
+    """Return whether a line, or the row at its end behind words of others, reports wrong data."""
     row = text[:1].isdigit() or _ROW_AT_END.search(text)
     failed = row and any(JUDGED.get(word) is False for word in text.split())
     return bool(failed) or "DATA VALIDATION ERROR" in text or text.startswith("FAILED:")

@@ -85,6 +85,7 @@ def _checked_run(entry: JsonObject) -> JsonObject:
     for key in ("program", "mpi_library", "date_utc"):
         entry.text(key)
     entry.object("witness").text("source_hash")
+    mpicost_schema.check_surroundings(entry)
     mpicost_schema.check_places(entry)
     mpicost_schema.check_interposed(entry)
     if LOADED in entry.fields:

@@ -54,9 +54,9 @@ class ReferenceSet:
     path: Path
     references: dict[Case, Reference]
     provenance: dict[str, Any]
-    #: What of a row does not follow from the launches that the provenance tells, by its case.
+    #: What of a row does not follow from the launches in the provenance, by its case.
     unfounded: Mapping[Case, str] = field(default_factory=dict)
-    #: Of cases whose launches did not all lie alike: what the other launches say, those of most launches first.
+    #: What the other launches say of cases whose launches did not all lie alike, those of most launches first.
     elsewhere: Mapping[Case, tuple[Reference, ...]] = field(default_factory=dict)
     shifting: bool = False  #: whether the machine moves ranks between its cores
 
@@ -69,7 +69,7 @@ class ReferenceSet:
         """Find the reference of launches whose ranks lay as those of this one did; None if there is none.
 
         :param core_latency: of the launch, in seconds. None where nothing tells, and the row counts; as it does
-            if nothing tells of the reference.
+            if the place of the reference is unknown.
         """
         home = self.references.get(case)
         if home is None or core_latency is None or home.core_latency is None or is_placeless(case):
@@ -78,7 +78,7 @@ class ReferenceSet:
         return next((each for each in near if is_same_place(each.core_latency, core_latency)), None)
 
     def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
-        """Find how a case was measured: the one calibration that it belongs to. None if nothing tells."""
+        """Find how a case was measured: the one calibration that it belongs to. None if unknown."""
         return provenance.find_case_calibration(
             self.provenance["programs"].get(case.program), case.key
         )

@@ -54,7 +54,7 @@ class InterposedLibraries(Difference):
 
 
 class UnidentifiedProcessor(Difference):
-    """A processor without a name or caches, which cannot be told from another one."""
+    """A processor without a name or caches, which cannot be distinguished from another one."""
 
     def __str__(self) -> str:
         return (
@@ -74,7 +74,7 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
     both = bindings[0].keys() & bindings[1].keys()
     if all(bindings[0][layout] == bindings[1][layout] for layout in both):
         wrong -= {"binding"}
-    if LIMITS not in one or LIMITS not in other:  # older launches do not tell them
+    if LIMITS not in one or LIMITS not in other:  # older launches do not have them
         wrong -= {LIMITS}
     if wrong:
         raise ValueError(", ".join(sorted(wrong)))
@@ -82,9 +82,9 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
 
 
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    """Find the first fact of a launch that a reference does not tell; empty if it tells all.
+    """Find the first fact of a launch that a reference does not have; empty if it has all.
 
-    One that tells of nothing in front of the MPI had nothing there, as far as is known. Older ones do not
+    One without an entry had nothing in front of the MPI, as far as is known. Older ones do not
     tell the limits of the shell.
     """
     if lacking := next((name for name in ours if name not in {*known, INTERPOSED, LIMITS}), ""):
@@ -94,7 +94,7 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
-    """List the differences of a launch's conditions from those of a reference, which tells all of them."""
+    """List the differences of a launch's conditions from those of a reference, which has all of them."""
     alone = ("binding", INTERPOSED, *({LIMITS} - known.keys()))
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():

@@ -102,7 +102,7 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
 def find_unfounded(
     known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[tuple[Case, str]]:
-    """Find rows that do not follow from the headlines that the provenance tells."""
+    """Find rows that do not follow from the headlines in the provenance."""
     for case, each in known.items():
         if each.exact:
             continue
@@ -151,7 +151,7 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
 def find_unlikely_provenance(
     known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Find what the provenance tells that cannot be, ``programs: NAME: what``."""
+    """Find what the provenance has that cannot be, ``programs: NAME: what``."""
     used = {case.program for case in known}
     keys = {case.key for case in known}
     for name, entry in sorted(origin["programs"].items()):

@@ -1,4 +1,4 @@
-"""The launches behind a case by where their ranks lay, as the provenance of a reference file tells them."""
+"""The launches behind a case by where their ranks lay, as the provenance of a reference file has them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ SHIFTING = 0.1
 class PlacedLaunches:
     """Launches of one case whose ranks lay alike."""
 
-    core_latency: float | None  #: median of theirs, in seconds; None where nothing tells
+    core_latency: float | None  #: median of theirs, in seconds; None if unknown
     values: list[float]
-    sessions: list[int]  #: number of the session of each; empty if that is not told
+    sessions: list[int]  #: number of the session of each; empty if unknown
     days: list[int]  #: the day of each; empty likewise
     headlines: list[float]  #: of each; empty where they are what is judged
-    since: str = ""  #: end (UTC) of the last one that no night has taught; empty where none is told
+    since: str = ""  #: end (UTC) of the last one that no night has taught; empty if unknown
 
 
 def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLaunches]:
     """Read the launches behind a case by where their ranks lay, those behind its row first.
 
-    Empty if none is told or they are no positive numbers.
+    Empty if there are none or they are no positive numbers.
     """
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key) or {}
     values = provenance.find_values(told, case.key)
@@ -52,7 +52,7 @@ def _place(
     values: Sequence[float],
     headlines: Sequence[float] | None,
 ) -> PlacedLaunches:
-    """Select what is told of the launches of one place."""
+    """Select the records of the launches of one place."""
     ends = provenance.list_ends(told, key, place.members)
     return PlacedLaunches(
         place.core_latency,

@@ -18,21 +18,21 @@ from postprocess.stats.sessions import number_sessions
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 SUFFIX = ".provenance.json"
-TEXTS = ("mpi_library", "version")  #: that must be told of each program
-FACTS = ("compiler", "source_hash", "spec")  #: that may be told of it, as text
+TEXTS = ("mpi_library", "version")  #: required of each program
+FACTS = ("compiler", "source_hash", "spec")  #: optional, as text
 MACHINE_FACTS = ("host", "kernel", "firmware", "cpu_model")  #: and of a machine
-#: Of a program, its only key
+#: The only key of a program
 CALIBRATIONS = "calibrations"
-#: Of a calibration, optional: between the ends of launches of two sessions, as the site had it
+#: Optional key of a calibration: between the ends of launches of two sessions, as the site had it
 SESSION_GAP = "session_gap_minutes"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 
 
 HEADLINES = "headlines"  #: of a series: the papers' headline of each launch, by case
-#: Of a series, optional: the value of each launch that is judged, by case, where it is not the headline
+#: Optional key of a series: the value of each launch that is judged, by case, where it is not the headline
 VALUES = "values"
 LEARNED = "learned"  #: of a launch, optional: whether a night has taught it
-#: Of a series, optional: the time from core to core of each launch, in seconds, by case
+#: Optional key of a series: the time from core to core of each launch, in seconds, by case
 CORE_LATENCIES = "core_latencies"
 
 
@@ -54,7 +54,7 @@ def read_provenance(path: Path) -> dict[str, Any]:
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
     """Find what is wrong with the provenance of the reference file ``path``, one line each.
 
-    :param cases: those of the file, each of which it must tell of.
+    :param cases: those of the file, each of which it must have.
     """
     sidecar = locate_provenance(path)
     try:
@@ -93,7 +93,7 @@ def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = 
 
 
 def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
-    """Return what is wrong with what is told of a program, beside its cases."""
+    """Return what is wrong with the entry of a program, beside its cases."""
     if CALIBRATIONS not in told:
         yield f"{CALIBRATIONS}: is missing; calibrate again"
         return
@@ -141,7 +141,7 @@ def list_ends(
     members: Sequence[int] | None = None,
     learned: bool = True,
 ) -> list[str]:
-    """List when the launches behind a case ended (UTC); none if that is not told.
+    """List when the launches behind a case ended (UTC); none if the record has no times.
 
     :param members: numbers of the launches that count; None for all
     :param learned: whether those that nights have taught count
@@ -214,7 +214,7 @@ def _each_series(calibration: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float | None]:
-    """Find the time from core to core of each launch behind a case, in seconds; None where it is not told."""
+    """Find the time from core to core of each launch behind a case, in seconds; None if unknown."""
     for some in calibration.get(SERIES, ()):
         if key in some["headlines"]:
             return some.get(CORE_LATENCIES, {}).get(key, [None] * len(some["launches"]))
@@ -222,7 +222,7 @@ def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float 
 
 
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
-    """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
+    """Find the calibration that a case belongs to, in the entry of its program; None if there is none."""
     some = list_calibrations(told) if told else []
     named = (each for each in some if find_values(each, key) is not None)
     rest = (each for each in some if not list_calibrated_keys(each))
@@ -238,7 +238,7 @@ def list_case_launches(calibration: Mapping[str, Any], key: str) -> Sequence[Map
 def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
     """Find when a case was calibrated: the end of its median launch, so that one more does not make it young.
 
-    The lower of the middle two; when the last launch ended where nothing is told of the others.
+    The lower of the middle two; the end of the last launch if the record has no others.
     """
     moments = sorted(each["ended_utc"] for each in list_case_launches(calibration, key))
     return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
@@ -307,7 +307,7 @@ def _machine(entry: JsonObject, key: str) -> None:
 
 
 def _launch_machine(entry: JsonObject, key: str) -> None:
-    """Check what is told of a machine, in words or by its facts."""
+    """Check the entry of a machine, in words or by its facts."""
     if isinstance(entry.get(key, str, dict), dict):
         machine = entry.object(key)
         for fact in MACHINE_FACTS:

@@ -32,7 +32,7 @@ WORDS = {
     "unit": tuple(UNITS),
 }
 HEADER = "\t".join(COLUMNS)
-#: Of a system: known failures, see :mod:`postprocess.references.expected_failures`
+#: Known failures of a system, see :mod:`postprocess.references.expected_failures`
 EXPECTED = "expected.tsv"
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -45,7 +45,7 @@ COUNTS = {
     "launches": (1, 10**6),
 }
 CENTERS: dict[str, tuple[float, float]] = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12)}
-MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor tell nothing
+MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor mean nothing
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -90,7 +90,7 @@ def load_references(
 
 
 def lint_reference_file(path: Path) -> list[str]:
-    """Find every fault of a reference file, one line each; its path tells what it is about."""
+    """Find every fault of a reference file, one line each; its path names its system and environment."""
     return _examine(path, *ReferencePlace.of_file(path))[1]
 
 

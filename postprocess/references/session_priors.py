@@ -15,7 +15,7 @@ PATH = Path(__file__).parents[2] / "reference_data" / "session_spreads.tsv"
 
 @cache
 def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
-    """Load the table by cache state and smallest size; lines that begin with ``#`` tell its source.
+    """Load the table by cache state and smallest size; lines that begin with ``#`` name its source.
 
     :raises UsageError: naming file, row and fix
     """

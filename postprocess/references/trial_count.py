@@ -20,7 +20,7 @@ def read_reference_trials(
 ) -> tuple[int, int] | None:
     """Read trials and rounds of a launch of mpicost behind the references of an environment; None if unknown.
 
-    A file that cannot be read tells nothing here: whoever compares with it says what is wrong.
+    A file that cannot be read has no count here: whoever compares with it says what is wrong.
     """
     try:
         path = reference_file.find_reference_file(roots, system, partition, environment)

@@ -31,7 +31,7 @@ FLOOR_IN_RESOLUTIONS = 2.0
 #: milliseconds at worst, must not let everything pass.
 COARSEST_CLOCK = 2.8e-7
 EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
-#: A band reaches at least so far: clocks tell whole nanoseconds, at both ends of an interval
+#: A band reaches at least so far: clocks show whole nanoseconds, at both ends of an interval
 CLOCK_SECONDS = 2e-9
 LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is finite still; 1e-130 is no zero
 
@@ -43,7 +43,7 @@ class Band:
     lower: float
     upper: float
     better: str = "lower"  #: direction, ``lower`` or ``higher``
-    blind: bool = False  #: nothing tells how launches differ: nothing fails by it
+    blind: bool = False  #: how launches differ is unknown, so no value can fail
 
     @property
     def slow_limit(self) -> float:
@@ -87,7 +87,7 @@ def compute_band(reference: Reference, resolution: float = 0.0, median_of: int =
 
 
 def is_blind(reference: Reference) -> bool:
-    """Return whether nothing tells how launches of the case differ: a single one, and none of similar cases."""
+    """Return whether it is unknown how launches of the case differ: it has one launch, and no similar cases."""
     alone = reference.launches < 2 and not reference.prior
     return alone and not reference.exact
 

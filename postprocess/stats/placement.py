@@ -1,4 +1,4 @@
-"""Where the ranks of a launch lay, as far as a time from core to core tells it.
+"""Where the ranks of a launch lay, as far as a time from core to core shows it.
 
 A hypervisor moves its virtual processors between the cores of a machine, and a kernel moves ranks that are not
 bound. Neighbouring ranks then share a core, a cache, or nothing, and the same call takes up to twice as long.
@@ -32,12 +32,12 @@ MOVED = math.inf  #: in the place of a time: the ranks were moved while the case
 class Placement:
     """Launches whose ranks lay alike."""
 
-    core_latency: float | None  #: median of theirs, in seconds; None where nothing tells
+    core_latency: float | None  #: median of theirs, in seconds; None if unknown
     members: tuple[int, ...]  #: their numbers, ascending
 
 
 def locate_case(measured: CoreLatency | None) -> float | None:
-    """Return the time from core to core while a case was measured, in seconds; None where nothing tells.
+    """Return the time from core to core while a case was measured, in seconds; None if unknown.
 
     The geometric mean of that before and after. :data:`MOVED` if the two differ: then the ranks lay nowhere
     that another launch may be compared with.
@@ -61,7 +61,7 @@ def limit_slowdown(measured: CoreLatency | None, reference: float | None) -> flo
 
 
 def find_farthest(measured: CoreLatency | None) -> float | None:
-    """Return the longer time from core to core, before or after a case, in seconds; None if none is told."""
+    """Return the longer time from core to core, before or after a case, in seconds; None if unknown."""
     known = [each for each in (measured.before, measured.after) if each] if measured else []
     return max(known) if known else None
 

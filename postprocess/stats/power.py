@@ -42,7 +42,7 @@ class Scatter:
 
 
 def compute_scatter(reference: Reference, median_of: int = 1) -> Scatter | None:
-    """Compute how the value of a night of so many launches scatters; None where nothing tells."""
+    """Compute how the value of a night of so many launches scatters; None if that is unknown."""
     if is_blind(reference):
         return None
     predicted = predict_nights(reference, [SessionValue(0.0, median_of)])

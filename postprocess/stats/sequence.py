@@ -133,7 +133,7 @@ def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun
 
 
 def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
-    """Return whether the last sessions, two or more, lie to one side: they tell nothing of a healthy case."""
+    """Return whether the last sessions, two or more, lie to one side: they say nothing about a healthy case."""
     for number in range(2, min(len(some), LONGEST_RUN) + 1):
         mean = sum(each.log for each in some[:number]) / number
         if abs(mean) > LEANING * predict_nights(reference, some[:number]).deviation > 0:

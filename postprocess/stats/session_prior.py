@@ -1,4 +1,4 @@
-"""What is known of the spread between sessions before a machine has told it, and what similar cases add.
+"""What is known of the spread between sessions before a machine has shown it, and what similar cases add.
 
 One burst says nothing of other hours. A table of spreads that were measured elsewhere stands in for it, with
 few degrees of freedom, so that bands have a heavy tail. Similar cases of the same machine

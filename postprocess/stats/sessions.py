@@ -121,7 +121,7 @@ def _list_days(where: np.ndarray, days: Sequence[int]) -> tuple[int, ...]:
 
 
 def estimate_means_variance(reference: Reference) -> tuple[float, float]:
-    """Estimate B, the variance of the means of sessions, and its degrees of freedom, from all that tells it."""
+    """Estimate B, the variance of the means of sessions, and its degrees of freedom, from all that is known."""
     within = reference.moderated[0] ** 2 * reference.inverse_launches
     squares = degrees = 0.0
     if known := reference.evidence:
@@ -222,7 +222,7 @@ def add_evidence(
     references: Mapping[Case, Reference],
     told: Mapping[Case, tuple[Sequence[float], Sequence[int], Sequence[int]]],
 ) -> dict[Case, Reference]:
-    """Return the references with what their sessions tell.
+    """Return the references with what their sessions show.
 
     :param told: values behind a case, the session of each, and its day; a case without is of one session
     """

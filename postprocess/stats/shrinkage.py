@@ -19,7 +19,7 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.stats.band import LARGE_BYTES
 
-#: The classes of sizes that :func:`group_of` tells apart, for people.
+#: The classes of sizes that :func:`group_of` distinguishes, for people.
 SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")
 SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
 LEAST_GROUP_SIZE = 10  #: cases, or nothing is said of how their spreads are distributed

@@ -44,8 +44,6 @@ def try_to_read(reader: Reader, path: Path, content: bytes) -> str:
         reader.read(path)
     except reader.refuses as error:
         return f"{type(error).__name__}: {error}"
-    except Exception as error:
-        return f"FAULT {type(error).__name__}: {error}"
     return "read"
 
 

@@ -16,6 +16,7 @@ MOMENT = re.compile(r"\b(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:\.\d+)?
 PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 LABEL = re.compile(r"<text\b[^>]*>(.*?)</text>", re.DOTALL)
+TAKEN = re.compile(r"^time: .*$", re.MULTILINE)
 ELEMENT = re.compile(r"<([a-z]\w*)")
 
 
@@ -29,6 +30,7 @@ def normalise(text: str, places: Mapping[str, str], began: datetime) -> str:
     for path, word in sorted(places.items(), key=lambda each: -len(each[0])):
         text = text.replace(path, word)
     text = MOMENT.sub(lambda match: replace_moment(match, began), text)
+    text = TAKEN.sub("time: TIME", text)
     text = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.{DIGITS}g}", text)
     return re.sub(rf"\b{re.escape(VERSION)}\b", "VERSION", text)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-#: Of the signed ranks for normal differences: their variance is pi/3 times that of the mean (ibid., 3.11).
+#: Variance of the signed ranks for normal differences, over that of the mean (ibid., 3.11).
 EFFICIENCY = math.pi / 3
 
 UNKNOWN_SPREAD = 2  #: pairs more, because the spread is estimated from the pairs themselves

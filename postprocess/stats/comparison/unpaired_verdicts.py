@@ -3,7 +3,7 @@
 What the machine did in between does not cancel, as it does in pairs (:mod:`.paired_verdicts`), so a
 difference counts only beyond what two sessions differ by anyway (:mod:`postprocess.stats.sessions`). No
 number of launches proves two sides the same, or one not slower, when all of one side's are of one hour: of
-these verdicts there are only ``slower``, ``faster`` and ``undecided``. Of all cases called ``slower``, 5% at
+these verdicts there are only ``slower``, ``faster`` and ``undecided``. Among all cases called ``slower``, 5% at
 most are false, on average (Benjamini and Hochberg, JRSS B 57, 1995).
 """
 
@@ -68,7 +68,7 @@ def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
 
 
 def compute_probability(case: UnpairedCase, difference: float) -> float:
-    """Compute the probability that an unchanged case differs as far to the same side; 1 if nothing tells."""
+    """Compute the probability that an unchanged case differs as far to the same side; 1 if that is unknown."""
     if case.exact:
         return float(difference <= EXACT)
     noise = case.noise

@@ -2,7 +2,7 @@
 
 A message of n bytes takes start + slope n (Hockney, Parallel Computing 20, 1994), with other numbers for each
 protocol: eager, rendezvous, in pieces. Lines are fitted by least squares of relative errors, so that a
-message of 8 bytes counts as much as one of 1 MB. Of all ways to part the sizes the best is found by dynamic
+message of 8 bytes counts as much as one of 1 MB. The best of all ways to part the sizes is found by dynamic
 programming. A further break is made only if an F test finds the lines without it worse; its level is small,
 because the best of many breaks is tested.
 """
