@@ -209,7 +209,7 @@ class agreement(OsuImbCheck):
 
     def planned_launch(self, **more) -> PlannedLaunch:
         """Return a launch whose values ReFrame does not assert."""
-        return super().planned_launch(asserted=False, **more)
+        return super().planned_launch(**(more | {"asserted": False}))
 
     @run_before("performance")
     def set_references(self):
