@@ -39,6 +39,7 @@ FILE = "validated.json"  #: in a work directory
 MODE = "validate"
 CALLS = 2  #: of each size, each with new data
 WHERE = "verification of its data"
+UNVERIFIED = "data not verified: its launches could not be started"
 
 Benchmarked = tuple[str, str, str]  #: environment, program and routine
 
@@ -123,7 +124,7 @@ def verify_data(
         started = [each for each in started if not is_unclear(each)] + apart
     with context.progress.keeping("what is verified"):
         remember(path, able, started, session)
-    return replace(assess_verification(started, wanted), beyond=beyond)
+    return replace(assess_verification(started, wanted, able), beyond=beyond)
 
 
 def run_verification(
@@ -193,15 +194,23 @@ def select_verification(selection: Selection, cases: Sequence[Case], how: str) -
 
 
 def assess_verification(
-    finished: Sequence[FinishedLaunch], wanted: Sequence[Case]
+    finished: Sequence[FinishedLaunch],
+    wanted: Sequence[Case],
+    timed: Sequence[FinishedLaunch] = (),
 ) -> DataVerification:
-    """Assess the launches that verify data. What came to no end has verified nothing."""
+    """Assess the launches that verify data. What came to no end, or ran another build, has verified nothing.
+
+    :param timed: the launches whose data they verify
+    """
     wrong: dict[Benchmarked, str] = {}
     open_cases = set(wanted)
     reasons: dict[str, str] = {}
     for each in finished:
         if each.outcome.records is not None:
-            open_cases -= set(each.launch.cases)
+            others = find_other_builds(each, timed)
+            open_cases -= set(each.launch.cases) - others
+            told = "the launch that verified it loaded another program or other libraries"
+            reasons |= {name_place(case): told for case in others}
         elif each.outcome.verdict == Verdict.INCORRECT:
             open_cases -= set(each.launch.cases)
             for case in each.launch.cases:
@@ -215,6 +224,27 @@ def assess_verification(
         for place in places
     ]
     return DataVerification(wrong, tuple(lines))
+
+
+def find_other_builds(verified: FinishedLaunch, timed: Sequence[FinishedLaunch]) -> set[Case]:
+    """Find the cases of a launch that verified data which were timed with another build."""
+    return {
+        case
+        for each in timed
+        if not has_same_build(each, verified)
+        for case in each.launch.cases
+        if case in verified.launch.cases
+    }
+
+
+def has_same_build(timed: FinishedLaunch, verified: FinishedLaunch) -> bool:
+    """Return whether two launches loaded the same; of IMB the executable that verifies is another."""
+    ours, theirs = timed.run.get(LOADED), verified.run.get(LOADED)
+    if ours is None or theirs is None:
+        return True  # an older witness; nothing of it is remembered
+    if timed.launch.benchmarks[0].executable:
+        return ours["libraries"] == theirs["libraries"]
+    return ours == theirs
 
 
 def tell_wrong(finished: FinishedLaunch) -> str:
@@ -257,10 +287,20 @@ def remember(
     verified: Sequence[FinishedLaunch],
     session: str,
 ) -> None:
-    """Remember which cases of the timed launches are verified, with the build that these had."""
-    right = {case for each in verified if each.outcome.records for case in each.launch.cases}
+    """Remember which cases of the timed launches are verified, with the build that these had.
+
+    What was verified before and is wrong now is forgotten, so that it is verified again.
+    """
+    right = {
+        case
+        for each in verified
+        if each.outcome.records
+        for case in {*each.launch.cases} - find_other_builds(each, timed)
+    }
+    wrong = [each for each in verified if each.outcome.verdict == Verdict.INCORRECT]
+    gone = {name_place(case) for each in wrong for case in each.launch.cases}
     known = read_verified(path)
-    cases = dict(known.cases)
+    cases = {place: build for place, build in known.cases.items() if place not in gone}
     for each in timed:
         loaded = each.run.get(LOADED)
         if loaded is None:

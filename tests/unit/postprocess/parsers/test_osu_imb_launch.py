@@ -256,6 +256,26 @@ def test_a_fault_of_a_start_has_its_verdict_and_is_named(
     declared.check_case(found, reason)
 
 
+@plants("output", "a quantile that no trials with this mean have: another column, or mixed lines",
+        "output of OSU", "incorrect", 1, "which the mean … contradicts")  # fmt: skip
+@pytest.mark.parametrize("unit", ["s", MEGABYTES])
+def test_a_quantile_that_contradicts_its_mean_is_incorrect(tmp_path, unit: str, declared):
+    rate = "P75 Tail BW(MB/s)"
+    band = replace(BW, steady=rate)
+    band_launch = start(benchmarks=[band], sizes=(8,))
+
+    def printed(mean: str, quantile: str) -> str:
+        return osu_text(band.title, (band.column, rate), {8: (mean, quantile)})
+
+    right, wrong = printed("1.40", "1.05"), printed("1.60", "1.05")
+    launch = band_launch
+    if unit == "s":  # the mean over ranks is 2.40
+        right, wrong = (osu_text(rows=rows(**{TAILS[0]: each})) for each in ("3.20", "3.50"))
+        launch = start()
+    assert assessed(tmp_path / "right", launch, right) == ("", "")
+    declared.check_case(*assessed(tmp_path / "wrong", launch, wrong))
+
+
 @plants("output", "a second table, as of IMB without -npmin", "output of IMB", "incorrect", 1,
         "2 tables of 'Barrier', where one was planned")  # fmt: skip
 def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path, declared: Declared):

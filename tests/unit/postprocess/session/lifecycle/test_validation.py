@@ -93,6 +93,25 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
     assert found.unverified == ()
 
 
+@plants("stale", "another library than was timed, in the launches that verify",
+        "what is verified of OSU and IMB", "", 0, "loaded another program or other libraries")  # fmt: skip
+def test_what_another_build_verified_is_not_verified(path, declared) -> None:
+    path.unlink()
+    other = launched(libraries="other")
+    validation.remember(path, [launched()], [other], "session")
+    assert unverified(path, launched()) == [BCAST]
+    found = validation.assess_verification([other], [BCAST], [launched()])
+    declared.check((), 0, found.describe())
+
+
+@plants("data", "right in the nights before, and wrong in an acceptance", "data of OSU", "", 0,
+        "bcast")  # fmt: skip
+def test_what_is_wrong_now_is_no_longer_remembered_as_verified(path, declared) -> None:
+    wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
+    validation.remember(path, [launched()], [wrong], "session")
+    declared.check((), 0, [each.routine for each in unverified(path, launched())])
+
+
 @plants("programs", "verification of data that crashes, or never begins", "OSU", "", 0,
         "data not verified: …:bcast:")  # fmt: skip
 def test_what_came_to_no_end_has_verified_nothing(path, declared) -> None:
