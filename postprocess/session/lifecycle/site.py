@@ -6,10 +6,11 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.faults import describe_fault
 from postprocess.base.workdir import WorkDirectory
 from postprocess.report import templating
 from postprocess.report.session_report import render_html
-from postprocess.report.site_index import INDEX, SiteEntry, build_entry, render_index
+from postprocess.report.site_index import INDEX, KICKER, SiteEntry, build_entry, render_index
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import SessionSummary
@@ -24,22 +25,37 @@ def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
 
     A page that the session has is copied, unless the same is there already; what it has none of is rendered.
 
-    :raises UsageError: if nothing can be written
+    :raises UsageError: if nothing can be written, or the folder has an index of somebody else
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}; choose another --site") from None
+    if (there := read_page(folder / INDEX)) and KICKER not in there:
+        raise UsageError(f"{folder / INDEX}: is of something else; choose another --site")
     entries: list[SiteEntry] = []
     problems: list[str] = []
     for directory in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
         try:
-            summary = load_summary(directory / "summary.json")
-            entries.append(write_entry(work, directory, summary, folder))
+            entries.append(write_entry(work, directory, load_own_summary(directory), folder))
         except UsageError as error:
             problems.append(str(error))
+        except Exception as error:  # of one session, which must not keep the others away
+            problems.append(f"{directory}: {describe_fault(error)}")
     templating.write_pages({folder / INDEX: render_index(entries, problems)})
     return folder / INDEX, problems
+
+
+def load_own_summary(directory: Path) -> SessionSummary:
+    """Load the summary of the session that a folder is named after: a copy would count twice.
+
+    :raises UsageError: if it cannot be read, or is of another session
+    """
+    summary = load_summary(path := directory / "summary.json")
+    if summary.session != directory.name:
+        fix = "give the folder its name, or move the copy elsewhere"
+        raise UsageError(f"{path}: is of session {summary.session}; {fix}")
+    return summary
 
 
 def write_entry(
