@@ -7,6 +7,7 @@ a comparison always do.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +23,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import (
     AGAIN,
     APART,
+    BYTES,
     ITERATION_COUNT,
     LAUNCHES,
     STRICT,
@@ -69,15 +71,28 @@ class DataVerification:
     wrong: Mapping[Benchmarked, str]  #: why, of each routine whose data is wrong
     unverified: tuple[str, ...] = ()  #: what should have been verified and is not, in lines
     beyond: tuple[str, ...] = ()  #: what a program cannot verify, in lines
+    #: Cases of a launch whose data is wrong, at one of its sizes.
+    suspects: frozenset[Case] = frozenset()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
-        """Return the results; all of a routine whose data is wrong are ``incorrect``."""
+        """Return the results; all of a routine whose data is wrong are ``incorrect``.
+
+        Each has the command that measures every size where it is wrong: its own size may be right.
+        """
         failed = [
             CaseResult(each.case, Verdict.INCORRECT, why)
             for each in results
             if (why := self.wrong.get(name_benchmark(each.case)))
         ]
-        return apply_failures(results, failed, WHERE)
+        again = {
+            name_benchmark(each.case): drop_option(each.rerun, BYTES.flag)
+            for each in results
+            if each.case in self.suspects
+        }
+        return [
+            replace(each, rerun=again.get(name_benchmark(each.case), each.rerun))
+            for each in apply_failures(results, failed, WHERE)
+        ]
 
     def describe_wrong(self) -> Iterator[str]:
         """Describe whose data is wrong, in lines."""
@@ -203,6 +218,7 @@ def assess_verification(
     :param timed: the launches whose data they verify
     """
     wrong: dict[Benchmarked, str] = {}
+    suspects: set[Case] = set()
     open_cases = set(wanted)
     reasons: dict[str, str] = {}
     for each in finished:
@@ -214,7 +230,8 @@ def assess_verification(
         elif each.outcome.verdict == Verdict.INCORRECT:
             open_cases -= set(each.launch.cases)
             for case in each.launch.cases:
-                wrong.setdefault(name_benchmark(case), tell_wrong(each))
+                if wrong.setdefault(name_benchmark(case), why := tell_wrong(each)) == why:
+                    suspects.add(case)
         else:
             told = f"{each.outcome.verdict}: {each.outcome.reason}"
             reasons |= {name_place(case): told for case in each.launch.cases}
@@ -223,7 +240,15 @@ def assess_verification(
         f"data not verified: {place}: {reasons.get(place, 'it was not started')}"
         for place in places
     ]
-    return DataVerification(wrong, tuple(lines))
+    return DataVerification(wrong, tuple(lines), suspects=frozenset(suspects))
+
+
+def drop_option(command: str, flag: str) -> str:
+    """Drop an option with its one value from a command."""
+    words = shlex.split(command)
+    if flag in words:
+        del words[(place := words.index(flag)) : place + 2]
+    return shlex.join(words)
 
 
 def find_other_builds(verified: FinishedLaunch, timed: Sequence[FinishedLaunch]) -> set[Case]:

@@ -78,7 +78,8 @@ def test_a_damaged_session_is_told_and_the_others_are_shown(sessions, tmp_path, 
 
 
 @plants("stale", "a copy of a session under another name, and one that has no date of this era",
-        "`report --site`, the index of all sessions", "", 1, "20261120T010000Z-2/summary.json: is of session")  # fmt: skip
+        "`report --site`, the index of all sessions", "", 1,
+        "20261120T010000Z-2/summary.json: is of session")  # fmt: skip
 def test_a_copy_would_count_twice_and_an_odd_date_hurts_nobody(sessions, tmp_path, declared):
     first, odd = (sessions.sessions / f"202611{day}T010000Z-1" for day in (20, 21))
     copytree(first, sessions.sessions / "20261120T010000Z-2")

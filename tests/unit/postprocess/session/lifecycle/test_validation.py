@@ -93,6 +93,20 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
     assert found.unverified == ()
 
 
+@plants("data", "wrong at one size of many, and a command that measures another size again", "OSU",
+        "incorrect", 1, "run --processes 2 --cache warm")  # fmt: skip
+def test_the_command_of_wrong_data_measures_every_size_where_it_is_wrong(declared):
+    wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
+    found = validation.assess_verification([wrong], [BCAST])
+    other = replace(BCAST, bytes=4, processes=8)
+    results = [
+        CaseResult(BCAST, Verdict.PASS, rerun="run --processes 2 --bytes 8 --cache warm"),
+        CaseResult(other, Verdict.PASS, rerun="run --processes 8 --bytes 4 --cache warm"),
+    ]
+    judged = found.apply(results)
+    declared.check({each.verdict for each in judged}, 1, [each.rerun for each in judged])
+
+
 @plants("stale", "another library than was timed, in the launches that verify",
         "what is verified of OSU and IMB", "", 0, "loaded another program or other libraries")  # fmt: skip
 def test_what_another_build_verified_is_not_verified(path, declared) -> None:
