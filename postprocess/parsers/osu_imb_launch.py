@@ -240,12 +240,15 @@ def check_quantile(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch, w
 
 
 def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
-    """Build the measurement of a row: the judged value, the mean beside it, and all columns."""
+    """Build the measurement of a row: the judged value, the mean beside it, and all columns.
+
+    A mean that is printed as 0.00 counts as half a step: that of rates is slow, and must not count as unknown.
+    """
     value, mean = (
         row.values[column] * find_unit_scale(column)
         for column in (benchmark.judged, benchmark.column)
     )
-    headline = mean if benchmark.steady else None
+    headline = max(mean, PRINTED[benchmark.unit] / 2) if benchmark.steady else None
     return Measurement(value, benchmark.unit, figures=dict(row.values), headline=headline)
 
 
