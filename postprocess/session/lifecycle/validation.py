@@ -77,17 +77,20 @@ class DataVerification:
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """Return the results; all of a routine whose data is wrong are ``incorrect``.
 
-        Each has the command that measures every size where it is wrong: its own size may be right.
+        Each has the command that measures the sizes of a start that was wrong: its own size may be right.
         """
         failed = [
             CaseResult(each.case, Verdict.INCORRECT, why)
             for each in results
             if (why := self.wrong.get(name_benchmark(each.case)))
         ]
+        sizes: dict[Benchmarked, set[int]] = defaultdict(set)
+        for case in self.suspects:
+            sizes[name_benchmark(case)].add(case.bytes)
         again = {
-            name_benchmark(each.case): drop_option(each.rerun, BYTES.flag)
+            name: choose_sizes(each.rerun, sorted(sizes[name]))
             for each in results
-            if each.case in self.suspects
+            if each.case in self.suspects and (name := name_benchmark(each.case))
         }
         return [
             replace(each, rerun=again.get(name_benchmark(each.case), each.rerun))
@@ -243,11 +246,11 @@ def assess_verification(
     return DataVerification(wrong, tuple(lines), suspects=frozenset(suspects))
 
 
-def drop_option(command: str, flag: str) -> str:
-    """Drop an option with its one value from a command."""
+def choose_sizes(command: str, sizes: Sequence[int]) -> str:
+    """Put other sizes into a command that has one; a benchmark without sizes has none."""
     words = shlex.split(command)
-    if flag in words:
-        del words[(place := words.index(flag)) : place + 2]
+    if BYTES.flag in words:
+        words[words.index(BYTES.flag) + 1] = ",".join(map(str, sizes))
     return shlex.join(words)
 
 

@@ -94,13 +94,15 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
 
 
 @plants("data", "wrong at one size of many, and a command that measures another size again", "OSU",
-        "incorrect", 1, "run --processes 2 --cache warm")  # fmt: skip
+        "incorrect", 1, "run --processes 2 --bytes 8,64 --cache warm")  # fmt: skip
 def test_the_command_of_wrong_data_measures_every_size_where_it_is_wrong(declared):
     wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
+    cases = tuple(replace(BCAST, bytes=size) for size in (8, 64))
+    wrong = replace(wrong, launch=replace(wrong.launch, cases=cases))
     found = validation.assess_verification([wrong], [BCAST])
     other = replace(BCAST, bytes=4, processes=8)
     results = [
-        CaseResult(BCAST, Verdict.PASS, rerun="run --processes 2 --bytes 8 --cache warm"),
+        CaseResult(cases[0], Verdict.PASS, rerun="run --processes 2 --bytes 8 --cache warm"),
         CaseResult(other, Verdict.PASS, rerun="run --processes 8 --bytes 4 --cache warm"),
     ]
     judged = found.apply(results)
