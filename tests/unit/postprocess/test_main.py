@@ -85,7 +85,7 @@ def test_a_command_loads_its_own_libraries_only() -> None:
     """All of them take seconds: a command that draws nothing does not wait for what draws."""
     loaded = list_loaded("parse_words(['where', 'mpicc', '--environment', 'mpich'])")
     assert "postprocess.commands.where" in loaded
-    assert not {"postprocess.commands.offer", "matplotlib"} & loaded
+    assert not {"postprocess.extensions.procurement.command", "matplotlib"} & loaded
 
 
 def list_loaded(call: str) -> set[str]:
