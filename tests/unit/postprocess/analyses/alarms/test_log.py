@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from postprocess.commands.analyses import alarms as alarms_command
 from scipy.stats import poisson
 
 from postprocess.analyses.alarms import log
@@ -32,6 +31,7 @@ from postprocess.analyses.alarms.tally import (
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
+from postprocess.commands import alarms as alarms_command
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement

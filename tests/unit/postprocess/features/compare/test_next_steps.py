@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.cli.parser import Parser
-from postprocess.commands import compare as command
-from postprocess.features.compare import page, pictures
+from postprocess.features.compare import command, page, pictures
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.differences.facts import ControlVariable, SideFacts
 from postprocess.features.compare.differences.settings import list_settings_to_try

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
-from postprocess.commands.analyses import links
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.features.links import command as links
 from postprocess.features.links.command import (
     LinksDemand,
     analyse_sweeps,
