@@ -6,15 +6,17 @@ has as an entry point of the group ``plumbline.extensions``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
-from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import sanitize_line
 
 GROUP = "plumbline.extensions"
 PACKAGE = "postprocess.extensions"
@@ -43,7 +45,8 @@ class Extension:
 def find_extensions() -> tuple[Extension, ...]:
     """Find the extensions beside the core, and those that are installed.
 
-    :raises UsageError: if an installed one cannot be imported, or is none
+    An installed one that cannot be imported, or is none, is left out with a line on standard error: a night
+    does not depend on it.
     """
     own = sorted(each.name for each in iter_modules([str(FOLDER)]))
     return (
@@ -56,12 +59,16 @@ def _find_installed() -> Iterator[Extension]:
     for point in entry_points(group=GROUP):
         try:
             found = point.load()
-        except (ImportError, AttributeError) as error:
-            what = f"extension {point.name} ({point.value}): {error}; mend or uninstall it"
-            raise UsageError(what) from None
-        if not isinstance(found, Extension):
-            raise UsageError(f"extension {point.name} ({point.value}): is no Extension")
-        yield found
+            problem = "" if isinstance(found, Extension) else "is no Extension"
+        except Exception as error:  # whatever the package of others does
+            found, problem = None, f"{type(error).__name__}: {error}"
+        if problem:
+            what = (
+                f"extension {point.name} ({point.value}): {problem}; left out: mend or uninstall it"
+            )
+            print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
+        else:
+            yield found
 
 
 def find_linters() -> dict[str, str]:
@@ -69,7 +76,7 @@ def find_linters() -> dict[str, str]:
     return {name: told for each in find_extensions() for name, told in each.linters.items()}
 
 
-def load_function(told: str):
+def load_function(told: str) -> Callable[..., Any]:
     """Load a function by ``module:function``."""
     module, _, name = told.partition(":")
     return getattr(import_module(module), name)

@@ -39,10 +39,14 @@ def test_an_installed_extension_is_found(installed):
     assert find_extensions()[-1] is INSTALLED
 
 
-@plants("user", "a package that cannot be imported, or is no extension", "an installed extension", "", 2,
-        "extension theirs (")  # fmt: skip
+@plants("environment", "a package that cannot be imported, or is no extension", "an installed extension",
+        "", 0, "left out: mend or uninstall it")  # fmt: skip
 @pytest.mark.parametrize("value", ["no_such_package:EXTENSION", f"{HERE}:NOTHING", f"{HERE}:HERE"])
-def test_an_installed_package_that_is_no_extension_is_one_line(installed, declared, value: str):
+def test_an_installed_package_that_is_no_extension_is_left_out(
+    installed, declared, value: str, capsys
+):
     installed(value)
-    with declared.raises(SystemExit if False else Exception):
-        find_extensions()
+    assert INSTALLED not in find_extensions()
+    told = capsys.readouterr().err
+    assert told.startswith(f"plumbline: extension theirs ({value}): ") and told.count("\n") == 1
+    declared.check((), 0, [told])
