@@ -24,6 +24,7 @@ from postprocess.base.place_names import check_folders, check_texts
 from postprocess.base.sanitize import sanitize_line, shorten_words
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.extensions import find_extensions
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
@@ -42,50 +43,56 @@ INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
 
-#: The commands of ``--help``, by what people want, each with its module.
-SECTIONS: dict[str, dict[str, str]] = {
+#: Sections of ``--help``, by what people want, with the module of each command; extensions add theirs.
+CORE: dict[str, dict[str, str]] = {
     "every night": {
-        "nightly": "nightly",
-        "confirm": "confirm",
-        "run": "run",
-        "list": "list_cases",
-        "report": "report",
-        "history": "history",
-        "calibrate": "calibrate",
-        "references": "references",
+        "nightly": "postprocess.commands.nightly",
+        "confirm": "postprocess.commands.confirm",
+        "run": "postprocess.commands.run",
+        "list": "postprocess.commands.list_cases",
+        "report": "postprocess.commands.report",
+        "history": "postprocess.commands.history",
+        "calibrate": "postprocess.commands.calibrate",
+        "references": "postprocess.commands.references",
     },
     "before an upgrade": {
-        "compare": "compare",
-        "dossier": "dossier",
+        "compare": "postprocess.features.compare.command",
+        "dossier": "postprocess.features.compare.dossier",
     },
-    "before a purchase, and after": {
-        "offer": "offer",
-        "accept": "accept",
-    },
+    "before a purchase, and after": {},
     "to look closer": {
-        "links": "analyses.links",
-        "agree": "analyses.agree",
-        "guidelines": "analyses.guidelines",
-        "papers": "analyses.papers",
-        "drift": "analyses.drift",
-        "alarms": "analyses.alarms",
-        "selftest": "analyses.selftest",
+        "links": "postprocess.features.links.command",
+        "guidelines": "postprocess.features.guidelines.command",
+        "drift": "postprocess.commands.drift",
+        "alarms": "postprocess.commands.alarms",
     },
     "data in and out": {
-        "import": "import_reports",
-        "export": "export",
-        "load": "load",
+        "import": "postprocess.commands.import_reports",
+        "export": "postprocess.commands.export",
+        "load": "postprocess.commands.load",
     },
     "set-up": {
-        "site": "site",
-        "setup": "setup",
-        "doctor": "doctor",
-        "lint": "lint",
-        "mirror": "mirror",
-        "where": "where",
-        "test": "tests",
+        "site": "postprocess.commands.site",
+        "setup": "postprocess.commands.setup",
+        "doctor": "postprocess.commands.doctor",
+        "lint": "postprocess.commands.lint",
+        "mirror": "postprocess.commands.mirror",
+        "where": "postprocess.commands.where",
+        "test": "postprocess.commands.tests",
     },
 }
+
+
+def list_sections() -> dict[str, dict[str, str]]:
+    """List the sections with the commands of the core, and behind them those of extensions."""
+    sections = {title: dict(commands) for title, commands in CORE.items()}
+    for extension in find_extensions():
+        for command in extension.commands:
+            sections.setdefault(command.section, {})[command.name] = command.module
+    return {title: commands for title, commands in sections.items() if commands}
+
+
+SECTIONS = list_sections()
 
 #: The module of each command, in the order of ``--help``.
 COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
@@ -93,7 +100,7 @@ COMMANDS = {name: module for section in SECTIONS.values() for name, module in se
 
 def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType]:
     """Import the modules of some commands. All of them take seconds, for the libraries they use."""
-    return {name: import_module(f"postprocess.commands.{COMMANDS[name]}") for name in names}
+    return {name: import_module(COMMANDS[name]) for name in names}
 
 
 def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from postprocess.analyses.papers.common import printed
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.extensions import find_linters, load_function
 from postprocess.cli.parser import Parser
 from postprocess.commands.site import check
 from postprocess.model.plan import list_planned_cases
@@ -89,18 +89,19 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
 def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     """Find what is wrong with the references below a directory. Only those of Plumbline's may have none.
 
-    Figures that papers printed are checked where they are.
+    What extensions keep there is checked by them.
     """
-    if path.name == printed.DIRECTORY.name:
-        return printed.lint_history(path)
+    linters = find_linters()
+    if path.name in linters:
+        return load_function(linters[path.name])(path)
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
     if root := next((each for each in known if each in path.parents), None):
         return [text for text in lint_directory(work, root) if text.startswith(f"{path}/")]
-    history = path / printed.DIRECTORY.name
-    printed_faults = printed.lint_history(history) if history.is_dir() else []
-    return reference_lint.lint_references(path) + printed_faults
+    theirs = [path / name for name in linters if (path / name).is_dir()]
+    others = [fault for folder in theirs for fault in load_function(linters[folder.name])(folder)]
+    return reference_lint.lint_references(path) + others
 
 
 def dry_run_check(

@@ -9,27 +9,27 @@ from unittest import mock
 
 from rich.console import Console
 
-from postprocess.analyses.compare import data
-from postprocess.analyses.links.page import write_links_page
-from postprocess.analyses.offer.check.data import RULES
-from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
-from postprocess.analyses.offer.rules.rules_data import hash_rules
-from postprocess.analyses.offer.whole_check import check_folder
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import append_launches
 from postprocess.calibration.update import update_references
+from postprocess.extensions.procurement.check.data import RULES
+from postprocess.extensions.procurement.check.offer import open_offer
+from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.measure.acceptance_check import judge_measured
+from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.whole_check import check_folder
+from postprocess.features.compare import data
+from postprocess.features.compare.measure.run import conclude_comparison
+from postprocess.features.links.page import write_links_page
 from postprocess.model.session import Session
 from postprocess.results.summary_file import load_summary
-from postprocess.session.compare.run import conclude_comparison
-from postprocess.session.offer.acceptance_check import judge_measured
 from site_configs.topology.machine import Machine
 from tests.golden.numbers import show
 from tests.golden.stage import Stage
 from tests.support.factories.ledger import launch
 from tests.support.factories.offer import DELIVERED, OFFICIAL, RULES_TEXT, make_offer
-from tests.unit.postprocess.analyses.compare.test_dossier import BARRIER, BCAST, HEADER
-from tests.unit.postprocess.analyses.links.test_text import EXACT, told_of
+from tests.unit.postprocess.features.compare.test_dossier import BARRIER, BCAST, HEADER
+from tests.unit.postprocess.features.links.test_text import EXACT, told_of
 from tests.unit.postprocess.session.nightly import test_imported as imported
 
 MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 2**34, ())

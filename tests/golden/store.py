@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 
 from postprocess.analyses.alarms.log import FILE, append_night, summarise_night_alarms
-from postprocess.analyses.papers.forms import PAPERS
+from postprocess.extensions.papers.forms import PAPERS
 from postprocess.results.store import write_session
 from tests.golden.stage import Stage
 from tests.support.factories import papers
 from tests.support.factories.drift import CASE, noise, session, started, write_nights
 from tests.support.factories.report import SESSION, bad_night, few_cases, healthy_night
-from tests.unit.postprocess.session.compare.test_stored import NEW, OLD, session_rows
+from tests.unit.postprocess.features.compare.measure.test_stored import NEW, OLD, session_rows
 
 ROUTINES = ("bcast", "gather", "scatter", "alltoall", "allgather", "barrier")
 SINCE = "2026-09-01"

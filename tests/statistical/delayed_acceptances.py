@@ -24,7 +24,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from postprocess.analyses.offer.accept import (
+from postprocess.extensions.procurement.accept import (
     Acceptance,
     JudgedRow,
     find_apart,
@@ -32,10 +32,10 @@ from postprocess.analyses.offer.accept import (
     judge_delivery,
     list_undecided,
 )
-from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
-from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
-from postprocess.analyses.offer.rules.lint import lint_text
-from postprocess.analyses.offer.rules.rules_data import RuleCase, Rules
+from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
+from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.rules.lint import lint_text
+from postprocess.extensions.procurement.rules.rules_data import RuleCase, Rules
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.stats.placement import find_farthest
 from postprocess.stats.procurement.acceptance import (

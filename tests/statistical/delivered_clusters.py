@@ -19,10 +19,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from postprocess.analyses.offer.check.data import RULES, TELL
-from postprocess.analyses.offer.check.offer import open_offer
-from postprocess.analyses.offer.form.commitments import Commitment, write_commitments
-from postprocess.analyses.offer.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.check.data import RULES, TELL
+from postprocess.extensions.procurement.check.offer import open_offer
+from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.rules.rules_data import hash_rules
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.slurm.cluster import Cluster

@@ -17,11 +17,11 @@ from functools import cache
 
 import numpy as np
 
-from postprocess.analyses.offer.accept import Acceptance, judge_delivery, list_undecided
-from postprocess.analyses.offer.check.evidence import MeasuredRow, RowKey
-from postprocess.analyses.offer.form.commitments import Commitment, StoredCommitments
-from postprocess.analyses.offer.rules.lint import lint_text
-from postprocess.analyses.offer.rules.rules_data import Rules
+from postprocess.extensions.procurement.accept import Acceptance, judge_delivery, list_undecided
+from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
+from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.rules.lint import lint_text
+from postprocess.extensions.procurement.rules.rules_data import Rules
 from postprocess.model.case import ReferencePlace
 from postprocess.references.reference_file import load_references
 from postprocess.stats.procurement.acceptance import (

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from postprocess.analyses.compare.data import SIDES
-from postprocess.analyses.compare.order import draw_block
+from postprocess.features.compare.data import SIDES
+from postprocess.features.compare.order import draw_block
 from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,
     USUAL,

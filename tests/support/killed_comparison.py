@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from postprocess.analyses.compare import data
-from postprocess.analyses.compare.data import ComparisonPass
+from postprocess.features.compare import data
+from postprocess.features.compare.data import ComparisonPass
 from tests.support.plumbline_runner import LIMIT, Workshop
 
 PATIENCE = 1.8 * LIMIT  #: seconds; below the limit of a test, which then ends what it has started

@@ -24,23 +24,6 @@ from postprocess.analyses.alarms.log import (
     read_alarm_log,
     summarise_night_alarms,
 )
-from postprocess.analyses.compare import data as compare_data
-from postprocess.analyses.compare import decision
-from postprocess.analyses.compare.differences.facts import SideFacts, read_facts
-from postprocess.analyses.compare.judge import judge_comparison
-from postprocess.analyses.offer.check.data import COMMITMENTS, PASSES, RULES, TELL, read_told
-from postprocess.analyses.offer.check.offer import check_offer, open_offer
-from postprocess.analyses.offer.form.commitments import (
-    Commitment,
-    read_commitments,
-    take_form,
-    write_commitments,
-)
-from postprocess.analyses.offer.form.rows import build_form
-from postprocess.analyses.offer.form.spreadsheet import build_xlsx, format_csv, read_form
-from postprocess.analyses.offer.rules.lint import lint_rules
-from postprocess.analyses.offer.rules.rules_data import hash_rules
-from postprocess.analyses.selftest import data as selftest
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
@@ -53,6 +36,29 @@ from postprocess.calibration.ledger import (
 )
 from postprocess.calibration.recovery import read_calibration_header
 from postprocess.calibration.update import update_references
+from postprocess.extensions.procurement.check.data import (
+    COMMITMENTS,
+    PASSES,
+    RULES,
+    TELL,
+    read_told,
+)
+from postprocess.extensions.procurement.check.offer import check_offer, open_offer
+from postprocess.extensions.procurement.form.commitments import (
+    Commitment,
+    read_commitments,
+    take_form,
+    write_commitments,
+)
+from postprocess.extensions.procurement.form.rows import build_form
+from postprocess.extensions.procurement.form.spreadsheet import build_xlsx, format_csv, read_form
+from postprocess.extensions.procurement.rules.lint import lint_rules
+from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.selftest import data as selftest
+from postprocess.features.compare import data as compare_data
+from postprocess.features.compare import decision
+from postprocess.features.compare.differences.facts import SideFacts, read_facts
+from postprocess.features.compare.judge import judge_comparison
 from postprocess.judging.outcome import read_exit_code
 from postprocess.model.plan import read_launch_file, write_launch
 from postprocess.model.verdict import RecordError

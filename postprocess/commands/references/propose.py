@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from postprocess.analyses.compare import decision
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
@@ -25,6 +24,7 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
+from postprocess.references.decisions import require_not_rejected
 
 MOST_ROWS = 40  #: of a table
 MOST_LINES = 60  #: of a difference that is printed whole
@@ -68,10 +68,7 @@ def read_compared_launches(folder: Path) -> list[CalibrationLaunch]:
     found = ledger.read_ledger(folder)
     if not found:
         raise UsageError(f"--compare {folder}: has no launch of a new side; name a comparison")
-    if (folder / decision.FILE).exists():
-        told = decision.read_decision(folder)
-        if told.decision == decision.REJECTED:
-            raise UsageError(f"--compare {folder}: its new side was rejected: {told.reason}")
+    require_not_rejected(folder)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from postprocess.analyses.compare import data
+from postprocess.features.compare import data
 from tests.support.faults import Declared, plants
 from tests.support.faulty_site import write_faulty_site
 from tests.support.killed_comparison import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.offer.check.official import hash_source
+from postprocess.extensions.procurement.check.official import hash_source
 from postprocess.model.routines.kernels import BYTES, FAMILY
 from postprocess.parsers.mpicost import read_launch
 from tests.support.faults import plants
@@ -19,8 +19,9 @@ ONCE = ("--cache", "warm", "--rounds", "1", "--trials", "2")
 FEW_MESSAGES = ("series_A", "crypt_A", "sor_A_compute")
 COUNTS = [
     *((family, count, FAMILY) for family in FAMILIES for count in (1, 2)),
-    *(("openmpi", count, FAMILY) for count in (3, 4)),
-    *(("mpich", count, FEW_MESSAGES) for count in (3, 4)),
+    ("openmpi", 3, FAMILY),
+    ("openmpi", 4, FEW_MESSAGES),
+    ("mpich", 3, FEW_MESSAGES),
 ]
 ODDLY = {
     "OMPI_MCA_mpi_yield_when_idle": "1",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from postprocess.analyses.compare import data
+from postprocess.features.compare import data
 from postprocess.references.reference_file import load_references
 from tests.support.faults import Declared, plants
 from tests.support.killed_comparison import kill_after_first_pass

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from postprocess.analyses.papers.common.data import arrange_sessions
-from postprocess.analyses.papers.commtest.contention import build_contention_tables
-from postprocess.analyses.papers.taboada.measured_models import fit_measured
+from postprocess.extensions.papers.common.data import arrange_sessions
+from postprocess.extensions.papers.commtest.contention import build_contention_tables
+from postprocess.extensions.papers.taboada.measured_models import fit_measured
 from postprocess.results.summary_file import load_summary
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT, Workshop

@@ -12,7 +12,7 @@ from html import escape
 
 import pytest
 
-from postprocess.analyses.papers.forms import PAPERS
+from postprocess.extensions.papers.forms import PAPERS
 from postprocess.main import main
 from tests.support.mpi import of_family
 from tests.support.paper_items import OnPage, list_proven, read_commands

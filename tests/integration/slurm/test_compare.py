@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.compare import data
-from postprocess.analyses.compare.data import ComparisonPass
-from postprocess.analyses.compare.pairs import collect_pairs
+from postprocess.features.compare import data
+from postprocess.features.compare.data import ComparisonPass
+from postprocess.features.compare.pairs import collect_pairs
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.faults import Declared, plants

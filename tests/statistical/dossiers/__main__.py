@@ -26,9 +26,9 @@ from postprocess.cli.options import (
 )
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.commands.analyses.selftest import parse_non_negative, plants
+from postprocess.extensions.selftest.command import parse_non_negative, plants
+from postprocess.extensions.selftest.measure.run import QUICK
 from postprocess.model.routines.mpicost import CACHE, CACHES
-from postprocess.session.selftest.run import QUICK
 from site_configs.schema.variables import work_directory
 from tests.statistical.dossiers.measure import DossierDemand, conclude_dossiers, measure_dossiers
 from tests.statistical.dossiers.schedule import USUAL_PLANTS

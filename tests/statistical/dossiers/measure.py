@@ -10,26 +10,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from postprocess.analyses.compare import data, page
-from postprocess.analyses.compare.data import ComparedSide, StoredComparison
-from postprocess.analyses.compare.judge import Decision, JudgedComparison, judge_comparison
-from postprocess.analyses.compare.pairs import collect_pairs
-from postprocess.analyses.selftest.injections import IDLE
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.plan import list_planned_cases
-from postprocess.model.session import Request
-from postprocess.session.compare.bench import TooFewSecondsError
-from postprocess.session.compare.run import (
+from postprocess.extensions.selftest.measure.run import preview_smallest_layout, publish_page
+from postprocess.features.compare import data, page
+from postprocess.features.compare.data import ComparedSide, StoredComparison
+from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
+from postprocess.features.compare.measure.bench import TooFewSecondsError
+from postprocess.features.compare.measure.run import (
     ComparisonDemand,
     describe_comparison,
     measure_comparison,
 )
-from postprocess.session.compare.values import find_own_case
+from postprocess.features.compare.measure.values import find_own_case
+from postprocess.features.compare.pairs import collect_pairs
+from postprocess.model.plan import list_planned_cases
+from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from postprocess.session.selftest.run import preview_smallest_layout, publish_page
+from postprocess.session.lifecycle.injections import IDLE
 from tests.statistical.dossiers.page import build_dossier_page
 from tests.statistical.dossiers.schedule import (
     DossierCase,

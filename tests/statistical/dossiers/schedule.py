@@ -12,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.analyses.selftest.injections import (
+from postprocess.base.documents.records import Count, find_other_field, read_record
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.model.case import Case
+from postprocess.session.lifecycle.injections import (
     EVERYTHING,
     IDLE,
     INJECTION_KINDS,
@@ -20,10 +24,6 @@ from postprocess.analyses.selftest.injections import (
     InjectionKind,
     list_injectable_routines,
 )
-from postprocess.base.documents.records import Count, find_other_field, read_record
-from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
-from postprocess.model.case import Case
 
 FILE = "dossiers.json"
 #: What must be asked for again to continue a self-test.

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import scipy
 
-from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.analyses.selftest.result import CHANCE, Outcome, PlantScore
 from postprocess.base.formats import format_signed, plural
+from postprocess.extensions.selftest.result import CHANCE, Outcome, PlantScore
+from postprocess.session.lifecycle.injections import INJECTION_KINDS
 from postprocess.stats.comparison.paired_ratio import EFFICIENCY
 from postprocess.stats.comparison.paired_verdicts import (
     BLOCK_CORRELATION,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postprocess.analyses.compare.data import ComparedSide, ComparisonHeader
+from postprocess.features.compare.data import ComparedSide, ComparisonHeader
 
 SIDES = (ComparedSide("a", "mpich-4_3_2"), ComparedSide("b", "mpich-5_0_2"))
 FACTS = (("MPI library", "4.3.2", "5.0.2"),)

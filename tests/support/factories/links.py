@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.analyses.links.detect import PairTimes
+from postprocess.features.links.detect import PairTimes
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.launch import FinishedLaunch
 from postprocess.stats.headline import summarise_trials

@@ -52,7 +52,7 @@ def called(does: Callable[[argparse.Namespace], int] = lambda _: 0) -> Iterator[
 
     def instead(module: ModuleType) -> Callable[[object, argparse.Namespace], int]:
         def run(_, arguments: argparse.Namespace) -> int:
-            calls.append((module.__name__.removeprefix("postprocess.commands."), arguments))
+            calls.append((module.__name__, arguments))
             return does(arguments)
 
         return run
@@ -85,7 +85,7 @@ def test_a_command_loads_its_own_libraries_only() -> None:
     """All of them take seconds: a command that draws nothing does not wait for what draws."""
     loaded = list_loaded("parse_words(['where', 'mpicc', '--environment', 'mpich'])")
     assert "postprocess.commands.where" in loaded
-    assert not {"postprocess.commands.offer", "matplotlib"} & loaded
+    assert not {"postprocess.extensions.procurement.command", "matplotlib"} & loaded
 
 
 def list_loaded(call: str) -> set[str]:
@@ -267,7 +267,7 @@ def test_what_the_user_chose_reaches_the_command():
     with called() as calls:
         assert run(*words) == (0, "")
     ((name, chosen),) = calls
-    assert (name, chosen.name) == ("run", "run")
+    assert (name, chosen.name) == (COMMANDS["run"], "run")
     assert (chosen.environment, chosen.routine) == (["a", "b"], ["bcast"])
     assert (chosen.processes, chosen.bytes, chosen.trials) == ([2, 4], [8, 16], 5)
     assert (chosen.program, chosen.iterations) == (["osu", "mpicost"], 20)
@@ -362,13 +362,9 @@ def test_the_example_of_a_command_is_one_of_this_command(words, parser: Parser):
     assert tuple(given[: len(words)]) == words
     with called() as calls:
         assert run(*given) == (0, "")
-    odd = {"import": "import_reports", "list": "list_cases", "site.try": "site.try_site"}
-    module = ".".join(words)
-    module = {**odd, "test": "tests"}.get(module, module)
-    called_module = calls[0][0].removeprefix("analyses.")
-    assert called_module == module or (
-        called_module.startswith(f"{module}.") and subcommands(parser)
-    )
+    first, *below = ("try_site" if word == "try" else word for word in words)
+    module = ".".join((COMMANDS[first], *below))
+    assert calls[0][0] == module or (calls[0][0].startswith(f"{module}.") and subcommands(parser))
 
 
 @pytest.mark.parametrize(("words", "parser"), COMMAND_PARSERS, ids=WORDS_OF)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from postprocess.session.compare.bench import TooFewSecondsError
+from postprocess.features.compare.measure.bench import TooFewSecondsError
 from tests.statistical.dossiers import measure as compare
 from tests.unit.statistical.test_dossiers import HEADER
 

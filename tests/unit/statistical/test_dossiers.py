@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
+from postprocess.session.lifecycle.injections import INJECTION_KINDS
 from tests.statistical.dossiers import page, schedule
 from tests.statistical.dossiers.schedule import (
     USUAL_PLANTS,

@@ -31,7 +31,7 @@ from postprocess.analyses.alarms.tally import (
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.commands.analyses import alarms as alarms_command
+from postprocess.commands import alarms as alarms_command
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement

@@ -1,1 +1,0 @@
-"""mpicost, OSU and IMB compared with each other."""

@@ -1,1 +1,0 @@
-"""Procurement: rules that a program checks, offers with stated risks, and their acceptance."""

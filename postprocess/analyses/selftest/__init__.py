@@ -1,1 +1,0 @@
-"""Injected slowdowns: what a night catches, misses and flags wrongly."""

@@ -1,1 +1,0 @@
-"""The commands that answer a question beyond one case of one night."""

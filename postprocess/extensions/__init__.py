@@ -1,0 +1,1 @@
+"""Packages that the core does not know: found beside it (:mod:`postprocess.cli.extensions`)."""

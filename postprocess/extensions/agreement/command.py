@@ -1,0 +1,190 @@
+"""The command ``agree``: compare mpicost, OSU and IMB in rounds, and name the one that differs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.text_table import render_text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_launches
+from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
+from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.request import build_request
+from postprocess.extensions.agreement import text
+from postprocess.extensions.agreement.compare import AgreementResult, Disagreement, compare_programs
+from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
+from postprocess.extensions.agreement.page import write_agreement_page
+from postprocess.extensions.agreement.ratio_tests import FEWEST_LAUNCHES
+from postprocess.judging import evaluate
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import BYTES, ROUNDS
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Request, Session
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    open_session_context,
+    refused_session,
+    report_plan,
+)
+from postprocess.session.lifecycle.finish import (
+    build_session_summary,
+    end_session,
+    finish_unanalysed,
+    write_files,
+)
+
+TAG = "agree"
+ELEMENT = 4  #: bytes; OSU and IMB send whole floats
+
+HELP = "Compare mpicost, OSU and IMB with each other; name the program that differs."
+EXAMPLE = "./plumbline agree --routine bcast --bytes 8,65536"
+FAILS = "programs disagree, or a case could not be compared"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that say what is compared, and in how many rounds."""
+    add_places(parser)
+    add_bytes(
+        parser, ", multiples of 4; of 8 for mpicost's reductions (default: 8,1024,65536,1048576)"
+    )
+    parser.group(HOW).add_argument(
+        "--launches",
+        type=parse_launches,
+        default=8,
+        metavar="N",
+        help="number of rounds; each program runs once per round (default: %(default)s)",
+    )
+    add_surroundings(parser)
+    add_json(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare mpicost, OSU and IMB with each other. Returns the exit status."""
+    return agree(work, build_request(work, arguments), arguments.launches, Progress())
+
+
+def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress) -> int:
+    """Compare the programs with each other, in so many rounds. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    if launches < FEWEST_LAUNCHES:
+        raise UsageError(
+            f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
+        )
+    if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
+        raise UsageError(
+            f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}"
+        )
+    with work.held():
+        context = open_session_context(work, asked, progress)
+        asked = context.request
+        choice = {**asked.selection.choice, ROUNDS: launches}
+        selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
+        session, reframe = context.open_session(asked.mode)
+        with refused_session(session), progress.phase("set-up"):
+            planned = make_plan(reframe, selection)
+            wanted = list_topics(planned)
+        report_plan(planned, progress, selection.choice)
+        report_rounds(planned, launches, progress)
+        with progress.phase("running"):
+            done = run_plan(reframe, selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        try:
+            with progress.phase("analysis"):
+                agreement = compare_programs(extract_samples(done.finished), wanted)
+                again = shlex.join(asked.command)
+                results = judge_agreement(done.finished, agreement.findings, again)
+        except (UsageError, OSError):
+            raise
+        except Exception as error:
+            return finish_unanalysed(context, session, done.finished, error)
+        return finish_agreement(context, session, done.finished, agreement, results)
+
+
+def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
+    """Report what a round has, and which programs are missing."""
+    programs = sorted({each.program for each in planned if each.cases})
+    starts = sum(bool(each.cases) for each in planned)
+    rounds = plural(launches, "round")
+    progress.say(f"{', '.join(programs)} in {rounds}, {plural(starts, 'start')} in all")
+    lacking = {(each.program, skip.reason) for each in planned for skip in each.skips}
+    for program, reason in sorted(lacking):
+        progress.note(f"{program} is not compared everywhere: {reason}")
+
+
+def finish_agreement(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    agreement: AgreementResult,
+    results: Sequence[CaseResult],
+) -> int:
+    """Write store, summary and report, then show what was found and write the page; the exit status."""
+    failures = list_agreement_failures(results)
+    status = compute_exit_status(results, strict=False)
+    status = status if agreement.good and not failures else 1
+    summary = build_session_summary(context, session, finished, results, status)
+    with context.progress.phase("analysis"):
+        summary, _ = write_files(context, session, finished, summary)
+    print(format_agreement(agreement, failures), end="", flush=True)
+    with context.progress.phase("analysis"):
+        page = write_agreement_page(session, agreement, failures)
+    return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
+
+
+def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
+    """Format the tables, gaps, failures and findings, and the summary in one line."""
+    tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
+    lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
+    lines += failures
+    lines += [text.format_disagreement(each) for each in agreement.findings]
+    lines.append(text.summarise_agreement(agreement))
+    return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
+
+
+def judge_agreement(
+    finished: Sequence[FinishedLaunch], findings: Sequence[Disagreement], again: str
+) -> list[CaseResult]:
+    """Judge each case: ``incorrect`` if it is in a finding, because one of the programs is wrong.
+
+    Of a program that stands alone the others' cases are well.
+    """
+    reasons = {
+        (found.topic, program): text.format_disagreement(found)
+        for found in findings
+        for program in find_suspect_program(found)
+    }
+
+    def reason_of(case: Case) -> str | None:
+        return reasons.get((topic_of(case), case.program))
+
+    return evaluate.evaluate_flagged(finished, reason_of, Verdict.INCORRECT, again)
+
+
+def find_suspect_program(found: Disagreement) -> set[str]:
+    """Find the program that contradicts both others, or all that disagree where none stands alone."""
+    if found.alone:
+        return {found.alone}
+    return {program for each in found.comparisons for program in (each.over, each.under)}
+
+
+def list_agreement_failures(results: Sequence[CaseResult]) -> list[str]:
+    """List the ways in which launches failed, in a line each."""
+    ours = (Verdict.PASS, Verdict.SKIPPED)
+    lines = {
+        f"{each.case.system}:{each.case.partition} with {each.case.environment}: {each.case.program}: "
+        f"{each.verdict}: {each.reason}"
+        for each in results
+        if each.verdict not in ours and each.value is None
+    }
+    return sorted(lines)

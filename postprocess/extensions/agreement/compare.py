@@ -1,0 +1,319 @@
+"""Compare what mpicost, OSU and IMB measure in the same case. Values in, findings out.
+
+Programs are compared by the ratio of their values in the same round, a launch of each, one right after the
+other: what slows the machine down for a while slows all three. Above 1 is slower, whatever the unit.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from postprocess.base.units import compute_slowdown
+from postprocess.extensions.agreement.ranges import ExpectedRange, find_expected_range
+from postprocess.extensions.agreement.ratio_tests import (
+    compute_outside_probability,
+    compute_ratio_interval,
+    estimate_log_spread,
+    reject_by_holm,
+)
+
+PROGRAMS = ("mpicost", "osu", "imb")
+PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))
+#: Probability that a session names a correct program, if all its ratios lie at the edge of their range.
+FALSE_ALARM = 0.05
+
+
+@dataclass(frozen=True, order=True)
+class Topic:
+    """What the programs are compared in: one operation at one size, with one MPI and layout."""
+
+    place: str  #: ``system:partition``
+    environment: str
+    layout: str  #: processes and processes per node, as in ``4x2``
+    routine: str
+    bytes: int
+
+    @property
+    def processes(self) -> int:
+        """Processes of the layout."""
+        return int(self.layout.partition("x")[0])
+
+
+@dataclass(frozen=True)
+class ProgramSample:
+    """The result of one launch of a program: a positive value in ``unit``.
+
+    ``alike`` is what it says by the definition of the other programs, in the same unit and from the same
+    trials; None where that is what it says anyway.
+    """
+
+    topic: Topic
+    program: str
+    launch: int
+    value: float
+    unit: str
+    alike: float | None = None
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(each) and each > 0 for each in (self.value, self.compared)):
+            raise ValueError(f"{self.topic} by {self.program}: {self.value}, {self.alike}")
+
+    @property
+    def compared(self) -> float:
+        """The value that all programs define alike, in its own unit."""
+        return self.value if self.alike is None else self.alike
+
+
+#: Share of the ratios that may lie outside their range without significance, because of noise.
+MOST_DOUBTFUL = 0.05
+
+
+class RatioStatus(Enum):
+    """The status of a ratio against its expected range."""
+
+    AGREE = "agree"  #: the whole interval is inside
+    OPEN = "open"  #: neither shown to be inside nor to be outside: more launches are needed
+    DISAGREE = "disagree"  #: significantly outside, corrected for the number of ratios
+    UNJUDGED = "unjudged"  #: too few launches for an interval
+
+
+@dataclass(frozen=True)
+class ProgramComparison:
+    """One program over another in one case, by values that both define alike."""
+
+    topic: Topic
+    over: str
+    under: str
+    launches: int  #: rounds in which both have a value
+    ratio: float  #: geometric mean over the rounds
+    interval: tuple[float, float] | None  #: of the ratio; None for too few launches
+    definition: float  #: the first program's own value over the one that is compared, likewise
+    expected: ExpectedRange
+    outside: float = 1.0  #: probability of such values if the ratio is inside its range
+    disagrees: bool = False  #: significant among all ratios of the session
+
+    @property
+    def status(self) -> RatioStatus:
+        """Whether the programs agree."""
+        if self.interval is None:
+            return RatioStatus.UNJUDGED
+        if self.disagrees:
+            return RatioStatus.DISAGREE
+        low, high = self.interval
+        inside = self.expected.low <= low and high <= self.expected.high
+        return RatioStatus.AGREE if inside else RatioStatus.OPEN
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the ratio itself is inside its range, whatever its interval."""
+        return self.expected.low <= self.ratio <= self.expected.high
+
+    @property
+    def slower(self) -> str:
+        """The program with the slower value."""
+        return self.over if self.ratio > 1 else self.under
+
+
+@dataclass(frozen=True, order=True)
+class Gap:
+    """A program without a value where another one has, or should have, one."""
+
+    topic: Topic
+    program: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A case in which programs disagree: one of them is wrong."""
+
+    topic: Topic
+    comparisons: tuple[ProgramComparison, ...]  #: those outside their range
+    #: the program that both others contradict; empty where it cannot be told which is wrong
+    alone: str = ""
+
+    @property
+    def name(self) -> str:
+        """Such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which is wrong."""
+        if self.alone:
+            return f"{self.alone}-alone"
+        return "-".join(f"{each.over}-against-{each.under}" for each in self.comparisons)
+
+
+@dataclass(frozen=True)
+class AgreementResult:
+    """The result of a comparison: ratios, findings and gaps."""
+
+    comparisons: tuple[ProgramComparison, ...]
+    findings: tuple[Disagreement, ...]
+    gaps: tuple[Gap, ...]
+
+    def count(self, status: RatioStatus) -> int:
+        """Count the ratios of a status."""
+        return sum(each.status is status for each in self.comparisons)
+
+    @property
+    def doubtful(self) -> int:
+        """Ratios that lie outside their range, and are not shown to."""
+        outside = (each for each in self.comparisons if not each.is_inside)
+        return sum(each.status is RatioStatus.OPEN for each in outside)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every two programs are shown to agree somewhere with each MPI, and few ratios are doubtful.
+
+        Where all ratios are off, and few launches prove none of them, nothing is well.
+        """
+        groups = {(each.topic.environment, each.over, each.under) for each in self.comparisons}
+        shown = {
+            (each.topic.environment, each.over, each.under)
+            for each in self.comparisons
+            if each.status is RatioStatus.AGREE
+        }
+        few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
+        return bool(groups) and groups == shown and few
+
+    @property
+    def good(self) -> bool:
+        """No finding, and enough is decided to say that the programs agree."""
+        return not self.findings and self.decided
+
+
+def compare_programs(
+    samples: Iterable[ProgramSample], planned: Mapping[Topic, Mapping[str, str]]
+) -> AgreementResult:
+    """Compare the programs in every case, and name what is missing.
+
+    :param planned: for each topic the programs that were to measure it, with the reason why one has
+        nothing to say where that is known beforehand (else empty). A program that is not among them does
+        not have the routine, or not at that size.
+    :raises ValueError: if two values of one launch are given, units differ, or a sample was not planned.
+    """
+    values = _arranged(samples, planned)
+    ratios: list[_Ratio] = []
+    gaps: list[Gap] = []
+    for topic, programs in sorted(planned.items()):
+        said = values.get(topic, {})
+        both = [(over, under) for over, under in PAIRS if over in said and under in said]
+        found = [_ratio(topic, over, under, said) for over, under in both]
+        ratios += [each for each in found if each.logs]
+        gaps += [
+            Gap(topic, program, reason)
+            for program in PROGRAMS
+            if (reason := _missing(program, programs, said))
+        ]
+    usual = _usual_spreads(ratios)
+    compared = [_compared(each, usual.get(each.place, 0.0)) for each in ratios]
+    rejected = reject_by_holm([each.outside for each in compared], FALSE_ALARM)
+    judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
+    return AgreementResult(tuple(judged), tuple(find_disagreements(judged)), tuple(gaps))
+
+
+def find_disagreements(comparisons: Iterable[ProgramComparison]) -> list[Disagreement]:
+    """Find the cases in which programs disagree, named by the one that stands alone if one does."""
+    topics: dict[Topic, list[ProgramComparison]] = {}
+    for each in comparisons:
+        topics.setdefault(each.topic, []).append(each)
+    return [
+        Disagreement(topic, tuple(apart), _alone(apart, here))
+        for topic, here in topics.items()
+        if (apart := [each for each in here if each.status is RatioStatus.DISAGREE])
+    ]
+
+
+def _alone(apart: Sequence[ProgramComparison], here: Sequence[ProgramComparison]) -> str:
+    """Return the program that is on the same side of both others, which do not disagree; empty if none is."""
+    if len(here) == len(PAIRS) and len(apart) == 2:
+        (alone,) = {apart[0].over, apart[0].under} & {apart[1].over, apart[1].under}
+        if (apart[0].slower == alone) == (apart[1].slower == alone):
+            return alone
+    return ""
+
+
+_Said = Mapping[str, Mapping[int, ProgramSample]]
+
+
+def _arranged(
+    samples: Iterable[ProgramSample], planned: Mapping[Topic, Mapping[str, str]]
+) -> dict[Topic, dict[str, dict[int, ProgramSample]]]:
+    values: dict[Topic, dict[str, dict[int, ProgramSample]]] = {}
+    for each in samples:
+        if each.program not in planned.get(each.topic, {}):
+            raise ValueError(f"{each.topic} by {each.program} was not planned")
+        launches = values.setdefault(each.topic, {}).setdefault(each.program, {})
+        if each.launch in launches:
+            raise ValueError(f"{each.topic} by {each.program}: launch {each.launch} twice")
+        launches[each.launch] = each
+    return values
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """Two programs in one case: the logarithm of their ratio in each round that both have."""
+
+    topic: Topic
+    over: str
+    under: str
+    logs: tuple[float, ...]
+    own: tuple[float, ...]  #: logarithms of the first one's own value over the one that is compared
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where ratios scatter alike: the same two programs on the same MPI and layout."""
+        topic = self.topic
+        return topic.place, topic.environment, topic.layout, self.over, self.under
+
+
+def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
+    rounds = sorted(said[over].keys() & said[under].keys())
+    pairs = [(said[over][number], said[under][number]) for number in rounds]
+    units = {each.unit for pair in pairs for each in pair}
+    if len(units) > 1:
+        raise ValueError(f"{topic}: {over} and {under} count in {' and '.join(sorted(units))}")
+    logs = (math.log(compute_slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)
+    own = (math.log(compute_slowdown(a.value, a.compared, a.unit)) for a, _ in pairs)
+    return _Ratio(topic, over, under, tuple(logs), tuple(own))
+
+
+def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
+    """Return the median spread between rounds in each place.
+
+    No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
+    """
+    found: dict[tuple[str, ...], list[float]] = {}
+    for each in ratios:
+        if len(each.logs) > 1:
+            found.setdefault(each.place, []).append(estimate_log_spread(each.logs))
+    return {place: statistics.median(spreads) for place, spreads in found.items()}
+
+
+def _compared(ratio: _Ratio, usual: float) -> ProgramComparison:
+    limits = find_expected_range(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
+    return ProgramComparison(
+        ratio.topic,
+        ratio.over,
+        ratio.under,
+        launches=len(ratio.logs),
+        ratio=math.exp(statistics.fmean(ratio.logs)),
+        interval=compute_ratio_interval(ratio.logs, usual),
+        definition=math.exp(statistics.fmean(ratio.own)),
+        expected=limits,
+        outside=compute_outside_probability(ratio.logs, limits.low, limits.high, usual),
+    )
+
+
+def _missing(program: str, programs: Mapping[str, str], said: _Said) -> str:
+    """Return why a program has no value, or not in every round; empty if it has."""
+    if program not in programs:
+        return "does not measure it"
+    rounds = {number for launches in said.values() for number in launches}
+    have = len(said.get(program, {}))
+    if programs[program]:
+        return programs[program]
+    if not have:
+        return "no value"
+    return f"a value in {have} of {len(rounds)} launches" if have < len(rounds) else ""

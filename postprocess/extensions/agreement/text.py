@@ -1,0 +1,201 @@
+"""Format a comparison of programs: tables, findings and gaps, and why ratios are not 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from postprocess.base.formats import factor, first_of, plural, size
+from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.extensions.agreement.compare import (
+    PAIRS,
+    AgreementResult,
+    Disagreement,
+    Gap,
+    ProgramComparison,
+    RatioStatus,
+    Topic,
+)
+from postprocess.extensions.agreement.ranges import RULES
+from postprocess.extensions.agreement.ratio_tests import FEWEST_LAUNCHES
+
+MARKS = {
+    RatioStatus.AGREE: "",
+    RatioStatus.OPEN: " open",
+    RatioStatus.DISAGREE: " DISAGREE",
+    RatioStatus.UNJUDGED: " no interval",
+}
+MOST_NAMED = 6  #: cases that a gap names in a terminal before it only counts them
+WHY = (
+    "Mean of maxima against maximum of means: mpicost averages the slowest rank of each call; OSU and IMB take "
+    "the slowest rank's average. The first is never smaller. Here mpicost's value by their definition is "
+    "compared; the column 'definition' is its headline over that.",
+    "Filtered mean: mpicost leaves out at most a tenth of its trials, the largest, if they are above 1.8 "
+    "medians. OSU and IMB average all, and so does the value compared. The column 'definition' shows both.",
+    "Half round trip: all three halve the time of a ping-pong. mpicost reads both ranks' clocks and takes the "
+    "longer time, OSU and IMB that of rank 0.",
+    "Loop without barrier: OSU and IMB time ping-pong, and IMB MPI_Barrier, in a loop. mpicost's ranks leave a "
+    "barrier before each call, and one of them leaves it first.",
+    "First calls: some MPIs take new pages of memory in the first hundreds of calls, 20 us and more for each. "
+    "So mpicost and OSU make 500 untimed calls per size. IMB makes a tenth of its timed calls; so it measures "
+    "half of each size first, and that is not compared.",
+    "Between two trials there is one barrier and nothing else. In a nightly run mpicost also verifies the "
+    "data, which warms the receive buffer, and synchronises twice: its times can be a third of these, or "
+    "several times as long.",
+)
+
+
+def summarise_agreement(agreement: AgreementResult) -> str:
+    """Summarise the comparison in one line."""
+    words = [
+        f"{agreement.count(status)} {name}"
+        for status, name in (
+            (RatioStatus.AGREE, "agree"),
+            (RatioStatus.OPEN, "open (more --launches decide)"),
+            (RatioStatus.DISAGREE, "disagree"),
+            (RatioStatus.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
+        )
+        if agreement.count(status)
+    ]
+    ratios = plural(len(agreement.comparisons), "ratio")
+    found = plural(len(agreement.findings), "finding")
+    return f"{ratios}: {', '.join(words) or 'none to judge'}; {found}"
+
+
+def format_agreement_title(agreement: AgreementResult) -> str:
+    """Format the title of a page."""
+    if agreement.findings:
+        return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
+    if not agreement.good:
+        doubt = (
+            f"{agreement.doubtful} of {len(agreement.comparisons)} ratios lie outside their range"
+        )
+        return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
+    shown = agreement.count(RatioStatus.AGREE)
+    if shown == len(agreement.comparisons):
+        return f"The programs agree in all of {plural(shown, 'ratio')}"
+    return f"The programs agree in {shown} of {plural(len(agreement.comparisons), 'ratio')}; none disagrees"
+
+
+def format_topic_place(topic: Topic) -> str:
+    """Format where a topic was measured."""
+    return f"{topic.place}, {topic.environment}, {topic.layout}"
+
+
+def format_topic(topic: Topic) -> str:
+    """Format the operation and its size."""
+    return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
+
+
+def format_disagreement(found: Disagreement) -> str:
+    """Format a finding in one line: its name, the case, and the ratios outside their range."""
+    ratios = "; ".join(format_ratio_outside_range(each) for each in found.comparisons)
+    return (
+        f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
+    )
+
+
+def format_ratio_outside_range(each: ProgramComparison) -> str:
+    """Format a ratio that is outside its range, with the range."""
+    limits = f"{each.expected.low:g} to {each.expected.high:g}"
+    return (
+        f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
+    )
+
+
+def format_ratio_interval(each: ProgramComparison) -> str:
+    """Format a ratio with its interval."""
+    if each.interval is None:
+        return factor(each.ratio)
+    return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
+
+
+def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
+    """Format a line for each program and reason in each place, with the cases; ``most`` of them by name."""
+    lines = []
+    by_reason = sorted(
+        found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap)
+    )
+    for (place, program, reason), group in groupby(
+        by_reason, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason)
+    ):
+        names = [format_topic(gap.topic) for gap in group]
+        count = plural(len(names), "case")
+        lines.append(f"{place}: {program}: {reason}: {count}: {first_of(names, most)}")
+    return lines
+
+
+def build_ratio_tables(
+    comparisons: Iterable[ProgramComparison],
+) -> list[tuple[str, TextTable, list[ProgramComparison]]]:
+    """Build, for each place, MPI and layout, its title, its table and its comparisons."""
+    ordered = sorted(comparisons, key=lambda each: (format_topic_place(each.topic), each.topic))
+    return [
+        (place, build_ratio_table(place, found), found)
+        for place, group in groupby(ordered, key=lambda each: format_topic_place(each.topic))
+        if (found := list(group))
+    ]
+
+
+def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> TextTable:
+    """Build a line for each operation and size, a column for each pair of programs."""
+    rows = []
+    for topic, group in groupby(comparisons, key=lambda each: each.topic):
+        by_pair = {(each.over, each.under): each for each in group}
+        rows.append(
+            (
+                topic.routine,
+                size(topic.bytes) if topic.bytes else "",
+                *(format_ratio_cell(by_pair.get(pair)) for pair in PAIRS),
+                compute_definition_factor(list(by_pair.values())),
+            )
+        )
+    launches = sorted({each.launches for each in comparisons})
+    counts = (
+        "launches"
+        if launches == [1]
+        else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
+    )
+    return TextTable(
+        place,
+        ("routine", "size"),
+        (*(f"{over}/{under}" for over, under in PAIRS), "definition"),
+        tuple(rows),
+        (
+            f"ratio, and its 95 % interval over {counts}; above 1: the first is slower. mpicost by the "
+            "definition of the others; 'definition': its own headline over that",
+        ),
+    )
+
+
+def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
+    """Format the range of some numbers, or the only one."""
+    return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
+
+
+def format_ratio_cell(each: ProgramComparison | None) -> str:
+    """Format a ratio with its interval and status; a dash where a program has no value."""
+    return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.status]
+
+
+def compute_definition_factor(found: Sequence[ProgramComparison]) -> str:
+    """Format the factor between mpicost's definition and another program's, from mpicost's own trials."""
+    own = [each.definition for each in found if each.over == "mpicost"]
+    return factor(own[0]) if own else NOT_PRINTED
+
+
+def describe_expected_ranges() -> TextTable:
+    """Describe the expected ranges with their reasons."""
+    rows = tuple(
+        (
+            ", ".join(f"{over}/{under}" for over, under in rule.pairs),
+            ", ".join(rule.routines) if rule.routines else "any other",
+            f"up to {size(rule.most_bytes)}" if rule.most_bytes < 2**60 else "any other",
+            f"{rule.expected.low:g} to {rule.expected.high:g}",
+            rule.expected.reason,
+        )
+        for rule in RULES
+    )
+    return TextTable(
+        "Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows
+    )

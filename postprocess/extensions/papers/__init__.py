@@ -1,0 +1,10 @@
+"""A session in the tables and figures of the papers: a package for each of them, above ``common``."""
+
+from postprocess.cli.extensions import Extension, ExtensionCommand
+
+EXTENSION = Extension(
+    commands=(
+        ExtensionCommand("papers", "postprocess.extensions.papers.command", "to look closer"),
+    ),
+    linters={"historical": "postprocess.extensions.papers.common.printed:lint_history"},
+)

@@ -1,0 +1,260 @@
+"""COMMTEST: what swapping messages costs when others do so too. Factor, where it begins, protocol changes.
+
+Four experiments: rank 0 swaps with 1; i with i+1; i with i+P/2; a ring, each receiving from the one before and
+sending to the next. Bandwidth is that of one process in both directions, 2 n / T.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from postprocess.base.formats import size as format_size
+from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.extensions.papers.common.data import PaperMeasurements
+from postprocess.extensions.papers.common.numbers import write_bytes, write_rate, write_ratio
+from postprocess.extensions.papers.taboada.measured_models import compute_minimum
+from postprocess.stats.curves.segments import fit_segments
+
+ALONE = "0 with 1"
+NEIGHBOURS = "i with i+1"
+RING = "ring"
+#: How the routines of each experiment begin; of its protocols the fastest counts: the paper's peak
+EXPERIMENTS = {
+    "swap_first_": ALONE,
+    "swap_next_": NEIGHBOURS,
+    "swap_half_": "i with i+P/2",
+    "swap_ring_": RING,
+}
+SHIFT = "rightshift"  #: a ring too, and of two processes a swap
+PAIR = 2  #: processes
+LOST = 0.1  #: a share of the bandwidth that contention must take at least
+SYNCHRONOUS = "_synchronous"  #: how the routines end that wait for the receiver at every size
+FEWEST = 6  #: sizes among which a change of the protocol is looked for
+Times = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """Least times of the experiments of one MPI by experiment, processes and bytes, in seconds."""
+
+    machine: str
+    environment: str
+    conditions: str
+    times: Mapping[str, Mapping[int, Times]]
+    protocols: Mapping[tuple[str, str], Mapping[int, Times]]  #: by experiment and routine
+
+    @property
+    def counts(self) -> list[int]:
+        """The counts of processes at which experiments stand beside one pair alone."""
+        counts = sorted({c for name, each in self.ordered.items() if name != ALONE for c in each})
+        return counts or sorted(self.times[ALONE])
+
+    def at(self, processes: int) -> dict[str, Times]:
+        """Return the experiments at one count of processes, one pair alone beside the others that sleep."""
+        found = {ALONE: self.alone_at(processes)}
+        others = {name: each for name, each in self.ordered.items() if name != ALONE}
+        return found | {name: each[processes] for name, each in others.items() if processes in each}
+
+    @property
+    def ordered(self) -> Mapping[str, Mapping[int, Times]]:
+        """The times in the order of the paper's experiments.
+
+        Two processes swap with each other in all of them, which is no contention: they are left out where more
+        were measured.
+        """
+        return {
+            name: self.times[name] if name == ALONE else _leave_pairs_out(self.times[name])
+            for name in EXPERIMENTS.values()
+            if name in self.times
+        }
+
+    def alone_at(self, processes: int) -> Times:
+        """Return the times of one pair: beside others that sleep, else of the fewest processes."""
+        found = self.times[ALONE]
+        return found.get(processes, found[min(found)])
+
+
+def _leave_pairs_out(times: Mapping[int, Times]) -> Mapping[int, Times]:
+    return {count: each for count, each in times.items() if count > PAIR} or times
+
+
+def compute_bandwidth(size: int, time: float) -> float:
+    """Compute bytes/s of one process, sent and received."""
+    return 2 * size / time
+
+
+def compute_factors(alone: Times, together: Times) -> dict[int, float]:
+    """Compute the bandwidth beside others over that alone, from times in seconds by size in bytes."""
+    return {size: alone[size] / together[size] for size in sorted(together) if size in alone}
+
+
+def find_onset(factors: Mapping[int, float]) -> int | None:
+    """Find the least size in bytes from which on all lose ``LOST`` of their bandwidth, or None.
+
+    Of the bandwidth beside others at the least size: what is lost there already is distance, as where the
+    partners lie on other nodes than 0 and 1, or waiting. It is no contention for a link.
+    """
+    onset = None
+    before = min(1.0, factors[min(factors)]) if factors else 1.0
+    for size in sorted(factors, reverse=True):
+        if factors[size] > (1 - LOST) * before:
+            break
+        onset = size
+    return onset
+
+
+def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
+    """Collect the experiments of each machine and MPI, where there are times of one pair."""
+    found: dict[tuple[str, str, str], dict[str, dict[int, dict[int, float]]]] = {}
+    ways: dict[tuple[str, str, str], dict[tuple[str, str], dict[int, dict[int, float]]]] = {}
+    for cell, results in sorted(measured.results.items()):
+        time = compute_minimum(results)
+        if time is None or not cell.operation.bytes:
+            continue
+        place = (
+            cell.machine,
+            cell.environment,
+            f"{cell.operation.cache}, {cell.operation.sync}",
+        )
+        for name in _experiments(cell.operation.routine, cell.processes):
+            size, count = cell.operation.bytes, cell.processes
+            times = found.setdefault(place, {}).setdefault(name, {}).setdefault(count, {})
+            times[size] = min(time, times.get(size, time))
+            way = ways.setdefault(place, {}).setdefault((name, cell.operation.routine), {})
+            way.setdefault(count, {})[size] = time
+    return [Swaps(*place, times, ways[place]) for place, times in found.items() if ALONE in times]
+
+
+def _experiments(routine: str, processes: int) -> list[str]:
+    if routine == SHIFT and processes > 1:
+        return [ALONE] if processes == 2 else [RING]
+    return [name for start, name in EXPERIMENTS.items() if routine.startswith(start)]
+
+
+def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
+    """Build a table of what contention costs and where it begins, of peaks, and of protocol changes."""
+    swaps = collect_swaps(measured)
+    rows = [row for each in swaps for row in _rows(each)]
+    if not swaps:
+        return []
+    tables = [
+        TextTable(
+            "Bandwidth of a process beside others, over that of 0 with 1 at the same count",
+            ("machine", "MPI", "conditions", "experiment", "processes"),
+            ("least size", "factor", "largest size", "factor there", "lowest", "contention from"),
+            tuple(rows),
+            (
+                f"contention from: the size from which on {LOST:.0%} and more is lost at every size, beyond "
+                "what is "
+                "lost at the least size already",
+                "factor: at the least size; below 1 the partners lie farther apart than 0 and 1, or wait for "
+                "others",
+                "0 with 1: beside others that sleep; of several protocols the fastest at each size",
+                "ring: waits for all its members, who leave the barrier before the trial one after the "
+                "other; pairs begin at the same time",
+                "in print: contention above 32 KB on a NEC SX-6/8 with four pairs",
+            ),
+        )
+    ]
+    return [*(tables if rows else []), _peaks(swaps), _changes(swaps)]
+
+
+def _rows(swaps: Swaps) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, counts in swaps.ordered.items():
+        for count, times in sorted(counts.items()) if name != ALONE else ():
+            factors = compute_factors(swaps.alone_at(count), times)
+            if factors:
+                onset = find_onset(factors)
+                rows.append(
+                    (
+                        *(swaps.machine, swaps.environment, swaps.conditions, name, str(count)),
+                        *(write_bytes(min(factors)), write_ratio(factors[min(factors)])),
+                        *(write_bytes(max(factors)), write_ratio(factors[max(factors)])),
+                        write_ratio(min(factors.values())),
+                        write_bytes(onset) if onset else "none",
+                    )
+                )
+    return rows
+
+
+def _peaks(swaps: Sequence[Swaps]) -> TextTable:
+    rows = []
+    for each in swaps:
+        for name, counts in each.ordered.items():
+            for count, times in sorted(counts.items()):
+                about = (each.machine, each.environment, each.conditions, name, str(count))
+                rows.append((*about, *_peak(times)))
+    return TextTable(
+        "Peak bandwidth of a process in both directions",
+        ("machine", "MPI", "conditions", "experiment", "processes"),
+        ("peak (MB/s)", "at"),
+        tuple(rows),
+        ("2 n / T, of several protocols the fastest",),
+    )
+
+
+def _peak(times: Times) -> tuple[str, str]:
+    size = max(times, key=lambda each: compute_bandwidth(each, times[each]))
+    return write_rate(compute_bandwidth(size, times[size])), write_bytes(size)
+
+
+def _changes(swaps: Sequence[Swaps]) -> TextTable:
+    """Build a row for each MPI: where the protocol changes in all experiments by all ways to send."""
+    rows = []
+    for each in swaps:
+        changes = find_protocol_changes(each)
+        parts = [f"{format_size(low)} to {format_size(high)}" for low, high in changes or ()]
+        told = NOT_PRINTED if changes is None else ", ".join(parts) or "none"
+        rows.append((each.machine, each.environment, each.conditions, told))
+    return TextTable(
+        "Where the protocol changes",
+        ("machine", "MPI", "conditions"),
+        ("for all experiments",),
+        tuple(rows),
+        (
+            "a break of the curves of all experiments, by every way to send but the synchronous one, which "
+            "has one "
+            f"protocol; others are contention or noise; {NOT_PRINTED}: fewer than {FEWEST} sizes",
+            "in print: a change between 64 KB and 128 KB",
+        ),
+    )
+
+
+def find_protocol_changes(swaps: Swaps) -> list[tuple[int, int]] | None:
+    """Find the breaks that all experiments show by all ways to send, as sizes before and after.
+
+    A break counts as the same where it is found one size further. None of fewer sizes than :data:`FEWEST`.
+    """
+    found = [
+        _find_breaks(each[max(each)])
+        for (_, routine), each in swaps.protocols.items()
+        if not routine.endswith(SYNCHRONOUS)
+    ]
+    if not found or any(each is None for each in found):
+        return None
+    first, *others = [each for each in found if each is not None]
+    return [
+        (low, high)
+        for low, high in first
+        if all(any(a <= high and low <= b for a, b in other) for other in others)
+    ]
+
+
+def _find_breaks(times: Times) -> list[tuple[int, int]] | None:
+    if len(times) < FEWEST:
+        return None
+    segments = fit_segments(sorted(times), [times[size] for size in sorted(times)])
+    return [(int(a.last), int(b.first)) for a, b in itertools.pairwise(segments)]
+
+
+def describe_missing_swaps(measured: PaperMeasurements) -> str:
+    """Describe which command measures what no session has of the experiments."""
+    there = {name for each in collect_swaps(measured) for name in each.times}
+    lacking = [name for name in EXPERIMENTS.values() if name not in there]
+    if not lacking:
+        return ""
+    command = "./plumbline run --family commtest"
+    return f"Not measured: {', '.join(lacking)}; {command}"

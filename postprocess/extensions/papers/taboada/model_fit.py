@@ -1,0 +1,209 @@
+"""Fit the model of Taboada et al. to measured times, over sizes and over processes, beside Hockney's.
+
+T(n) = t0 + tb n + ti tb n / (t0 + tb n): t0 is the time of an empty message; tb and ti are slope and
+intercept of T - t0 over n for long messages. The paper takes them from a line through long messages and does
+not say which are long; here all of the form is fitted, by least relative errors. Where an MPI changes its
+protocol one form does not do: then each segment (:mod:`postprocess.stats.curves.segments`) has its own ti and
+tb. Hockney's is t0 + tb n. Fitted to sizes of 0 and powers of two; how good a model is tell the other sizes,
+which it has not seen. Seconds, bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from postprocess.extensions.papers.common.linear_model import TERMS, Growth
+from postprocess.stats.curves.segments import (
+    Segment,
+    compute_mean_error,
+    find_segment,
+    fit_line,
+    fit_segments,
+)
+
+#: Operations whose n is that of all processes' blocks together; of all others it is mpicost's ``bytes``
+IN_ALL = frozenset({"scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum"})
+LEAST_SIZES = 4  #: beside the empty message, to which a model is fitted
+LEAST_COUNTS = 3  #: of processes, to which a growth is fitted
+GOOD = 0.25  #: average relative error beyond which nothing is drawn or derived
+SKIPPED = 0.5  #: of the time of the next size: a collective call without data that takes less sent nothing
+FLAT = 0.05  #: relative: what differs less over the processes does not grow with them
+#: Of one t0, ti and tb as in print; with a ti and tb for each segment; of Hockney's best t0 + tb n; of the
+#: same with the model's t0 and tb
+ERRORS = ("model", "in segments", "Hockney", "Hockney, model's t0 and tb")
+BOUND = 1e-3  #: of t0: so near to -t0, or a tb so near to none, no fit has found ti
+
+
+def find_model_size(routine: str, size: int, processes: int) -> int:
+    """Find Taboada's n of a size of mpicost, for a routine or what it is put together to replace."""
+    return size * processes if routine.partition("_as_")[0] in IN_ALL else size
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """The model at one process count, by the sizes that were measured."""
+
+    t0: float
+    ti: float
+    tb: float
+    smallest: float  #: size whose time is t0: 0, or the least that was measured
+    segments: tuple[
+        Segment, ...
+    ]  #: in each, ``start`` is t0 + ti of the segment and ``slope`` its tb
+    errors: Mapping[str, float]  #: of each of ``ERRORS``: average absolute relative error
+    held_out: (
+        int  #: sizes behind the errors; 0 where there were none: then they are of the fitted sizes
+    )
+    hockney: Segment  #: his t0 and tb of least relative errors
+
+    def time(self, size: float, processes: int = 0) -> float:
+        """Compute the time of ``size`` bytes in seconds, by the segment it lies in; ``processes`` as fitted."""
+        if not self.is_parted:
+            return _form(self.t0, self.ti, self.tb, size)
+        part = find_segment(self.segments, size)
+        return _form(self.t0, part.start - self.t0, part.slope, size)
+
+    def hockney_time(self, size: float) -> float:
+        """Compute the time of ``size`` bytes by Hockney's own t0 + tb n."""
+        return self.hockney.time(size)
+
+    @property
+    def error(self) -> float:
+        """The average relative error of :meth:`time`."""
+        return self.errors[ERRORS[self.is_parted]]
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether a ti and tb for each segment is better than one for all, by the sizes that judge."""
+        return len(self.segments) > 1 and self.errors[ERRORS[1]] <= self.errors[ERRORS[0]]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether its times may be drawn and derived from."""
+        return self.error <= GOOD
+
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether ti lies at the end of what it may be, where it says nothing."""
+        return self.ti <= -(1 - BOUND) * self.t0 or self.tb <= 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether its t0, ti and tb may be told: one form fits all sizes."""
+        return self.errors[ERRORS[0]] <= GOOD and not self.is_degenerate
+
+    @property
+    def breaks(self) -> list[tuple[float, float]]:
+        """Where the protocol changes: the last size of one and the first of the next."""
+        return [(a.last, b.first) for a, b in zip(self.segments, self.segments[1:], strict=False)]
+
+
+def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel | None:
+    """Fit the model to times in seconds by size in bytes; None for too few sizes of 0 or powers of two.
+
+    :param is_sent: whether an empty message is sent all the same, as in ping-pong: its time is then always t0
+    """
+    fitted = {size: times[size] for size in sorted(times) if size & (size - 1) == 0}
+    sizes = [size for size in fitted if size]
+    if not is_sent and 0 in fitted and sizes and fitted[0] < SKIPPED * fitted[sizes[0]]:
+        del fitted[0]
+    if len(sizes) < LEAST_SIZES:
+        return None
+    smallest = min(fitted)
+    t0 = fitted[smallest]
+    segments = _refine(t0, fitted)
+    whole = _fit_form(t0, fit_line(list(fitted), list(fitted.values())), list(fitted.items()))
+    ti, tb = whole.start - t0, whole.slope
+    held_out = [size for size in times if size and size not in fitted]
+    judged = held_out or sizes
+    hockney = fit_line(list(fitted), list(fitted.values()))
+    model = FittedModel(t0, ti, tb, smallest, segments, {}, len(held_out), hockney)
+    predicted = {
+        ERRORS[0]: [_form(t0, model.ti, tb, size) for size in judged],
+        ERRORS[1]: [_in_segments(t0, segments, size) for size in judged],
+        ERRORS[2]: [model.hockney_time(size) for size in judged],
+        ERRORS[3]: [t0 + tb * size for size in judged],
+    }
+    measured = [times[size] for size in judged]
+    errors = {name: compute_mean_error(told, measured) for name, told in predicted.items()}
+    return replace(model, errors=errors)
+
+
+def fit_growth(values: Mapping[int, float]) -> Growth | None:
+    """Fit c0 + c1 f(p) by least squares, f(p) being ceil(log2 p) or p, whichever fits better; None of too few.
+
+    What differs over the processes by less than ``FLAT`` of its mean is constant.
+    """
+    counts = sorted(values)
+    if len(counts) < LEAST_COUNTS:
+        return None
+    y = np.array([values[count] for count in counts])
+    mean = float(y.mean())
+    if np.abs(y - mean).max() <= FLAT * abs(mean):
+        return Growth(f"{mean:.4g}", ((mean, ""),))
+    fits = [(_fit_term(counts, y, name), name) for name in ("ceil(log2 p)", "p")]
+    (_, c0, c1), name = min(fits, key=lambda fit: fit[0][0])
+    return Growth(_written(c0, c1, name), ((c0, ""), (c1, name)))
+
+
+def name_growth(growth: Growth) -> str:
+    """Name the term with which something grows; ``1`` for nothing."""
+    return next((name for _, name in growth.terms if name), "1")
+
+
+def _fit_term(counts: Sequence[int], y: np.ndarray, name: str) -> tuple[float, float, float]:
+    """Return the sum of squared relative errors, c0 and c1."""
+    weight = 1 / np.where(y == 0, 1.0, np.abs(y))
+    grows = np.array([TERMS[name](count) for count in counts])
+    rows = np.stack([weight, grows * weight], axis=1)
+    found = np.linalg.lstsq(rows, y * weight, rcond=None)[0]
+    errors = rows @ found - y * weight
+    return float(errors @ errors), float(found[0]), float(found[1])
+
+
+def _written(c0: float, c1: float, name: str) -> str:
+    return f"{c0:.4g}{'-' if c1 < 0 else '+'}{abs(c1):.4g}*{name}"
+
+
+def _form(t0: float, ti: float, tb: float, size: float) -> float:
+    moving = tb * size
+    return t0 + moving + (ti * moving / (t0 + moving) if moving else 0.0)
+
+
+def _in_segments(t0: float, segments: Sequence[Segment], size: float) -> float:
+    part = find_segment(segments, size)
+    return _form(t0, part.start - t0, part.slope, size)
+
+
+def _refine(t0: float, times: Mapping[int, float]) -> tuple[Segment, ...]:
+    """Find the segments, and in each the ti and tb of the form that fit its times best."""
+    sizes = list(times)
+    return tuple(
+        _fit_form(
+            t0, part, [(size, times[size]) for size in sizes if part.first <= size <= part.last]
+        )
+        for part in fit_segments(sizes, list(times.values()))
+    )
+
+
+def _fit_form(t0: float, part: Segment, times: Sequence[tuple[int, float]]) -> Segment:
+    """Return the segment with ``start`` t0 + ti and ``slope`` tb of least relative errors."""
+    x, y = (np.array(each, float) for each in zip(*times, strict=True))
+    scale = np.array([t0, float(y[-1]) / max(float(x[-1]), 1.0)])
+
+    def errors(told: np.ndarray) -> np.ndarray:
+        ti, tb = told * scale
+        moving = tb * x
+        return np.asarray((t0 + moving + ti * moving / (t0 + moving)) / y - 1)
+
+    first = np.array([max(part.start - t0, -0.9 * t0), part.slope]) / scale
+    found = (
+        scipy.optimize.least_squares(errors, first, bounds=([-1.0, 0.0], [math.inf, math.inf])).x
+        * scale
+    )
+    return Segment(part.first, part.last, t0 + float(found[0]), float(found[1]))

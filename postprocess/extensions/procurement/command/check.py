@@ -1,0 +1,180 @@
+"""The command ``offer check``."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from postprocess.base.archive import is_archive
+from postprocess.base.files import write_summary
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.sanitize import show_line
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_count
+from postprocess.cli.options import add_environment, add_json, add_partition, add_site
+from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.request import build_request
+from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.violations import (
+    Code,
+    Violation,
+    describe_broken,
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
+from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
+from postprocess.extensions.procurement.measure.acceptance_check import (
+    CheckedAcceptance,
+    check_acceptance,
+    is_acceptance,
+)
+from postprocess.extensions.procurement.measure.plan import (
+    describe_cost,
+    plan_on_site,
+    preview_offer,
+)
+from postprocess.extensions.procurement.protocol import describe_outcome, find_status
+from postprocess.extensions.procurement.rules.lint import lint_rules
+from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.extensions.procurement.sealed import UNKNOWN, SealedFolder, open_archive
+from postprocess.extensions.procurement.whole_check import archive_named, check_folder, check_opened
+from postprocess.session.lifecycle.context import open_session_context
+
+HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
+EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
+FAILS = (
+    "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
+)
+PARSER = {"others": ((3, "a row of the acceptance is undecided"),)}
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add what is checked, and the site."""
+    parser.add_argument(
+        "path",
+        type=Path,
+        metavar="PATH",
+        help="rules; an offer or an acceptance, as a folder or sealed",
+    )
+    add_site(parser)
+    add_partition(parser)
+    add_environment(parser)
+    add_nics(parser)
+    parser.group(HOW).add_argument(
+        "--no-cost", action="store_true", help="do not plan the rules on a site"
+    )
+    add_buyer(parser)
+    add_json(parser)
+    parser.set_defaults(time_limit=None)
+
+
+def add_nics(parser: Parser) -> None:
+    """Add the option that tells what no site file does."""
+    parser.group(HOW).add_argument(
+        "--nics-per-node",
+        type=parse_count,
+        default=1,
+        metavar="N",
+        help="network interfaces of a node, for layouts of a process for each (default: 1)",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Check rules or an offer. Returns the exit status."""
+    path = arguments.path
+    if path.is_dir() or path.suffix == ".tar" or is_archive(path):
+        issued = hash_issued(arguments.rules)
+        return print_check(work, path, issued, arguments.signers, arguments.json)
+    rules, faults = lint_rules(path)
+    for fault in faults:
+        show_line(f"plumbline: {fault.format(path)}", error=True)
+    if rules is None or faults:
+        print(f"{path}: {plural(len(faults), 'fault')}")
+        return 1
+    show_line(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
+    if not arguments.no_cost:
+        with work.held():
+            context = open_session_context(work, build_request(work, arguments), Progress())
+            plan = plan_on_site(context, rules, arguments.nics_per_node)
+            planned = preview_offer(context, rules, plan)
+            for line in describe_cost(context, rules, plan, planned):
+                show_line(line)
+    return 0
+
+
+def print_check(
+    work: WorkDirectory,
+    path: Path,
+    issued: str = "",
+    signers: Path | None = None,
+    report: Path | None = None,
+) -> int:
+    """Check an offer, and print its violations. Returns the exit status."""
+    official = OfficialSource(work.source)
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        folder = path
+        if not path.is_dir():
+            folder = Path(scratch)
+            open_archive(path, folder)
+        with archive_named(path, folder):
+            is_sealed = folder is not path or signers is not None
+            if is_acceptance(folder):
+                accepted = check_acceptance(folder, official, issued, signers, is_sealed)
+                return print_acceptance(path, accepted, report)
+            found = (
+                check_opened(folder, official, issued, signers)
+                if is_sealed
+                else check_folder(path, official, issued)
+            )
+        rows, launches = len(found.offer.rows), len(found.offer.evidence)
+    violations = list(found.violations)
+    print_violations(path, violations, found.seal, report)
+    show_line(
+        f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
+        f"{describe_violations(violations)}"
+    )
+    return int(is_rejected(violations))
+
+
+def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None) -> int:
+    """Print what is wrong with an acceptance, and what it comes to. Returns the exit status of that."""
+    violations = [*checked.violations, *checked.broken]
+    print_violations(path, violations, checked.seal, report)
+    outcome = describe_outcome(checked.found, checked.broken)
+    if is_rejected(checked.violations):
+        outcome += f"; the archive does not hold ({describe_broken(checked.violations)})"
+    show_line(f"{path}: {outcome}: {describe_violations(violations)}")
+    return find_status(checked.found, violations)
+
+
+def print_violations(
+    path: Path, found: list[Violation], seal: SealedFolder | None, report: Path | None
+) -> None:
+    """Print violations and who signed, and write them for programs."""
+    for line in format_violations(found):
+        show_line(f"plumbline: {line}", error=True)
+    if seal and seal.root:
+        show_line(f"{path}: {describe_signer(seal)}; root {seal.root}")
+    if report:
+        entries = [each.as_entry() for each in found]
+        write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
+
+
+def describe_signer(seal: SealedFolder) -> str:
+    """Describe who signed, as far as it was asked."""
+    if seal.signer or any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
+        return f"signed by {seal.by}"
+    return f"signed by {seal.by}: {UNKNOWN}"
+
+
+def describe_rules(rules: Rules) -> str:
+    """Describe rules in one line."""
+    rows = Counter({name: 0 for name in ("must", "should", "information")})
+    for case in rules.case:
+        rows[case.demand] += len(case.bytes)
+    counts = ", ".join(f"{count} {name}" for name, count in rows.items() if count)
+    return f"{rules.title}: {plural(len(rules.case), 'case')}, {plural(rows.total(), 'row')} ({counts})"

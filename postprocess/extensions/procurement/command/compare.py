@@ -1,0 +1,147 @@
+"""The command ``offer compare``."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import sanitize_line, show_line
+from postprocess.base.text_table import render_text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.parser import HOW, Parser
+from postprocess.extensions.procurement.check.delivery import (
+    HandedIn,
+    find_shared_launches,
+)
+from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
+from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.violations import format_violations
+from postprocess.extensions.procurement.comparison_page import (
+    COMPARE,
+    describe_outcome,
+    tabulate_rows,
+    tabulate_scores,
+    write_comparison,
+)
+from postprocess.extensions.procurement.rank import (
+    RankedOffer,
+    compare_offers,
+    rank_offer,
+    take_measured,
+)
+from postprocess.extensions.procurement.rules.lint import read_rules
+from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.extensions.procurement.sealed import UNKNOWN
+from postprocess.extensions.procurement.whole_check import opened_archive
+
+HELP = "Show sealed offers side by side: must rows, scores, ratios, means over common rows."
+EXAMPLE = "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers"
+FAILS = "no offer keeps every must row without a violation"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the offers, the buyer's rules and who may sign."""
+    parser.add_argument("offers", nargs="+", type=Path, metavar="FILE", help="sealed offers")
+    add_buyer(parser)
+    parser.group(HOW).add_argument(
+        "--present",
+        type=Path,
+        metavar="DIR",
+        help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
+    )
+    add_output_directory(
+        parser,
+        "--output",
+        "write the pages to DIR (default: offers/ here)",
+        pages=COMPARE,
+        default=Path("offers"),
+    )
+
+
+def add_buyer(parser: Parser) -> None:
+    """Add the options by which a buyer holds an offer against its own."""
+    how = parser.group(HOW)
+    how.add_argument("--rules", type=Path, metavar="FILE", help="the buyer's own rules")
+    how.add_argument(
+        "--signers",
+        type=Path,
+        metavar="FILE",
+        help="who may sign: lines NAME KEY, as ssh-keygen(1) has its allowed signers",
+    )
+
+
+def hash_issued(rules: Path | None) -> str:
+    """Return the SHA-256 of the buyer's own rules; empty if they are not named.
+
+    :raises UsageError: if they are no rules, as an offer is none
+    """
+    if rules is None:
+        return ""
+    read_rules(rules)
+    return hash_rules(rules)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare offers. Returns the exit status."""
+    official = OfficialSource(work.source)
+    issued = hash_issued(arguments.rules)
+    ranked: list[RankedOffer] = []
+    handed: list[HandedIn] = []
+    rules: dict[str, Rules] = {}
+    for path in arguments.offers:
+        with opened_archive(path, official, issued, arguments.signers) as checked:
+            grave = [each for each in checked.violations if each.code.grave]
+            for line in format_violations(grave):
+                show_line(f"plumbline: {path}: {line}", error=True)
+            rules[checked.offer.stored.header.rules] = checked.offer.rules
+            seal = checked.seal
+            if seal and not seal.signer:
+                show_line(f"plumbline: {path}: signed by {seal.by}: {UNKNOWN}", error=True)
+            name = sanitize_line(checked.offer.told.offeror) or path.stem
+            names = {other.name for other in ranked}
+            unique = name if name not in names else f"{name} ({path.stem})"
+            launches = tuple(each.marks for each in checked.offer.evidence)
+            handed.append(HandedIn(unique, seal.key if seal else "", launches))
+            if checked.commitments:
+                ranked.append(rank_offer(unique, checked.offer, checked.commitments, len(grave)))
+            else:
+                ranked.append(RankedOffer(unique, len(grave), {}))
+    if len(rules) > 1:
+        codes = ", ".join(code[:16] for code in rules)
+        raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
+    present = None
+    if arguments.present:
+        measured = read_present(arguments.present, next(iter(rules)))
+        present = take_measured(measured)
+        launches = tuple(each.marks for each in measured.evidence)
+        handed.append(HandedIn(f"--present {arguments.present}", "", launches))
+    shared = find_shared_launches(handed)
+    for each in shared:
+        show_line(f"plumbline: {each.format()}", error=True)
+    guilty = Counter(name for each in shared if each.grave for name in each.names)
+    ranked = [replace(each, violations=each.violations + guilty[each.name]) for each in ranked]
+    told = [each.text for each in shared]
+    found = compare_offers(next(iter(rules.values())), ranked, present, told)
+    page = write_comparison(arguments.output, found)
+    for table in (tabulate_scores(found), *tabulate_rows(found)):
+        print(render_text(table))
+    show_line(f"{describe_outcome(found)}; {page}")
+    return 0 if found.scores[0].is_responsive else 1
+
+
+def read_present(folder: Path, code: str) -> OpenedOffer:
+    """Read what was measured of the buyer's present system.
+
+    :param code: hash of the rules of the offers
+    :raises UsageError: if it was not measured, or by other rules
+    """
+    measured = open_offer(folder)
+    if measured.stored.header.rules != code:
+        raise UsageError(
+            f"--present {folder}: was measured by other rules than the offers; measure it again"
+        )
+    return measured

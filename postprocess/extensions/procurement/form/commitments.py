@@ -1,0 +1,214 @@
+"""What a bidder commits to: read from the form, checked against the rules and what was measured, and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.documents.records import Measured, is_measurable, read_record
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import quantity, size
+from postprocess.base.numbers import parse_decimal
+from postprocess.base.sanitize import sanitize_line
+from postprocess.base.units import SECONDS
+from postprocess.extensions.procurement.check.data import COMMITMENTS, ToldFacts
+from postprocess.extensions.procurement.check.evidence import LaunchEvidence, MeasuredRow
+from postprocess.extensions.procurement.check.physics import list_speed_limits
+from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.form.rows import (
+    FILLED,
+    Cell,
+    FormRow,
+    find_slowest,
+    is_worse,
+    limit_of,
+    take,
+)
+from postprocess.extensions.procurement.form.spreadsheet import TypedRow, read_decimal_comma
+from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.model.case import Case
+
+ROUNDING = 1e-5  #: by which a value in the form may be better than it was
+SAME = 1e-6  #: relative difference of a number that went through a spreadsheet
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """What is committed of a row, in the unit of its case."""
+
+    key: str
+    committed: Measured | None = None
+    projected: Measured | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class StoredCommitments:
+    """``commitments.json``."""
+
+    schema: int
+    rules: str
+    rows: tuple[Commitment, ...]
+
+    def by_key(self) -> dict[str, Commitment]:
+        """Return them by the key of their row."""
+        return {each.key: each for each in self.rows}
+
+
+def read_commitments(folder: Path) -> StoredCommitments:
+    """Read what was committed.
+
+    :raises UsageError: if nothing was, or the file is damaged
+    """
+    path = folder / COMMITMENTS
+    fix = "./plumbline offer sheet FOLDER --read FORM writes it"
+    try:
+        return read_record(path, StoredCommitments)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}; {fix}") from None
+
+
+def write_commitments(folder: Path, rules: str, rows: Sequence[Commitment]) -> None:
+    """Keep what was committed."""
+    text = json.dumps(asdict(StoredCommitments(1, rules, tuple(rows))), indent=1, allow_nan=False)
+    files.replace_files({folder / COMMITMENTS: f"{text}\n".encode()})
+
+
+def take_form(
+    rows: Sequence[FormRow], typed: Sequence[TypedRow], name: str
+) -> tuple[list[Commitment], list[Violation]]:
+    """Take what was typed into a form, and name each cell that was altered or is impossible."""
+    known = {row.key.key: row for row in rows}
+    found: list[Commitment] = []
+    wrong: list[Violation] = []
+    for each in typed:
+        row = known.pop(str(each.filled[0]), None)
+        place = f"{name}, line {each.line}"
+        if row is None:
+            wrong.append(
+                Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is no row, or twice")
+            )
+            continue
+        for head, ours, theirs in zip(FILLED, row.cells(), each.filled, strict=True):
+            if not is_same_cell(ours, theirs):
+                what = f"{head} is {theirs!r}, and was {ours!r}"
+                wrong.append(Violation(Code.FORM_ALTERED, place, what))
+        commitment, bad = take_row(row, each, place)
+        found.append(commitment)
+        wrong += bad
+    wrong += [Violation(Code.FORM_ALTERED, name, f"{key}: its row is gone") for key in known]
+    return found, wrong
+
+
+def is_same_cell(ours: Cell, theirs: Cell) -> bool:
+    """Return whether a cell came back as it was written; CSV has texts alone."""
+    if ours is None or isinstance(ours, str):
+        return (ours or None) == (theirs or None)
+    number = parse_number(theirs)
+    return number is not None and math.isclose(float(ours), number, rel_tol=SAME)
+
+
+def parse_number(cell: Cell) -> float | None:
+    """Parse a cell as a finite number, a text as people write one; None if it is none."""
+    if cell is None:
+        return None
+    try:
+        value = parse_decimal(cell) if isinstance(cell, str) else float(cell)
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, list[Violation]]:
+    """Take what was typed into a row."""
+    wrong, numbers = [], {}
+    for name in ("committed", "projected"):
+        cell = typed.typed[name]
+        if cell is None and not (name == "projected" and typed.formula):
+            continue
+        number = parse_number(cell)
+        if number is None or isinstance(cell, bool) or not is_measurable(take(number, row.unit)):
+            told = "a formula that was not computed" if cell is None else repr(cell)
+            point = read_decimal_comma(cell) if isinstance(cell, str) else cell
+            fix = f"; write {point}" if point != cell else ""
+            what = f"{name}: {told} is no value{fix}"
+            wrong.append(Violation(Code.COMMITMENT_IMPOSSIBLE, place, what))
+        else:
+            numbers[name] = take(number, row.unit)
+    model = sanitize_line(str(typed.typed["model"] or "").strip()) or typed.formula
+    key = row.key.key
+    return Commitment(key, numbers.get("committed"), numbers.get("projected"), model), wrong
+
+
+def check_commitments(
+    rules: Rules,
+    told: ToldFacts,
+    rows: Sequence[MeasuredRow],
+    evidence: Sequence[LaunchEvidence],
+    kept: StoredCommitments,
+) -> Iterator[Violation]:
+    """Check what was committed: whole, possible, within the limits of the rules, with models."""
+    known, by_key = {row.key.key: row for row in rows}, kept.by_key()
+    cases = find_cases(rows, evidence)
+    for key in by_key:
+        if key not in known:
+            yield Violation(Code.FORM_ALTERED, key, "no launch measured this row")
+    for case in rules.case:
+        for count in case.bytes:
+            own = [row for row in rows if (row.key.case, row.key.bytes) == (case.name, count)]
+            some = [by_key.get(row.key.key) for row in own]
+            if own and case.demand != "information" and not any(x and x.committed for x in some):
+                where = f"{case.name} {size(count)}"
+                yield Violation(Code.COMMITMENT_MISSING, where, "nothing is committed with any MPI")
+    for key, each in by_key.items():
+        if key in known:
+            yield from check_commitment(known[key], each, cases.get(key), told)
+
+
+def check_commitment(
+    row: MeasuredRow, each: Commitment, case: Case | None, told: ToldFacts
+) -> Iterator[Violation]:
+    """Check what was committed of one row."""
+    for name, value in (("committed", each.committed), ("projected", each.projected)):
+        if value is None:
+            continue
+        shown = f"{name} {quantity(value, row.unit)}"
+        limits = list_speed_limits(case, row.unit, told) if case and not row.exact else []
+        for limit in limits:
+            if limit.is_broken(value, row.unit):
+                what = f"{shown} is faster than {limit.what} allows"
+                yield Violation(Code.COMMITMENT_IMPOSSIBLE, row.key.key, what)
+    bound = limit_of(row.rule)
+    if each.committed and bound and is_worse(each.committed, bound, row.unit):
+        what = f"{quantity(each.committed, row.unit)}, and the limit is {quantity(bound, row.unit)}"
+        yield Violation(Code.COMMITMENT_BEYOND_LIMIT, row.key.key, what)
+    if each.projected and not each.model:
+        yield Violation(
+            Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told"
+        )
+    best = -find_slowest([-value for value in row.values], row.unit)
+    rounded = best * (1 - ROUNDING if row.unit == SECONDS else 1 + ROUNDING)
+    if each.committed and is_worse(rounded, each.committed, row.unit) and not each.model:
+        what = f"{quantity(each.committed, row.unit)} is better than every launch, and no model is told"
+        yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)
+
+
+def find_cases(
+    rows: Sequence[MeasuredRow], evidence: Sequence[LaunchEvidence]
+) -> Mapping[str, Case]:
+    """Find the measured case of each row."""
+    cases = {case for each in evidence for case in each.launch.cases}
+    found = {}
+    for row in rows:
+        for case in cases:
+            same = (case.program, case.routine, case.bytes, case.layout, case.environment)
+            rule = row.rule
+            if same == (rule.program, rule.routine, row.key.bytes, row.layout, row.key.environment):
+                found[row.key.key] = case
+    return found

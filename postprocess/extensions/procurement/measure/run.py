@@ -1,0 +1,313 @@
+"""Measure what rules ask for, pass after pass, into one folder that goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, plural, utc_now
+from postprocess.base.progress import Progress
+from postprocess.base.version import VERSION
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.machine_load import start_load_monitor
+from postprocess.extensions.procurement.check.data import (
+    KEPT,
+    PASSES,
+    RULES,
+    SCHEMA,
+    SESSIONS,
+    TELL,
+    OfferHeader,
+    OfferPass,
+    append_pass,
+    format_told_template,
+    hash_last_line,
+    locate_session,
+    read_offer,
+    truncate_unfinished_pass,
+    write_header,
+)
+from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.violations import Code, list_broken
+from postprocess.extensions.procurement.measure.plan import (
+    find_unplanned,
+    plan_on_site,
+    select_offer,
+)
+from postprocess.extensions.procurement.rules.lint import read_rules
+from postprocess.extensions.procurement.rules.plan import OfferPlan, count_needed_launches
+from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.session import Request, Selection, Session
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.runner.reframe_pass import PassRecord, make_plan, run_again, run_plan
+from postprocess.session.lifecycle.clock import describe_clock
+from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
+from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
+from postprocess.session.lifecycle.validation import verify_data
+
+MODE = "offer"
+FIRMWARE = Path("/sys/class/dmi/id/bios_version")
+#: What more passes mend, or the bidder before it seals.
+MENDED_LATER = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING, Code.TOLD_MISSING)
+VAIN = 3  #: passes in a row that add nothing to a row, after which it is given up
+
+
+@dataclass(frozen=True)
+class OfferDemand:
+    """What the user asked for beyond a session's request."""
+
+    rules: Path
+    folder: Path
+    category: str
+    nics: int = 1
+    mode: str = MODE
+    verifies: bool = False  #: whether OSU and IMB verify their data, with the first pass
+    least: int | None = None  #: launches of each row, in the place of the rules'
+
+
+def run_offer(
+    work: WorkDirectory, request: Request, demand: OfferDemand, progress: Progress
+) -> int:
+    """Measure an offer, or go on with one. Returns the number of passes that were made.
+
+    :raises UsageError: for anything that is the user's to mend
+    """
+    rules = read_rules(demand.rules)
+    if demand.category not in rules.category:
+        choice = ", ".join(rules.category)
+        raise UsageError(f"--category {demand.category}: {demand.rules} has {choice}")
+    with work.held():
+        context = open_session_context(work, request, progress)
+        plan = plan_on_site(context, rules, demand.nics)
+        if not plan.possible:
+            raise UsageError(
+                f"{demand.rules}: nothing is possible: {plan.impossible[0].asked.problem}"
+            )
+        begin_folder(context, demand, plan)
+        bench = OfferBench(context, rules, plan, demand)
+        return bench.run()
+
+
+def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) -> None:
+    """Begin the folder of an offer, or find the one that is there.
+
+    :raises UsageError: if it holds something else
+    """
+    folder, rules = demand.folder, hash_rules(demand.rules)
+    if (folder / PASSES).exists():
+        truncate_unfinished_pass(folder)
+        header = read_offer(folder).header
+        asked = (rules, context.request.site, plan.machine.partition)
+        if (header.rules, header.site, header.partition) != asked:
+            raise UsageError(
+                f"{folder}: holds an offer by other rules or of another machine; choose another"
+            )
+        context.progress.say(f"going on with {folder}")
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder}: is not empty and holds no offer; choose another folder")
+    files.replace_files(
+        {
+            folder / RULES: files.read_regular(demand.rules),
+            folder / TELL: format_told_template().encode(),
+        }
+    )
+    write_header(
+        folder,
+        OfferHeader(
+            SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION
+        ),
+    )
+
+
+@dataclass
+class OfferBench:
+    """What every pass needs."""
+
+    context: SessionContext
+    rules: Rules
+    plan: OfferPlan
+    demand: OfferDemand
+    #: Launches of each case, by name, in the place of those of the rules; cases that are not in it get none.
+    targets: Mapping[str, int] | None = None
+    wrong: list[str] = field(default_factory=list)  #: data that is not right, in lines
+
+    def run(self) -> int:
+        """Measure passes until every row has its launches, or nothing more comes. Returns their number."""
+        self.remove_unlisted()
+        made, vain = 0, Counter[str]()
+        while names := self.list_open_cases(vain):
+            before = self.count_launches()
+            self.run_pass(names, first=made == 0)
+            made += 1
+            if made == 1:
+                self.warn()
+            after = self.count_launches()
+            vain.update(name for name in names if after[name] <= before[name])
+        for name, times in vain.items():
+            if times >= VAIN:
+                self.context.progress.note(f"{name}: given up after {times} passes without a value")
+        return made
+
+    def warn(self) -> None:
+        """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
+        official = OfficialSource(self.context.work.source)
+        found = check_offer(self.open_measured(), official)
+        for line in list_broken(each for each in found if each.code not in MENDED_LATER):
+            self.context.progress.note(f"a reason to reject: {line}")
+
+    def open_measured(self) -> OpenedOffer:
+        """Open what is measured until now."""
+        return open_offer(self.demand.folder)
+
+    def count_launches(self) -> Counter[str]:
+        """Count the launches of each case: of its row with fewest, in this category."""
+        found: dict[str, list[int]] = {}
+        for row in self.open_measured().rows:
+            if row.key.category == self.demand.category:
+                found.setdefault(row.key.case, []).append(len(row.values))
+        return Counter({name: min(counts) for name, counts in found.items()})
+
+    def list_open_cases(self, vain: Counter[str]) -> list[str]:
+        """List the cases that still need launches."""
+        counts = self.count_launches()
+        return [
+            each.case.name
+            for each in self.plan.possible
+            if counts[each.case.name] < self.needed(each.case.name) and vain[each.case.name] < VAIN
+        ]
+
+    def needed(self, name: str) -> int:
+        """Return how many launches the rows of a case need."""
+        if self.targets is not None and name not in self.targets:
+            return 0
+        if self.plan.machine.exact:
+            return 1
+        if self.targets is not None:
+            return self.targets[name]
+        least = self.demand.least or 0
+        case = self.rules.find_case(name)
+        return max(least, count_needed_launches(self.rules, case, self.plan.machine))
+
+    def run_pass(self, names: Sequence[str], first: bool) -> None:
+        """Launch what is open once, and keep all that it leaves."""
+        context, progress = self.context, self.context.progress
+        session, reframe = context.open_session(self.demand.mode)
+        selection = select_offer(context, self.rules, self.plan, names)
+        since, began = start_load_monitor(), utc_now()
+        if first:
+            with progress.phase("set-up"):
+                planned = make_plan(reframe, selection)
+            report_plan(planned, progress)
+            for line in find_unplanned(self.plan, planned):
+                progress.say(f"  {line}")
+            with progress.phase("running"):
+                record = run_plan(reframe, selection, planned, progress)
+        else:
+            with progress.phase("running"):
+                _, record = run_again(reframe, selection, progress)
+        progress.move("running", "build", record.build_seconds)
+        verified = self.verify(selection, record) if first and self.demand.verifies else []
+        others = since.share() if context.prepared.inventory else None
+        self.keep(session, record, began, others, verified)
+        launched = [each for each in record.finished if each.launch.cases]
+        ended = sum(each.outcome.records is not None for each in launched)
+        number = len(read_offer(self.demand.folder).passes)
+        progress.say(
+            f"pass {number}: {ended} of {plural(len(launched), 'launch', 'es')} ended well "
+            f"({duration(sum_job_seconds(launched))})"
+        )
+        for line in describe_failed(launched):
+            progress.say(f"  {line}")
+
+    def verify(self, selection: Selection, record: PassRecord) -> list[str]:
+        """Let OSU and IMB verify their data; what is wrong, and what is not verified, in lines."""
+        verified = verify_data(self.context, selection, record.finished, afresh=True)
+        wrong = list(verified.describe_wrong())
+        self.wrong += wrong
+        lines = [*wrong, *verified.describe()]
+        for line in lines:
+            self.context.progress.note(line)
+        return lines
+
+    def keep(
+        self,
+        session: Session,
+        record: PassRecord,
+        began: str,
+        others: float | None,
+        verified: Sequence[str] = (),
+    ) -> None:
+        """Store the trials of a pass, copy its files, and write it down last: else it does not count.
+
+        :param verified: what came of launches that verify data, in lines
+        """
+        context, folder = self.context, self.demand.folder
+        results = evaluate_launches(
+            record.finished, ReferenceCatalog(), context.request.site, context.request.rerun_options
+        )
+        store_trials(context.work, session, record.finished, results)
+        keep_spack_locks(context.work, session, record.finished)
+        target = locate_session(folder, session.name)
+        for name in KEPT:
+            if (session.directory / name).is_dir():
+                shutil.copytree(session.directory / name, target / name)
+        stored = read_offer(folder)
+        append_pass(
+            folder,
+            OfferPass(
+                number=len(stored.passes) + 1,
+                previous=hash_last_line(folder),
+                session=session.name,
+                category=self.demand.category,
+                machine=self.plan.machine,
+                began_utc=began,
+                ended_utc=utc_now(),
+                command=tuple(context.request.command),
+                set_env=context.request.selection.set_env,
+                firmware=read_firmware(),
+                others=others,
+                notes=(*describe_clock(context.work), *verified),
+            ),
+        )
+
+    def remove_unlisted(self) -> None:
+        """Remove what an interrupted pass left: it is measured again."""
+        folder = self.demand.folder / SESSIONS
+        listed = {each.session for each in read_offer(self.demand.folder).passes}
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.name not in listed:
+                shutil.rmtree(path)
+
+
+def sum_job_seconds(launched: Sequence[FinishedLaunch]) -> float:
+    """Sum the seconds of jobs: each start of a job tells those of the whole job."""
+    return sum({each.directory: each.seconds for each in launched}.values())
+
+
+def describe_failed(launched: Sequence[FinishedLaunch]) -> list[str]:
+    """Describe why launches did not end well, each reason once."""
+    reasons = Counter(each.outcome.reason for each in launched if each.outcome.records is None)
+    return [f"{plural(count, 'launch', 'es')}: {reason}" for reason, count in reasons.items()]
+
+
+def read_firmware() -> str:
+    """Read the version of the firmware of the machine where the session runs; empty where it is not told."""
+    try:
+        return files.read_text(FIRMWARE, errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def locate_folder(folder: Path | None, work: WorkDirectory, name: str) -> Path:
+    """Return the folder of an offer or acceptance: as it was asked for, else in the work directory."""
+    return Path(os.path.abspath(folder or work.root / name))

@@ -1,0 +1,220 @@
+"""What every night of a self-test needs: it is measured, judged and looked at twice as ``nightly`` does it.
+
+By the same functions. Its sessions are of mode ``selftest``: nothing of it counts elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.extensions.selftest.data import CaseNight, FinishedNight
+from postprocess.extensions.selftest.schedule import InjectionNight
+from postprocess.judging.confirmation import confirm_slow_cases
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.fault_injection import is_delayed
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import PLANTED
+from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.reference import Reference
+from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.finish import store_trials
+from postprocess.session.lifecycle.injections import EVERYTHING, IDLE, Injection, load_library
+from postprocess.stats.confirmation_rule import SLOW_TO_CONFIRM
+from postprocess.stats.power import compute_scatter
+from postprocess.stats.sequence import compute_gross_distance
+from postprocess.stats.sessions import SessionValue, predict_nights
+from site_configs.schema.manual_settings import collect_manual_settings
+
+MODE = "selftest"
+RECORDS = "--output="  #: option of mpicost that names the file of its records
+
+
+@dataclass
+class SelftestBench:
+    """What every night of a self-test needs."""
+
+    context: SessionContext
+    selection: Selection
+    catalog: ReferenceCatalog = field(default_factory=ReferenceCatalog)
+    #: Plans by what was selected: what one dry run has planned, later sessions need not ask for again.
+    plans: dict[str, list[PlannedLaunch]] = field(default_factory=dict)
+    #: Where mpicost is installed, by environment; the library of delays is loaded from there into every launch
+    prefixes: dict[str, Path] = field(default_factory=dict)
+
+    def measure(
+        self, context: SessionContext, selection: Selection
+    ) -> tuple[Session, list[PlannedLaunch], list[FinishedLaunch]]:
+        """Run a selection in a session of its own."""
+        session, reframe = context.open_session(MODE)
+        planned = self.planned(reframe, selection)
+        return session, planned, run_plan(reframe, selection, planned, context.progress).finished
+
+    def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
+        """Return the plan of a session, written down as the checks write it.
+
+        Of one that is known from another session, the launches are new: each has its own token and records.
+        """
+        environments = selection.choice.get(PLANTED, ())
+        choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
+        key = json.dumps([choice, list(selection.environments), selection.launches], sort_keys=True)
+        if key not in self.plans:
+            self.plans[key] = make_plan(reframe, selection)
+        planned = [
+            replace(
+                each,
+                options=tuple(
+                    f"{RECORDS}{each.records(reframe.session)}"
+                    if word.startswith(RECORDS)
+                    else word
+                    for word in each.options
+                ),
+                token=secrets.token_hex(16),
+                planted=each.environment in environments,
+                by_hand=self.settings(selection, each.environment),
+            )
+            for each in self.plans[key]
+        ]
+        for each in planned:
+            write_launch(reframe.session, each)
+        return planned
+
+    def night(self, night: InjectionNight) -> FinishedNight:
+        """Run one night from beginning to end."""
+        begin = time.monotonic()
+        progress = Progress(Console(quiet=True))
+        context = replace(self.context, progress=progress)
+        selection = self.planting(night.plantings)
+        session, _, finished = self.measure(context, selection)
+        first = self.judged(finished)
+        again: list[FinishedLaunch] = []
+
+        def measure(chosen: Selection) -> Sequence[FinishedLaunch]:
+            fresh_session, _, fresh = self.measure(context, chosen)
+            store_trials(context.work, fresh_session, fresh, self.judged(fresh))
+            again.extend(fresh)
+            return fresh
+
+        last = confirm_slow_cases(
+            first, finished, self.catalog, selection, measure, progress
+        ).results
+        store_trials(context.work, session, finished, last)
+        rows = self.rows(night, first, last, finished, again)
+        seconds = round(time.monotonic() - begin, 1)
+        return FinishedNight(
+            night.number, session.name, seconds, tuple(progress.notes), tuple(rows)
+        )
+
+    def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
+        """Judge some launches."""
+        return evaluate_launches(finished, self.catalog, self.context.request.site)
+
+    @property
+    def libraries(self) -> dict[str, dict[str, str]]:
+        """What loads the library of delays, by environment.
+
+        It counts as set by hand: no other night is held against references that were taken with it.
+        """
+        return {name: load_library(prefix) for name, prefix in self.prefixes.items()}
+
+    def settings(self, selection: Selection, environment: str) -> dict[str, Any]:
+        """Return what counts as set by hand for a launch."""
+        return collect_manual_settings(
+            self.libraries, selection.oversubscribe, environment, selection.shell
+        )
+
+    def planting(self, plantings: Sequence[Injection]) -> Selection:
+        """Return the selection of a night, with its injections; the library is idle elsewhere."""
+        idle = [Injection(name, IDLE.name, EVERYTHING) for name in self.prefixes]
+        set_env = {
+            each.environment: each.variables(self.prefixes[each.environment])
+            for each in (*idle, *plantings)
+        }
+        choice = self.selection.choice | {PLANTED: sorted(set_env)}
+        return replace(self.selection, choice=choice, set_env=set_env)
+
+    def rows(
+        self,
+        night: InjectionNight,
+        first: Sequence[CaseResult],
+        last: Sequence[CaseResult],
+        finished: Sequence[FinishedLaunch],
+        again: Sequence[FinishedLaunch],
+    ) -> list[CaseNight]:
+        """Return the night's row of each case."""
+        plantings = {each.environment: each for each in night.plantings}
+        delayed = find_delayed_environments(finished)
+        before = {each.case: each.verdict for each in first}
+        rows = []
+        for result in last:
+            if result.verdict == Verdict.SKIPPED:
+                continue
+            case, planting = result.case, plantings.get(result.case.environment)
+            reference = self.catalog.reference(case, result.core_latency)
+            median_of = max(result.launches, 1)
+            heard = (
+                each.measurements.get(case.variable) for each in again if case in each.launch.cases
+            )
+            rows.append(
+                CaseNight(
+                    key=case.key,
+                    environment=case.environment,
+                    routine=case.routine,
+                    plant=planting.plant if planting else "",
+                    of=planting.routine if planting else "",
+                    target=bool(planting and planting.slows(case)),
+                    delayed=case.environment in delayed,
+                    verdict=str(result.verdict),
+                    first=str(before[case]),
+                    value=result.value,
+                    median=result.summary.median if result.summary else None,
+                    reference=result.reference,
+                    upper=result.band[1] if result.band else None,
+                    launches=result.reference_launches,
+                    common=bool(result.cause),
+                    median_of=median_of,
+                    cause=result.cause,
+                    again=tuple(each.value for each in heard if each),
+                    **tell_limits(reference, median_of),
+                )
+            )
+        return rows
+
+
+def tell_limits(reference: Reference | None, median_of: int) -> dict[str, Any]:
+    """Tell what band and call limit of a case in one night rest on, as columns of its row."""
+    scatter = compute_scatter(reference, median_of) if reference else None
+    if reference is None or scatter is None:
+        return {"spread": None, "degrees": None}
+    fresh = SessionValue(0.0, SLOW_TO_CONFIRM * median_of)  # what confirms
+    predicted = predict_nights(reference, [fresh])
+    distance = compute_gross_distance(reference, fresh.launches)
+    return {
+        "spread": scatter.deviation,
+        "degrees": scatter.degrees,
+        "call": reference.center * math.exp(distance),
+        "call_deviation": predicted.deviation,
+        "call_degrees": predicted.degrees,
+    }
+
+
+def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:
+    """Find the environments of which most launches were delayed."""
+    launches = Counter(each.launch.environment for each in finished)
+    delayed = Counter(each.launch.environment for each in finished if is_delayed(each.run))
+    return {name for name, number in delayed.items() if 2 * number > launches[name]}

@@ -1,0 +1,224 @@
+"""Format the self-test result: tables for a terminal, Markdown, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from postprocess.base.formats import format_signed, plural
+from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
+from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
+from postprocess.extensions.selftest.result import (
+    FalseAlarmScore,
+    FalselyCalledCase,
+    InjectionScore,
+    Outcome,
+    SelftestScores,
+)
+from postprocess.extensions.selftest.score import FLAT
+from postprocess.session.lifecycle.injections import INJECTION_KINDS
+
+MARKDOWN, JSON = "selftest.md", "selftest.json"
+
+
+def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
+    """Build the tables."""
+    tables = [build_injection_table(scores.plants), build_false_alarm_table(scores)]
+    return tables + ([build_falsely_called_table(scores.accused)] if scores.accused else [])
+
+
+def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
+    """Build the table of what Plumbline, and flat bands, caught of each injection."""
+    columns: tuple[str, ...] = (
+        "planted",
+        "intended",
+        "realised",
+        "beside",
+        "targets",
+        "promised",
+        "caught",
+    )
+    columns += (
+        "suspect",
+        "cleared",
+        "missed",
+        "false alarms",
+        *(f"flat {band:.0%}" for band in FLAT),
+    )
+    notes = [
+        "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
+        "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
+        "Promised: how many the bands and call limits should catch. suspect: slow again, but no more than "
+        "other hours may bring; at a site the next night decides.",
+        "false alarms: called regressed beside the plant, and not slowed. flat: what one launch and a flat "
+        "band so much above the reference catch, with their false alarms, from the same data.",
+    ]
+    notes += list(describe_selftest_limits(plants))
+    rows = tuple(
+        (plant.name, INJECTION_KINDS[plant.name].words, *format_injection_cells(plant))
+        for plant in plants
+    )
+    return TextTable("Planted", ("plant", "what"), columns, rows, tuple(notes))
+
+
+def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
+    """Format the numbers of one injection."""
+    return (
+        str(plant.plantings),
+        *map(format_signed, (plant.intended, plant.realised, plant.drifted)),
+        str(plant.targets),
+        f"{plant.promised:.1f}",
+        *map(str, (plant.caught, plant.suspect, plant.cleared, plant.missed)),
+        f"{plant.accused} of {plant.others}",
+        *(f"{each.caught}, false {each.false}" for each in plant.flat),
+    )
+
+
+def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
+    """Describe the limits of these numbers."""
+    for plant in plants:
+        if not plant.worked:
+            yield (
+                f"{plant.name}: realised is {format_signed(plant.realised)} "
+                f"where {format_signed(plant.intended)} was intended: what it missed says little of the night"
+            )
+        if plant.common:
+            yield (
+                f"{plant.name}: told as one common cause in {plant.common} of "
+                f"{plural(plant.plantings, 'planting')}"
+            )
+        if INJECTION_KINDS[plant.name].calls < 1:
+            yield (
+                f"{plant.name}: the filter takes out half of them, and the rest is in the headline; "
+                f"the median trial is slower by {format_signed(plant.realised_median)}"
+            )
+        if not INJECTION_KINDS[plant.name].must_show:
+            yield f"{plant.name}: most fresh launches are well, so that cleared is right"
+
+
+def build_false_alarm_table(scores: SelftestScores) -> TextTable:
+    """Build the table of false alarms."""
+    columns: tuple[str, ...] = (
+        "nights",
+        "cases",
+        "beyond band",
+        "predicted",
+        "cleared",
+        "suspect",
+        "called",
+    )
+    columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in FLAT))
+    rows = []
+    for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
+        rows.append((name, "in all", *format_false_alarm_counts(quiet)))
+        rows.append((name, "per 1000 cases and night", *format_false_alarm_rates(quiet)))
+    return TextTable("Not slowed", ("nights", "count"), columns, tuple(rows))
+
+
+def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
+    """Format counts and predictions."""
+    return (
+        *map(str, (quiet.nights, quiet.cases, quiet.screened)),
+        f"{quiet.screened_predicted:.3g}",
+        *map(str, (quiet.cleared, quiet.suspect, quiet.regressed)),
+        f"{quiet.regressed_predicted:.2g}",
+        str(quiet.common),
+        *(str(each.false) for each in quiet.flat),
+    )
+
+
+def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
+    """Format the counts of false alarms per 1000 cases and night."""
+    found: tuple[float, ...] = (
+        quiet.screened,
+        quiet.screened_predicted,
+        quiet.cleared,
+        quiet.suspect,
+    )
+    found += (
+        quiet.regressed,
+        quiet.regressed_predicted,
+        quiet.common,
+        *(each.false for each in quiet.flat),
+    )
+    return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
+
+
+def build_falsely_called_table(accused: Sequence[FalselyCalledCase]) -> TextTable:
+    """Build the table of the cases that were called though nothing had slowed them, and of why."""
+    columns = ("beside", "value", "band up to", "fresh values", "call limit", "common cause")
+    rows = tuple(
+        (
+            f"night {each.night}",
+            each.key,
+            each.beside or NOT_PRINTED,
+            f"{each.slower:.3f}",
+            f"{each.band:.3f}",
+            ", ".join(f"{value:.3f}" for value in each.fresh) or NOT_PRINTED,
+            f"{each.call:.3f}" if each.call else NOT_PRINTED,
+            each.cause or NOT_PRINTED,
+        )
+        for each in accused
+    )
+    note = "All values are multiples of the reference."
+    return TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
+
+
+@dataclass(frozen=True)
+class SelftestPage:
+    """All that is shown and written of a self-test's result."""
+
+    title: str
+    scores: Outcome
+    well: str  #: what is said if nothing is wrong
+    told: Sequence[str]  #: lines of Markdown that say what was measured
+    tables: Sequence[TextTable]
+    facts: Mapping[str, Any]  #: beside the scores, for programs
+    places: Sequence[str] = ()
+
+    @property
+    def text(self) -> str:
+        """The result for a terminal."""
+        lines = [f"FAULT: {fault}" for fault in self.scores.faults]
+        lines += [f"UNFINISHED: {self.scores.unfinished}"] if self.scores.unfinished else []
+        return "\n".join([*map(render_text, self.tables), *(lines or [self.well])]) + "\n"
+
+    @property
+    def markdown(self) -> str:
+        """The result in Markdown."""
+        lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
+        lines += [f"- {each}" for each in (*self.scores.faults, self.scores.unfinished) if each]
+        for table in self.tables:
+            lines += ["", f"## {table.title}", "", render_markdown_table(table)]
+        lines += ["## Where", "", *self.places] if self.places else []
+        return "\n".join(lines) + "\n"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {**self.facts, "scores": asdict(self.scores)}
+
+
+def build_selftest_page(
+    begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
+) -> SelftestPage:
+    """Build what is shown of a self-test of nights."""
+    over = f" spread over {begun.spread:g} min" if begun.spread else ""
+    seconds = sum(night.seconds for night in nights)
+    return SelftestPage(
+        "Self-test",
+        scores,
+        "every plant that must be caught was",
+        (
+            f"Site {begun.site}, {len(nights)} nights{over}, {begun.references}; seed {begun.seed}.",
+            "",
+            "The library of delays is loaded into every launch, idle where nothing is planted.",
+        ),
+        build_selftest_tables(scores),
+        {**asdict(begun), "nights": len(nights), "seconds": seconds},
+        [
+            f"- {each.name}: {plural(each.plantings, 'planting')} on {', '.join(each.environments)}"
+            for each in scores.plants
+        ],
+    )

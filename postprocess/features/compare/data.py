@@ -1,0 +1,306 @@
+"""The passes of a comparison, one line of JSON each: every figure of it is computed from these lines.
+
+A pass is what one side measured without a break. A line is written when its pass is over, whole; what was
+interrupted is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from postprocess.base import files
+from postprocess.base.documents.json_log import append_entry
+from postprocess.base.documents.records import (
+    Amount,
+    Count,
+    FileName,
+    Measured,
+    Positive,
+    parse_record,
+)
+from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import size
+from postprocess.base.units import Unit
+from postprocess.features.compare.afterwards import ReferenceEffects
+from postprocess.features.compare.differences.facts import SideFacts
+from postprocess.features.compare.differences.fingerprint import FingerprintLaunch
+from postprocess.model.case import Case
+from postprocess.model.routines.mpicost import CONTROLS
+from postprocess.model.verdict import Verdict
+
+FILE = "passes.jsonl"
+LARGEST_MESSAGE = 2**40  #: in bytes
+Side = Literal["old", "new"]
+OLD: Side = "old"
+NEW: Side = "new"
+SIDES = (OLD, NEW)
+
+
+@dataclass(frozen=True)
+class ComparedSide:
+    """One side of a comparison."""
+
+    label: str  #: as the user named it
+    environment: str
+    set_env: Mapping[str, str] = field(default_factory=dict)  #: of its launches
+    plant: str = ""  #: delay that is planted into its launches, as ``slower-10:bcast``
+
+
+@dataclass(frozen=True)
+class ComparisonHeader:
+    """The first line. A later call that continues a comparison must ask for the same."""
+
+    site: str
+    old: ComparedSide
+    new: ComparedSide
+    choice: Mapping[str, Any]  #: of what is measured and how
+    #: as fractions: below 1 kB, to 10 kB, from there on
+    margins: tuple[Positive, Positive, Positive]
+    seconds: int | None  #: the budget
+    control: bool  #: whether both sides may be the same
+    seed: int
+    differences: tuple[tuple[str, str, str], ...]  #: what, on the old side, on the new one
+    started_utc: str
+    command: tuple[str, ...]
+    unpaired: bool = False  #: whether the sides are stored sessions, which were not taken in turn
+    versions: tuple[ComparedSide, ...] = ()  #: of a history, from the first side to the last
+    #: versions that cannot be had, and why
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CaseValue:
+    """The result of one launch for a case."""
+
+    value: Measured | None
+    unit: Unit
+    verdict: str = ""  #: of a launch that failed, or ``skipped``; empty if there is a value
+    reason: str = ""
+    rerun: str = ""
+    exact: bool = False
+    #: whether its job never ran, or its nodes went away: no program has a part in that
+    lost: bool = False
+    #: From core to core before and after the case, in seconds; None where nothing tells
+    core_latency: tuple[Measured | None, Measured | None] | None = None
+
+
+@dataclass(frozen=True)
+class LaunchValues:
+    """One launch: where and how it ran, and its cases by their key for both sides."""
+
+    name: str
+    place: Mapping[str, str]  #: what both launches of a pair must share
+    cases: Mapping[str, CaseValue]
+
+
+@dataclass(frozen=True)
+class ComparisonPass:
+    """All launches that one side made in a row."""
+
+    block: Count  #: 0 for the trial run, whose times do not count
+    position: Count  #: in its block, from 0
+    side: str  #: ``old`` or ``new``; in a history the environment of a version
+    session: FileName
+    seconds: Amount
+    launches: tuple[LaunchValues, ...]
+
+    @property
+    def measured(self) -> set[str]:
+        """Keys of the cases that its launches had to measure: all but those skipped on purpose."""
+        cases = (item for launch in self.launches for item in launch.cases.items())
+        return {key for key, said in cases if said.verdict != Verdict.SKIPPED}
+
+
+@dataclass(frozen=True)
+class SideNoise:
+    """How far the mean of a side's stored sessions may lie off, by what is known of sessions beforehand."""
+
+    deviation: Positive  #: standard deviation of its logarithm
+    degrees: Positive  #: of freedom that it is worth
+    source: str  #: ``reference``, or ``table`` of other machines
+
+
+CaseNoise = Mapping[Side, SideNoise]  #: by side; without a side of which nothing is known
+
+
+@dataclass(frozen=True)
+class KnownNoise:
+    """How far each case of stored sessions may lie off, by its key."""
+
+    cases: Mapping[str, CaseNoise]
+
+
+@dataclass(frozen=True)
+class PlannedLooks:
+    """After how many pairs, or rounds, one will look."""
+
+    looks: tuple[Annotated[int, msgspec.Meta(ge=2, le=10**6)], ...]
+
+
+@dataclass(frozen=True)
+class ReportedFacts:
+    """What the MPI of a side tells of itself."""
+
+    side: str
+    facts: SideFacts | None
+    problem: str = ""  #: why it tells nothing
+
+
+class SharedCase(NamedTuple):
+    """A case without its environment: what both sides measure."""
+
+    partition: str
+    program: str
+    label: str  #: routine, with its peer
+    variant: str  #: state of the caches, and synchroniser
+    layout: str  #: processes and processes per node, as ``4x2``
+    bytes: int
+
+    @classmethod
+    def of(cls, case: Case) -> SharedCase:
+        """Return what a case shares with that of the other side."""
+        return cls(case.partition, case.program, case.label, case.variant, case.layout, case.bytes)
+
+    @classmethod
+    def from_key(cls, key: str) -> SharedCase:
+        """Return the case of a key. Raises ValueError if it is none."""
+        partition, *others = key.split("/")
+        case = Case.from_key(":".join(["any", "any", "any", *others]))
+        return cls.of(case)._replace(partition=partition)  # or partition and environment
+
+    @property
+    def key(self) -> str:
+        """Unique in a comparison: ``cpu/mpicost/bcast/evict-dissemination/2x2/8``."""
+        return "/".join(map(str, self))
+
+    @property
+    def words(self) -> str:
+        """Routine and size, for people."""
+        return f"{self.label} {size(self.bytes)}" if self.bytes else self.label
+
+    @property
+    def where(self) -> str:
+        """How it is measured, in short."""
+        return f"{self.layout} {self.program} {self.variant}"
+
+    @property
+    def routine(self) -> str:
+        """The routine without its peer."""
+        return self.label.partition("@")[0]
+
+    @property
+    def is_control(self) -> bool:
+        """Return whether it times no MPI call."""
+        return self.program == "mpicost" and self.routine in CONTROLS
+
+
+@dataclass(frozen=True)
+class StoredComparison:
+    """A comparison as far as it was measured."""
+
+    header: ComparisonHeader
+    looks: tuple[int, ...]
+    passes: tuple[ComparisonPass, ...]
+    told: Mapping[str, ReportedFacts] = field(default_factory=dict)  #: by side
+    noise: Mapping[str, CaseNoise] = field(default_factory=dict)  #: of stored sessions, by key
+    fingerprints: tuple[FingerprintLaunch, ...] = ()
+    effects: ReferenceEffects | None = None  #: of the upgrade, on references
+
+    @property
+    def seconds(self) -> float:
+        """What all launches have taken, in seconds."""
+        taken = [each.seconds for each in self.passes]
+        return sum([*taken, *(each.seconds for each in self.fingerprints)])
+
+
+RECORDS: Mapping[str, type] = {
+    "begun": ComparisonHeader,
+    "looks": PlannedLooks,
+    "pass": ComparisonPass,
+    "noise": KnownNoise,
+    "references": ReferenceEffects,
+    "fingerprint": FingerprintLaunch,
+    "facts": ReportedFacts,
+}
+NAMES = {kind: name for name, kind in RECORDS.items()}
+
+
+def append_record(path: Path, record: Any) -> None:
+    """Write down one of :data:`RECORDS`, whole; the header comes first.
+
+    :raises UsageError: if it cannot be written.
+    """
+    entry = {"record": NAMES[type(record)], **asdict(record)}
+    append_entry(path, entry, "choose another --output")
+
+
+def read_comparison(path: Path) -> StoredComparison:
+    """Read a comparison. A last line without an end is of a pass that was interrupted, and left out.
+
+    :raises UsageError: if the file is missing or damaged.
+    """
+    try:
+        lines = files.read_regular(path).splitlines(keepends=True)
+        whole = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
+        first, *entries = parse_record(whole, list[dict[str, Any]])
+        if first.pop("record") != "begun":
+            raise ValueError("has no header in its first line")
+        header = parse_record(first, ComparisonHeader, exact=True)
+        found: dict[str, list[Any]] = {name: [] for name in RECORDS if name != "begun"}
+        for each in entries:
+            name = parse_record(each.pop("record"), str)
+            found[name].append(parse_record(each, RECORDS[name]))
+        sides = [each.environment for each in header.versions] or SIDES
+        check_values(found["pass"], sides)
+        check_fingerprints(found["fingerprint"], sides)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
+    except (ValueError, LookupError) as error:
+        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
+    return StoredComparison(
+        header,
+        found["looks"][-1].looks if found["looks"] else (),
+        tuple(found["pass"]),
+        {each.side: each for each in found["facts"]},
+        found["noise"][-1].cases if found["noise"] else {},
+        tuple(found["fingerprint"]),
+        found["references"][-1] if found["references"] else None,
+    )
+
+
+def check_values(passes: Sequence[ComparisonPass], sides: Sequence[str]) -> None:
+    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError.
+
+    :param sides: that there are
+    """
+    if other := next((each.side for each in passes if each.side not in sides), None):
+        raise ValueError(f"side: {other!r} is none of {', '.join(sides)}")
+    launches = [launch for each in passes for launch in each.launches]
+    for key in {key for each in launches for key in each.cases}:
+        SharedCase.from_key(key)
+    for each in launches:
+        for key, said in each.cases.items():
+            if (said.value is None) != (said.verdict in list(Verdict)):
+                raise ValueError(f"{key}: has not either a value or a verdict")
+
+
+def check_fingerprints(launches: Sequence[FingerprintLaunch], sides: Sequence[str]) -> None:
+    """Check that each is of a side, and that its sizes rise, each with its time. Raises ValueError.
+
+    :param sides: that there are
+    """
+    for each in launches:
+        if each.side not in sides:
+            raise ValueError(f"side: {each.side!r} is none of {', '.join(sides)}")
+        if len(each.times) != len(each.sizes):
+            raise ValueError(f"times: are {len(each.times)} of {len(each.sizes)} sizes")
+        rising = all(one < two for one, two in pairwise(each.sizes))
+        if not rising or max(each.sizes, default=0) > LARGEST_MESSAGE:
+            raise ValueError(f"sizes: do not rise, or go beyond {LARGEST_MESSAGE}")

@@ -1,0 +1,250 @@
+"""The history of an MPI: each case over the versions, measured in rounds of drawn order, and where it steps.
+
+Each round launches every version once. Two versions that follow each other are judged as the two sides of a
+comparison are: by the differences within each round, with one look at the end. Of all steps called slower (or
+faster) 5% at most are false on average, over all cases and versions.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from postprocess.features.compare.cases import group_of_sizes, margin_of
+from postprocess.features.compare.data import (
+    CaseValue,
+    ComparisonHeader,
+    SharedCase,
+    StoredComparison,
+)
+from postprocess.features.compare.pairs import (
+    Measured,
+    compute_difference,
+    find_pair_problem,
+    index_values,
+)
+from postprocess.model.verdict import Verdict
+from postprocess.stats.comparison.paired_verdicts import (
+    PairedCase,
+    PairedResult,
+    PairedVerdict,
+    judge_pairs,
+)
+
+LEAST_ROUNDS = 6  #: fewer give no interval
+STEPS = (PairedVerdict.SLOWER, PairedVerdict.FASTER)
+
+
+@dataclass(frozen=True)
+class VersionValue:
+    """What was measured of a case with one version. Values are in the unit of the case."""
+
+    value: float | None  #: median of its launches; None if it has none
+    launches: int
+    problem: str = ""  #: what failed it, or why it was left out
+    failed: bool = False  #: whether it is a failure, and nothing that was left out on purpose
+
+
+@dataclass(frozen=True)
+class VersionStep:
+    """The change of a case from one version to the next that has a value."""
+
+    before: int  #: number of the version
+    after: int
+    verdict: PairedVerdict
+    ratio: float | None  #: above 1 is worse in every unit
+    limits: tuple[float, float] | None
+    rounds: int  #: in which both were measured
+
+
+@dataclass(frozen=True)
+class CaseHistory:
+    """A case over all versions."""
+
+    case: SharedCase
+    unit: str
+    versions: tuple[VersionValue, ...]
+    steps: tuple[VersionStep, ...]
+    rerun: Mapping[str, str]  #: command that measures just this case, by environment
+
+    @property
+    def found(self) -> list[VersionStep]:
+        """The steps that are proven."""
+        return [each for each in self.steps if each.verdict in STEPS]
+
+    @property
+    def failures(self) -> list[int]:
+        """Numbers of the versions with which it failed."""
+        return [n for n, each in enumerate(self.versions) if each.failed]
+
+
+@dataclass(frozen=True)
+class JudgedHistory:
+    """A history as it is shown and kept."""
+
+    header: ComparisonHeader
+    rounds: int
+    seconds: float
+    cases: tuple[CaseHistory, ...]
+    controls: tuple[CaseHistory, ...]  #: what no MPI has a part in
+
+    @property
+    def moved(self) -> list[CaseHistory]:
+        """The controls that stepped: then the machine did."""
+        return [each for each in self.controls if each.found]
+
+    @property
+    def status(self) -> int:
+        """The exit status: 3 if the machine changed, 1 if a case became slower or fails, else 0."""
+        if any(each.failures for each in self.cases):
+            return 1
+        if self.moved or not any(each.steps for each in self.cases):
+            return 3
+        steps = (step for each in self.cases for step in each.found)
+        return int(any(step.verdict == PairedVerdict.SLOWER for step in steps))
+
+    def count_steps(self, after: int) -> dict[str, int]:
+        """Count the cases by their verdict at the step to a version, without zeros."""
+        counted = Counter(s.verdict for each in self.cases for s in each.steps if s.after == after)
+        return {str(verdict): counted[verdict] for verdict in PairedVerdict if counted[verdict]}
+
+
+@dataclass
+class CaseRounds:
+    """All that was measured of a case: by version and round, and what failed."""
+
+    unit: str = "s"
+    exact: bool = False
+    measured: dict[tuple[str, int], Measured] = field(default_factory=dict)
+    problems: dict[str, CaseValue] = field(default_factory=dict)  #: the first of each version
+    rerun: dict[str, str] = field(default_factory=dict)
+
+
+def draw_round(seed: int, number: int, versions: Sequence[str]) -> list[str]:
+    """Draw the order of the versions in a round. The same seed and number give the same."""
+    order = list(versions)
+    random.Random(f"{seed}:round:{number}").shuffle(order)
+    return order
+
+
+def judge_history(stored: StoredComparison) -> JudgedHistory:
+    """Judge a history by what was measured until now."""
+    rounds = count_rounds(stored)
+    found = collect_rounds(stored)
+    names = [each.environment for each in stored.header.versions]
+    pairs = [(key, step) for key, each in found.items() for step in list_neighbours(each, names)]
+    cases = [describe_pair(stored.header, key, found[key], step, names) for key, step in pairs]
+    looks = (max(rounds, LEAST_ROUNDS),)  # of simulated time one is enough
+    results = judge_pairs(cases, looks, LEAST_ROUNDS)
+    steps: dict[str, list[VersionStep]] = {key: [] for key in found}
+    for (key, (before, after)), case, result in zip(pairs, cases, results, strict=True):
+        steps[key].append(describe_step(before, after, len(case.differences), result))
+    judged = [describe_history(key, each, names, steps[key]) for key, each in found.items()]
+    return JudgedHistory(
+        stored.header,
+        rounds,
+        stored.seconds,
+        tuple(each for each in judged if not each.case.is_control),
+        tuple(each for each in judged if each.case.is_control),
+    )
+
+
+def count_rounds(stored: StoredComparison) -> int:
+    """Count the rounds that are whole: after these one looks, once."""
+    blocks = Counter(each.block for each in stored.passes if each.block)
+    most = max(blocks.values(), default=0)
+    return sum(number == most for number in blocks.values())
+
+
+def collect_rounds(stored: StoredComparison) -> dict[str, CaseRounds]:
+    """Collect what was measured of each case, by key, in the order of keys."""
+    found: dict[str, CaseRounds] = {}
+    for each in stored.passes:
+        for launch in each.launches:
+            for key, said in launch.cases.items():
+                known = found.setdefault(key, CaseRounds())
+                if said.rerun:
+                    known.rerun[each.side] = said.rerun
+                if said.verdict:
+                    known.problems.setdefault(each.side, said)
+        if each.block == 0:
+            continue
+        for key, measured in index_values(each).items():
+            known = found[key]
+            known.unit, known.exact = measured.value.unit, measured.value.exact
+            known.measured[each.side, each.block] = measured
+    return dict(sorted(found.items()))
+
+
+def list_neighbours(case: CaseRounds, names: Sequence[str]) -> list[tuple[int, int]]:
+    """List the pairs of versions that follow each other among those with which a case has rounds in common."""
+    with_values = [n for n, name in enumerate(names) if any(v == name for v, _ in case.measured)]
+    return [(a, b) for a, b in pairwise(with_values) if list_log_ratios(case, names[a], names[b])]
+
+
+def list_log_ratios(case: CaseRounds, before: str, after: str) -> list[float]:
+    """List ln(after / before) of the rounds in which both were measured alike; above 0 is worse."""
+    found = []
+    for version, number in sorted(case.measured):
+        other = case.measured.get((after, number))
+        if version == before and other is not None:
+            own = case.measured[before, number]
+            if not find_pair_problem(own, other):
+                found.append(compute_difference(own.value, other.value))
+    return found
+
+
+def describe_pair(
+    header: ComparisonHeader,
+    key: str,
+    case: CaseRounds,
+    step: tuple[int, int],
+    names: Sequence[str],
+) -> PairedCase:
+    """Return a step for the statistics."""
+    shared = SharedCase.from_key(key)
+    differences = list_log_ratios(case, names[step[0]], names[step[1]])
+    margin = math.log1p(margin_of(shared, header.margins))
+    return PairedCase(tuple(differences), margin, group_of_sizes(shared), case.exact)
+
+
+def describe_step(before: int, after: int, rounds: int, result: PairedResult) -> VersionStep:
+    """Put together what is shown of a step."""
+    estimate = result.estimate
+    finite = estimate is not None and math.isfinite(estimate.lower)
+    return VersionStep(
+        before,
+        after,
+        result.verdict,
+        estimate.ratio if estimate else None,
+        estimate.limits if estimate and finite else None,
+        rounds,
+    )
+
+
+def describe_history(
+    key: str, case: CaseRounds, names: Sequence[str], steps: Sequence[VersionStep]
+) -> CaseHistory:
+    """Put together what is shown of a case."""
+    versions = []
+    for name in names:
+        values = [
+            each.value.value or 0.0
+            for (version, _), each in case.measured.items()
+            if version == name
+        ]
+        problem = case.problems.get(name)
+        failed = problem is not None and problem.verdict != Verdict.SKIPPED
+        said = f"{problem.verdict}: {problem.reason}" if problem else ""
+        if not values and not problem:
+            said = "not in the plan"
+        median = statistics.median(values) if values else None
+        versions.append(VersionValue(median, len(values), said, failed))
+    return CaseHistory(
+        SharedCase.from_key(key), case.unit, tuple(versions), tuple(steps), dict(case.rerun)
+    )

@@ -1,0 +1,354 @@
+"""The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, first_of, plural
+from postprocess.base.progress import Progress
+from postprocess.features.compare import data
+from postprocess.features.compare.data import (
+    NEW,
+    OLD,
+    SIDES,
+    ComparedSide,
+    ComparisonHeader,
+    ComparisonPass,
+    LaunchValues,
+    ReportedFacts,
+    SharedCase,
+    StoredComparison,
+)
+from postprocess.features.compare.differences.facts import summarise_facts
+from postprocess.features.compare.judge import (
+    ComparisonVerdict,
+    judge_comparison,
+    list_fact_differences,
+)
+from postprocess.features.compare.measure.facts import choose_case, take_facts
+from postprocess.features.compare.measure.references import keep_for_references, note_effects
+from postprocess.features.compare.measure.sides import select_side
+from postprocess.features.compare.measure.values import collect_values, find_own_case
+from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
+from postprocess.features.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
+from postprocess.features.compare.text import format_verdict_counts
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import AGAIN
+from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import Verdict
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
+from postprocess.session.lifecycle.context import SessionContext, report_plan
+from postprocess.session.lifecycle.finish import store_trials
+from postprocess.session.lifecycle.validation import DataVerification, verify_data
+from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
+from site_configs.schedulers.job_end import Ending
+
+LaunchKind = tuple[str, str, str]  #: partition, program and layout of a job
+
+
+def list_block_nodes(stored: StoredComparison, block: int) -> dict[LaunchKind, tuple[str, ...]]:
+    """List the nodes of the last launches of a block: the next ones are to run on the same."""
+    found: dict[LaunchKind, tuple[str, ...]] = {}
+    for each in stored.passes:
+        for launch in each.launches if each.block == block else ():
+            if nodes := launch.place.get("nodes"):
+                for key in launch.cases:
+                    found[kind_of(SharedCase.from_key(key))] = tuple(nodes.split(","))
+    return found
+
+
+def kind_of(case: SharedCase) -> LaunchKind:
+    """Return what all cases of a job have in common."""
+    return case.partition, case.program, case.layout
+
+
+def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
+    """List the cases that still need pairs, and the controls; none if all are decided or have had each look."""
+    judged = judge_comparison(stored)
+    still = [
+        each.case
+        for each in judged.cases
+        if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs < stored.looks[-1]
+    ]
+    return [*still, *(each.case for each in judged.controls)] if still else []
+
+
+def is_exact(stored: StoredComparison) -> bool:
+    """Return whether time is simulated, where no MPI library tells anything."""
+    launches = (launch for each in stored.passes for launch in each.launches)
+    return any(said.exact for launch in launches for said in launch.cases.values())
+
+
+def is_timed(key: str) -> bool:
+    """Return whether the case of a key times MPI calls, as the controls do not."""
+    return not SharedCase.from_key(key).is_control
+
+
+MODE = "compare"
+#: Ends of a job that no program has a part in.
+LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
+
+
+class TooFewSecondsError(UsageError):
+    """The time suffices for no look, as long as launches took in the trial run."""
+
+
+@dataclass
+class ComparisonBench:
+    """What every pass of a comparison needs."""
+
+    context: SessionContext
+    header: ComparisonHeader
+    path: Path
+    rounds_a_block: ClassVar[int] = 2  #: how often a block has each side
+
+    @property
+    def stored(self) -> StoredComparison:
+        """What is measured until now."""
+        return data.read_comparison(self.path)
+
+    @property
+    def selection(self) -> Selection:
+        """What both sides measure."""
+        return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sides."""
+        return SIDES
+
+    def side(self, name: str) -> ComparedSide:
+        """Return a side by its name."""
+        return self.header.old if name == OLD else self.header.new
+
+    def run_trials(self) -> None:
+        """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
+        progress = self.context.progress
+        done = {each.side for each in self.stored.passes if each.block == 0}
+        for position, name in enumerate(self.names):
+            if name in done:
+                continue
+            side = self.side(name)
+            progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
+            with progress.phase("trial run"):
+                plain = replace(side, plant="")  # what plants it is built by this run
+                selection = select_side(self.context, self.selection, plain)
+                session, reframe = self.context.open_session(MODE)
+                begin = time.monotonic()
+                planned = make_plan(reframe, selection)
+                looked = time.monotonic()
+                report_plan(planned, progress)
+                record = run_plan(reframe, selection, planned, Progress(Console(quiet=True)))
+            spent = time.monotonic() - looked - record.build_seconds
+            verified = verify_data(self.context, selection, record.finished, afresh=True)
+            for line in verified.describe():
+                progress.note(f"{name} side: {line}")
+            progress.say(
+                f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
+                f"one pass takes {duration(spent)}"
+            )
+            values = self.collect(side, session, record.finished, verified)
+            values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
+            if name == NEW:  # before the pass itself, which is not made again once it is kept
+                note_effects(self.context, self.path, self.header.old, record.finished)
+            self.keep(0, position, name, session, spent, values)
+
+    def collect(
+        self,
+        side: ComparedSide,
+        session: Session,
+        finished: Sequence[FinishedLaunch],
+        verified: DataVerification | None = None,
+    ) -> list[LaunchValues]:
+        """Store every trial of some launches, and collect what they say, in their order.
+
+        :param verified: what came of launches that verify data, where some did
+        """
+        context = self.context
+        places = {(each.launch.partition, each.launch.environment) for each in finished}
+        catalog = load_catalog(context.reference_roots, places)
+        options = [
+            *context.request.rerun_options,
+            *(f"--set-env={side.environment}:{k}={v}" for k, v in side.set_env.items()),
+        ]
+        results = evaluate_launches(finished, catalog, context.request.site, options)
+        results = verified.apply(results) if verified else results
+        store_trials(context.work, session, finished, results)
+        return collect_values(finished, results)
+
+    def launch_lost(
+        self,
+        side: ComparedSide,
+        finished: Sequence[FinishedLaunch],
+        values: Sequence[LaunchValues],
+        ends: Collection[Ending],
+    ) -> list[LaunchValues]:
+        """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
+        lost = [each.outcome.job_end in ends for each in finished]
+        if not any(lost):
+            return list(values)
+        gone = [each for each, is_lost in zip(finished, lost, strict=True) if is_lost]
+        self.context.progress.note(f"launched again, on any nodes: {gone[0].outcome.reason}")
+        cases = [SharedCase.of(case) for each in gone for case in each.launch.cases]
+        session, fresh = self.launch(side, cases, {})
+        kept = [each for each, is_lost in zip(values, lost, strict=True) if not is_lost]
+        return kept + self.collect(side, session, fresh)
+
+    def keep(
+        self,
+        block: int,
+        position: int,
+        name: str,
+        session: Session,
+        seconds: float,
+        values: Sequence[LaunchValues],
+    ) -> None:
+        """Write down what a pass says."""
+        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
+        data.append_record(self.path, done)
+
+    def require_common_cases(self) -> None:
+        """Require that both sides measure something alike.
+
+        :raises UsageError: if they do not
+        """
+        header, passes = self.header, self.stored.passes
+        old, new = (
+            {key for each in passes if each.side == side for key in each.measured if is_timed(key)}
+            for side in SIDES
+        )
+        if not old & new:
+            said = [s for each in passes for launch in each.launches for s in launch.cases.values()]
+            skipped = {each.reason for each in said if each.verdict == Verdict.SKIPPED} - {""}
+            why = f" ({first_of(sorted(skipped), 1)})" if skipped else ""
+            raise UsageError(
+                f"{header.old.label} and {header.new.label} have no case in common{why}; choose a --program "
+                "and --processes that both have: ./plumbline list"
+            )
+
+    def tell_facts(self) -> None:
+        """Let the MPI of each side tell of itself, and tell what differs. What cannot be told stops nothing."""
+        progress = self.context.progress
+        stored = self.stored
+        for name in SIDES:
+            case = choose_case(stored.passes, name)
+            if name in stored.told or case is None or is_exact(stored):
+                continue
+            with progress.phase("facts"):
+                try:
+                    facts = take_facts(self.context, self.selection, self.side(name), case)
+                    told = ReportedFacts(name, facts)
+                except UsageError as error:
+                    told = ReportedFacts(name, None, str(error))
+                    progress.note(f"facts of the {name} side: {error}")
+            data.append_record(self.path, told)
+        for line in summarise_facts(list_fact_differences(self.stored)):
+            progress.say(f"  {line}")
+
+    def plan_looks(self) -> None:
+        """Fix after how many pairs one will look, by the time that there is.
+
+        :raises TooFewSecondsError: if the time does not suffice for the first look
+        """
+        stored = self.stored
+        if stored.looks:
+            return
+        once = sum(each.seconds for each in stored.passes if each.block == 0)
+        ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if is_exact(stored) else (LADDERS, USUAL)
+        looks = choose_looks(usual[-1], ladders)
+        if (seconds := self.header.seconds) is not None:
+            counts = [
+                int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)
+            ]
+            looks = choose_looks(counts[0], ladders) or choose_looks(counts[1], ladders)
+        about = f"a pair of launches of everything takes about {duration(once)}"
+        if not looks:
+            least = duration(once * (ladders[0][0] + 1))
+            fix = f"give {least} or more, or choose less to measure"
+            raise TooFewSecondsError(f"--seconds {self.header.seconds}: {about}; {fix}")
+        progress = self.context.progress
+        progress.say(
+            f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
+            f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
+        )
+        data.append_record(self.path, data.PlannedLooks(looks))
+
+    def run_blocks(self) -> None:
+        """Measure blocks until every case is decided, the last look is taken, or the time is up.
+
+        Pairs that do not count are made up for, in at most half as many blocks again.
+        """
+        progress = self.context.progress
+        planned = self.stored.looks[-1] // PAIRS_OF_BLOCK
+        for number in range(1, planned + planned // 2 + 1):
+            stored = self.stored
+            done = {each.position for each in stored.passes if each.block == number}
+            if len(done) == BLOCK:
+                continue
+            wanted = list_open_cases(stored)
+            if not wanted:
+                return
+            if not self.has_time(stored, number):
+                progress.note("the time is up: what is undecided stays so")
+                return
+            order = draw_block(self.header.seed, number)
+            for position, name in enumerate(order):
+                if position not in done:
+                    self.run_pass(number, position, name, wanted)
+            words = " ".join(order).replace(OLD, "A").replace(NEW, "B").replace(" ", "")
+            judged = judge_comparison(self.stored)
+            which = f"of {planned}" if number <= planned else "for pairs that do not count"
+            progress.say(f"block {number} {which} ({words}): {format_verdict_counts(judged)}")
+
+    def has_time(self, stored: StoredComparison, number: int) -> bool:
+        """Return whether a block fits into the time that is left."""
+        if self.header.seconds is None:
+            return True
+        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
+        own = sum(each.seconds for each in stored.passes if each.block == number)
+        expected = last * (self.rounds_a_block if number == 1 else 1) - own
+        return stored.seconds + expected <= self.header.seconds * 1.05
+
+    def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:
+        """Launch one side once, with what is still open."""
+        progress = self.context.progress
+        side = self.side(name)
+        nodes = list_block_nodes(self.stored, block)
+        begin = time.monotonic()
+        with progress.phase("running"):
+            progress.now(f"block {block}, {name} side: {side.label}")
+            session, finished = self.launch(side, wanted, nodes)
+            values = self.collect(side, session, finished)
+            values = self.launch_lost(
+                side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY}
+            )
+        self.keep(block, position, name, session, time.monotonic() - begin, values)
+        if name == NEW:
+            keep_for_references(self.path.parent, self.selection, session, side, finished)
+
+    def launch(
+        self,
+        side: ComparedSide,
+        wanted: Sequence[SharedCase],
+        nodes: Mapping[LaunchKind, Sequence[str]],
+    ) -> tuple[Session, list[FinishedLaunch]]:
+        """Launch cases of one side, on these nodes where the scheduler can be asked for them."""
+        cases = {
+            find_own_case(each, side.environment): nodes.get(kind_of(each), ()) for each in wanted
+        }
+        chosen = select_side(self.context, self.selection, side)
+        choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
+        asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))
+        session, reframe = self.context.open_session(MODE)
+        _, record = run_again(reframe, asked, Progress(Console(quiet=True)))
+        return session, record.finished

@@ -1,0 +1,231 @@
+"""The history of an MPI from beginning to end: each round launches every version once, in a drawn order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import duration, first_of, plural, utc_now
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.features.compare import data
+from postprocess.features.compare.data import (
+    ComparedSide,
+    ComparisonHeader,
+    SharedCase,
+)
+from postprocess.features.compare.history import page as history_page
+from postprocess.features.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
+from postprocess.features.compare.history.text import format_history_text
+from postprocess.features.compare.measure.bench import ComparisonBench, is_exact
+from postprocess.features.compare.measure.folder import discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.run import choose_with_controls
+from postprocess.features.compare.measure.sides import find_environment, index_environments
+from postprocess.model.session import Request
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
+from site_configs.mpi import wheels
+from site_configs.mpi.family import split_release
+from site_configs.mpi.inventory import collect_inventory, find_release
+from site_configs.validation.isolated_reader import read_usable_site
+from spack_envs.mirror.use import choose_mirror
+
+USUAL_ROUNDS = 10
+EXACT_ROUNDS = EXACT_LADDERS[0][0]  #: of simulated time
+LEAST_VERSIONS = 2
+
+
+@dataclass(frozen=True)
+class HistoryDemand:
+    """What the user asked for beyond a session's request."""
+
+    words: tuple[str, ...]  #: a family, releases of it, or environments of the site
+    margins: tuple[float, float, float]  #: as fractions, by class of sizes
+    directory: Path | None = None
+    seconds: int | None = None
+    seed: int | None = None
+
+
+@dataclass
+class HistoryBench(ComparisonBench):
+    """What every pass of a history needs: its sides are versions, by the names of their environments."""
+
+    rounds_a_block: ClassVar[int] = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sides, in the order of versions."""
+        return tuple(each.environment for each in self.header.versions)
+
+    def side(self, name: str) -> ComparedSide:
+        """Return a version by the name of its environment."""
+        return next(each for each in self.header.versions if each.environment == name)
+
+    def plan_rounds(self) -> int:
+        """Fix the number of rounds by the time that there is.
+
+        :raises UsageError: if it does not suffice for the fewest
+        """
+        stored = self.stored
+        if stored.looks:
+            return stored.looks[0]
+        once = sum(each.seconds for each in stored.passes if each.block == 0)
+        least = EXACT_ROUNDS if is_exact(stored) else LEAST_ROUNDS
+        rounds, seconds = (least if is_exact(stored) else USUAL_ROUNDS), self.header.seconds
+        if seconds is not None:
+            rounds = min(int((seconds - once) / max(once, 0.1)), 2 * USUAL_ROUNDS)
+        about = f"a round of {plural(len(self.names), 'version')} takes about {duration(once)}"
+        if rounds < least:
+            fix = f"give {duration(once * (least + 1))} or more, or choose less to measure"
+            raise UsageError(f"--seconds {seconds}: {about}; {fix}")
+        progress = self.context.progress
+        progress.say(f"{about}: {plural(rounds, 'round')} in about {duration(once * rounds)}")
+        data.append_record(self.path, data.PlannedLooks((rounds,)))
+        return rounds
+
+    def run_rounds(self, rounds: int) -> None:
+        """Launch every version once in each round; what is there of an earlier call is not launched again."""
+        progress = self.context.progress
+        wanted = {name: self.list_cases(name) for name in self.names}
+        for number in range(1, rounds + 1):
+            done = {each.side for each in self.stored.passes if each.block == number}
+            if not self.has_time(self.stored, number):
+                progress.note("the time is up: fewer rounds than planned count")
+                return
+            for position, name in enumerate(draw_round(self.header.seed, number, self.names)):
+                if name not in done and wanted[name]:
+                    self.run_pass(number, position, name, wanted[name])
+            progress.say(f"round {number} of {rounds}")
+
+    def list_cases(self, name: str) -> list[SharedCase]:
+        """List the cases of which the trial run of a version has a value."""
+        keys = {
+            key
+            for each in self.stored.passes
+            if each.side == name and each.block == 0
+            for launch in each.launches
+            for key, said in launch.cases.items()
+            if said.value is not None
+        }
+        return [SharedCase.from_key(key) for key in sorted(keys)]
+
+
+def run_history(
+    work: WorkDirectory, request: Request, demand: HistoryDemand, progress: Progress
+) -> int:
+    """Measure all versions of an MPI, judge, show. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend
+    """
+    with work.held():
+        labels = list(demand.words)
+        left_out: dict[str, str] = {}
+        if request.site == "local":
+            labels, left_out = find_releases(work, labels, progress)
+            request = replace(request, families=labels)
+        context = open_session_context(work, request, progress)
+        asked = describe_demand(context, demand, labels, left_out)
+        for each in asked.versions:
+            progress.say(f"  {each.label} ({each.environment})")
+        path, stored = find_or_begin(work, demand.directory, asked, progress)
+        bench = HistoryBench(context, stored.header, path)
+        try:
+            bench.run_trials()
+            rounds = bench.plan_rounds()
+        except UsageError:
+            discard_unplanned(path)
+            raise
+        bench.run_rounds(rounds)
+    return conclude_history(path.parent, progress, request.json_file)
+
+
+def find_releases(
+    work: WorkDirectory, words: Sequence[str], progress: Progress
+) -> tuple[list[str], dict[str, str]]:
+    """Install the wheels of all releases asked for: those that work, and why others are left out.
+
+    :param words: families, of which all released versions are meant, and releases such as ``mpich@4.3.2``
+    :raises UsageError: if a word is neither
+    """
+    chosen = choose_mirror(work.root, None, progress)
+    folder = chosen.wheels if chosen else None
+    labels: list[str] = []
+    for word in words:
+        family, version = split_release(word)
+        if family not in wheels.FAMILIES:
+            choice = ", ".join(wheels.FAMILIES)
+            raise UsageError(
+                f"--history {word}: is no family or release of one; choose of {choice}"
+            )
+        try:
+            offered = [version] if version else wheels.list_offered_versions(family, folder)
+        except wheels.WheelError as error:
+            raise UsageError(f"--history {word}: {error}") from None
+        labels += [f"{family}@{each}" for each in offered]
+    found = collect_inventory(work.root, labels, progress.say, wheel_folder=folder)
+    usable = [each for each in labels if find_release(found, work.root, each)]
+    left_out = {}
+    for label in labels:
+        if label not in usable:
+            family, version = split_release(label)
+            prefix = str(wheels.find_wheel_prefix(family, work.root / "mpi", version))
+            why = [e.problem for e in found.unusable if e.mpicc == label or prefix in e.mpicc]
+            left_out[label] = first_of(why, 1) or "cannot be had on this machine"
+            progress.note(f"{label} is left out: {left_out[label]}")
+    return usable, left_out
+
+
+def describe_demand(
+    context: SessionContext,
+    demand: HistoryDemand,
+    labels: Sequence[str],
+    left_out: Mapping[str, str],
+) -> ComparisonHeader:
+    """Describe a history as it begins.
+
+    :raises UsageError: if a version is not there, or there are fewer than two
+    """
+    declared = index_environments(read_usable_site(context.work, context.request.selection.site))
+    if context.request.site != "local" and len(labels) == 1:
+        own = [each for each in declared if each.startswith(f"{labels[0]}-")]
+        labels = sorted(own, key=wheels.split_version) or labels
+    versions = tuple(
+        ComparedSide(label, find_environment(context, declared, label)) for label in labels
+    )
+    if len({each.environment for each in versions}) < max(LEAST_VERSIONS, len(versions)):
+        there = first_of([each.label for each in versions], None) or "none"
+        raise UsageError(f"--history: needs two different versions or more; there are {there}")
+    return ComparisonHeader(
+        site=context.request.site,
+        old=versions[0],
+        new=versions[-1],
+        choice=choose_with_controls(context.request.selection.choice),
+        margins=demand.margins,
+        seconds=demand.seconds,
+        control=False,
+        seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
+        differences=(),
+        started_utc=utc_now(),
+        command=tuple(context.request.command),
+        versions=versions,
+        left_out=dict(left_out),
+    )
+
+
+def conclude_history(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+    """Judge a history, write its pages and show it. Returns the exit status.
+
+    :raises UsageError: if the folder has none
+    """
+    judged = judge_history(data.read_comparison(directory / data.FILE))
+    written = history_page.write_history(directory, judged)
+    print(format_history_text(judged), end="", flush=True)
+    if json_file:
+        write_summary(json_file, history_page.build_history_json(judged))
+    progress.say(f"{written}; every value: {directory / data.FILE}")
+    return judged.status

@@ -1,0 +1,147 @@
+"""A comparison of two sides from beginning to end: both measured in turn, judged at fixed looks, and told."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import utc_now
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.features.compare import data, page
+from postprocess.features.compare.data import ComparedSide, ComparisonHeader
+from postprocess.features.compare.judge import judge_comparison
+from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.fingerprint import take_fingerprints
+from postprocess.features.compare.measure.folder import discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.sides import find_sides
+from postprocess.features.compare.text import LIBRARY, format_comparison_text
+from postprocess.model.options import PROGRAM, ROUTINE
+from postprocess.model.routines.mpicost import CONTROLS
+from postprocess.model.session import Request
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+
+MOST_TOLD = 76  #: letters of the text of a library
+
+
+@dataclass(frozen=True)
+class ComparisonDemand:
+    """What the user asked for beyond a session's request."""
+
+    old: ComparedSide
+    new: ComparedSide
+    margins: tuple[float, float, float]  #: as fractions, by class of sizes
+    directory: Path | None = None
+    seconds: int | None = None
+    control: bool = False
+    seed: int | None = None
+
+
+def run_comparison(
+    work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress
+) -> int:
+    """Compare two sides. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    with work.held():
+        context = open_session_context(work, request, progress)
+        asked = describe_comparison(context, demand)
+        report_differences(asked, progress)
+        path = measure_comparison(context, demand, asked)
+    return conclude_comparison(path.parent, progress, request.json_file)
+
+
+def measure_comparison(
+    context: SessionContext,
+    demand: ComparisonDemand,
+    asked: ComparisonHeader,
+    with_facts: bool = True,
+) -> Path:
+    """Measure a comparison to its end, or go on with it; return the path of its passes.
+
+    :param with_facts: whether the MPI of each side tells of itself, and is fingerprinted
+    :raises UsageError: if the sides cannot be compared, or not in the time
+    """
+    path, stored = find_or_begin(context.work, demand.directory, asked, context.progress)
+    bench = ComparisonBench(context, stored.header, path)
+    try:
+        bench.run_trials()
+        bench.require_common_cases()
+        bench.plan_looks()
+        if with_facts:
+            bench.tell_facts()
+            take_fingerprints(bench)
+    except UsageError:
+        discard_unplanned(path)
+        raise
+    bench.run_blocks()
+    return path
+
+
+def describe_comparison(context: SessionContext, demand: ComparisonDemand) -> ComparisonHeader:
+    """Describe a comparison as it begins.
+
+    :raises UsageError: if a side is not there, or if both are the same thing
+    """
+    sides = find_sides(context, demand.old, demand.new)
+    if not sides.differences and not demand.control:
+        raise UsageError(
+            f"{demand.old.label} and {demand.new.label} are the same thing; name another side, "
+            "or pass --control to see what is called different that is not"
+        )
+    selection = context.request.selection
+    return ComparisonHeader(
+        site=context.request.site,
+        old=sides.old,
+        new=sides.new,
+        choice=choose_with_controls(selection.choice) if sides.has_controls else selection.choice,
+        margins=demand.margins,
+        seconds=demand.seconds,
+        control=demand.control,
+        seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
+        differences=sides.differences,
+        started_utc=utc_now(),
+        command=tuple(context.request.command),
+    )
+
+
+def choose_with_controls(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choice of the user, with the controls beside the routines that were chosen."""
+    routines, programs = ROUTINE.wanted(choice), PROGRAM.wanted(choice)
+    if not routines or (programs and "mpicost" not in programs):
+        return dict(choice)
+    return {**choice, ROUTINE.variable: list(dict.fromkeys([*routines, *CONTROLS]))}
+
+
+def report_differences(asked: ComparisonHeader, progress: Progress) -> None:
+    """Say what differs between the sides, before anything is measured."""
+    progress.say(f"old: {asked.old.label} ({asked.old.environment})")
+    progress.say(f"new: {asked.new.label} ({asked.new.environment})")
+    for what, *both in asked.differences:
+        # the text of a library has many lines, of which the facts tell what differs
+        most = MOST_TOLD if what == LIBRARY else max(map(len, both))
+        told = (textwrap.shorten(each, most, placeholder=" ...") for each in both)
+        progress.say(f"  {what}: {' -> '.join(told)}")
+    if not asked.differences:
+        progress.say("  nothing differs: a control")
+
+
+def conclude_comparison(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+    """Judge a comparison, write its pages and show it. Returns the exit status.
+
+    :raises UsageError: if the folder has none
+    """
+    judged = judge_comparison(data.read_comparison(directory / data.FILE))
+    written = page.write_comparison_page(directory, judged)
+    print(format_comparison_text(judged, page.tabulate_heat_maps(judged)), end="", flush=True)
+    if json_file:
+        write_summary(json_file, page.build_judged_json(judged))
+    progress.say(f"{written}; every value: {directory / data.FILE}")
+    return judged.decision.status

@@ -1,0 +1,334 @@
+"""What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postprocess.base.formats import (
+    DASH,
+    factor,
+    first_of,
+    format_percent,
+    format_signed,
+    plural,
+    quantity,
+)
+from postprocess.base.sanitize import sanitize_line
+from postprocess.base.text_table import TextTable, render_text
+from postprocess.features.compare.afterwards import format_effects
+from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
+from postprocess.features.compare.differences.facts import (
+    KINDS,
+    MPI,
+    SHOWN_WHOLE,
+    FactDifference,
+    rank_verbosity,
+)
+from postprocess.features.compare.differences.fingerprint import tell_fingerprint
+from postprocess.features.compare.groups import group_cases
+from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
+from postprocess.report.judged_value import JUDGED
+from postprocess.stats.comparison.paired_verdicts import ERROR
+
+WORST = 10
+TRIED = 3  #: settings that a terminal proposes
+REASONS = 3  #: why cases were skipped
+FEW = 60  #: cases that a terminal shows each
+FEW_MAPS = 4  #: tables of ratios that a terminal shows
+PAGE = "comparison.html"
+LIBRARY = "MPI library"  #: among what a site declares
+HOW_CALLED = (
+    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average "
+    "(Benjamini and Hochberg)"
+)
+HOW_MISSING = (
+    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
+    "the other way round."
+)
+HOW_VALUES = f"old, new: median of the launches that count, ± their spread. {JUDGED}"
+HOW_MODES = (
+    "two modes, contradictory: the medians of both sides say another thing than the pairs, "
+    "by more than the margin."
+)
+HOW_TO_READ = (
+    HOW_VALUES,
+    "Ratio: slowdown of the new side (Hodges-Lehmann over pairs of launches taken in turn). The interval "
+    "covers the true one in at least 90% of cases.",
+    "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
+    "slower, faster: proven different, by half the margin or more. undecided: none of these is proven. "
+    "4x2 is 4 processes, 2 on each node.",
+    f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
+    f"that happens in {ERROR:.0%} of comparisons at most.",
+    f"{HOW_CALLED}.",
+    HOW_MODES,
+    f"{HOW_MISSING} None of them is ever left out.",
+)
+
+
+HOW_TO_READ_UNPAIRED = (
+    HOW_VALUES,
+    "The sides are stored sessions, not taken in turn: what else changed on the machine in between is in every "
+    "ratio, too. Nothing here is ever called the same, and no comparison of this kind safe.",
+    "Ratio: slowdown of the new side, by session means. The interval covers the true one in 90% of cases if "
+    "the machine varies between sessions as before.",
+    "slower, faster: beyond what two sessions differ by, by half the margin or more. undecided: all else. "
+    "4x2 is 4 processes, 2 on each node.",
+    f"{HOW_CALLED}, unless something slowed one side as a whole.",
+    f"{HOW_MISSING} ./plumbline compare OLD NEW measures in turn, and can prove a case the same.",
+)
+
+
+def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
+    """Select what explains a comparison."""
+    return HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ
+
+
+def format_decision(judged: JudgedComparison) -> str:
+    """Format the decision in one sentence."""
+    unpaired, counts = judged.header.unpaired, judged.counts
+    old, new = judged.header.old.label, judged.header.new.label
+    cases = f"{plural(len(judged.measured), 'case')} measured"
+    of = f"of {cases} from {old} to {new}"
+    if judged.decision == Decision.VOID:
+        moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
+        void = f"{moved} changed, and no MPI has a part in it"
+        if unpaired:
+            return f"Unpaired and void: {void}"
+        return f"Void: {void}: the machine differed between the sides"
+    if judged.decision == Decision.NOT_SAFE:
+        bad = ", ".join(f"{counts[each]} {each}" for each in map(str, BAD) if each in counts)
+        return f"{'Unpaired, not' if unpaired else 'Not'} safe: {of}, {bad}"
+    if unpaired:
+        return f"Unpaired, so never proven safe: {of}, none is shown to be slower"
+    if judged.decision == Decision.SAFE:
+        margin = format_margins(judged.header.margins)
+        return f"Safe: going from {old} to {new} makes none of {cases} slower by more than {margin}"
+    return f"Undecided: {counts.get(ComparisonVerdict.UNDECIDED, 0)} {of} need more pairs"
+
+
+def format_margins(margins: Sequence[float]) -> str:
+    """Format the margins: one if all classes of sizes have the same."""
+    shown = [format_percent(each) for each in margins]
+    return (
+        shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
+    )
+
+
+def format_verdict_counts(judged: JudgedComparison) -> str:
+    """Format the number of measured cases by verdict."""
+    counts = judged.counts.items()
+    found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
+    return ", ".join(found) or "no case"
+
+
+def format_skipped(judged: JudgedComparison) -> list[str]:
+    """Format what both sides skip on purpose, in a line; none if they skip nothing."""
+    if not judged.skipped:
+        return []
+    reasons = [f"{n} {reason or 'without a reason'}" for reason, n in judged.skipped.items()]
+    number = plural(sum(judged.skipped.values()), "further case")
+    return [f"{number} skipped on both sides: {first_of(reasons, REASONS)}"]
+
+
+def format_unchanged(judged: JudgedComparison) -> str:
+    """Format what the rules say of pairs that are unchanged."""
+    control = judged.unchanged
+    if not control.cases:
+        return "one side against itself: too few launches to compare"
+    alike = control.verdicts.get(ComparisonVerdict.SAME, 0) / control.cases
+    return (
+        f"one side against itself: of {plural(control.cases, 'case')}, the same rules called "
+        f"{control.accused} slower and {control.verdicts.get(ComparisonVerdict.FASTER, 0)} faster, and proved "
+        f"{format_percent(alike)} the same"
+    )
+
+
+def format_comparison_facts(judged: JudgedComparison) -> list[str]:
+    """Format what stands below the decision."""
+    header = judged.header
+    margin = f"margin {format_margins(header.margins)}"
+    controls = format_controls(len(judged.controls), len(select_moved(judged.controls)))
+    if header.unpaired:
+        how = (
+            "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
+            f"sessions differ by anyway; {margin}"
+        )
+        return [format_verdict_counts(judged), *format_skipped(judged), how, controls]
+    looks = ", ".join(map(str, judged.looks)) or "none yet"
+    return [
+        format_verdict_counts(judged),
+        *format_skipped(judged),
+        f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
+        f"{header.seed}; looks after {looks}; {margin}",
+        *([judged.explanation] if judged.explanation else []),
+        format_unchanged(judged),
+        controls,
+    ]
+
+
+def format_controls(controls: int, moved: int) -> str:
+    """Format how many controls moved, in which no MPI has a part."""
+    if not controls:
+        return "controls without MPI: none, they are of mpicost on real machines"
+    return f"controls without MPI: {controls - moved} of {controls} unmoved"
+
+
+def format_afterwards(judged: JudgedComparison) -> list[str]:
+    """Format what is to be done once the new side is taken into use."""
+    return format_effects(judged.effects, "./plumbline references propose --compare DIR")
+
+
+def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
+    """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
+    tables = []
+    for kind in KINDS:
+        own = [each for each in facts if each.kind == kind and kind not in SHOWN_WHOLE]
+        for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
+            some = sorted(
+                (each for each in own if each.verbosity == verbosity),
+                key=lambda e: (e.old is None, e.new is None, e.name),
+            )
+            rows = tuple((each.name, *each.texts) for each in some)
+            what = f"{kind}, {verbosity}" if verbosity else kind
+            title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
+            tables.append(TextTable(title, ("name",), ("old", "new"), rows))
+    return tables
+
+
+def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
+    """Tabulate the fingerprints of both sides."""
+    rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
+    launches = min(
+        (each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0
+    )
+    note = (
+        f"Ping-pong with warm buffers: median of {plural(launches, 'separate launch', 'es')}. A switch is a "
+        "step in time over size, as a protocol change makes.",
+    )
+    return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
+
+
+def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
+    """Order cases: those that matter most first, and of one verdict the largest ratio."""
+    rank = {verdict: number for number, verdict in enumerate(ComparisonVerdict)}
+    return sorted(cases, key=lambda each: (rank[each.verdict], -(each.ratio or 0.0), each.case))
+
+
+def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, str]]:
+    """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
+    told = any(each.kind == MPI for each in judged.facts)
+    return [each for each in judged.header.differences if not (told and each[0] == LIBRARY)]
+
+
+def tabulate_differences(judged: JudgedComparison) -> TextTable:
+    """Tabulate in what the declarations of both sides, and the MPIs themselves, differ."""
+    told = [(each.name, *each.texts) for each in judged.facts if each.kind in SHOWN_WHOLE]
+    rows = (*list_declared_differences(judged), *told)
+    return TextTable("What differs", ("what",), ("old", "new"), rows)
+
+
+def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
+    """Select the worst cases of those that are bad or undecided."""
+    some = [each for each in judged.cases if each.verdict in (*BAD, ComparisonVerdict.UNDECIDED)]
+    return order_by_badness(some)[:WORST]
+
+
+def format_value(each: ComparedCase, new: bool) -> str:
+    """Format the median of a side with what its launches scatter by."""
+    value = each.new if new else each.old
+    if value is None:
+        return DASH
+    spread = f" ± {format_percent(each.spreads[new])}" if each.spreads else ""
+    return f"{quantity(value, each.unit)}{spread}"
+
+
+def format_interval(each: ComparedCase) -> str:
+    """Format the interval of a ratio."""
+    return f"{factor(each.limits[0])} to {factor(each.limits[1])}" if each.limits else DASH
+
+
+def format_change(each: ComparedCase) -> str:
+    """Format by how much a case changed; where its medians contradict that, it says so."""
+    if each.ratio is None:
+        return DASH
+    return each.unclear or format_signed(each.ratio - 1)
+
+
+def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
+    """Tabulate cases, one row each, as benchstat does."""
+    rows = [
+        (
+            each.case.words,
+            each.case.where,
+            str(each.verdict),
+            format_value(each, new=False),
+            format_value(each, new=True),
+            format_change(each),
+            format_interval(each),
+            f"n={each.pairs}"
+            if each.unpaired is None
+            else "n={}, {} unpaired".format(*each.unpaired),
+        )
+        for each in cases
+    ]
+    unpaired = any(each.unpaired is not None for each in cases)
+    columns = ("old", "new", "change", "ratio", "launches" if unpaired else "pairs")
+    return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
+
+
+def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] = ()) -> str:
+    """Format a comparison for a terminal.
+
+    :param maps: ratios of each place, routine by size; many are left to the pages
+    """
+    lines = [
+        "",
+        format_decision(judged),
+        *(f"  {each}" for each in format_comparison_facts(judged)),
+        "",
+    ]
+    lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
+    text = "".join(f"{sanitize_line(line)}\n" for line in lines)
+    if len(judged.measured) <= FEW:
+        text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
+    elif worst := select_worst(judged):
+        text += "\n" + render_text(tabulate_cases("worst cases", worst))
+    if len(maps) <= FEW_MAPS:
+        text += "".join(f"\n{render_text(each)}" for each in maps)
+    text += format_reasons(judged) + format_next_steps(judged)
+    text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
+    return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
+
+
+def format_reasons(judged: JudgedComparison) -> str:
+    """Format why the worst cases are what they are, each with what measures it again."""
+    reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
+    text = ""
+    for reason, each in list(reasons.items())[::-1][:WORST]:
+        lines = [f"{each.case.words}: {reason}"]
+        lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
+        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
+    return text
+
+
+def format_next_steps(judged: JudgedComparison) -> str:
+    """Format what would decide, and which settings to try, each with its command on a line of its own."""
+    left = len(judged.settings) - TRIED
+    parts = (
+        ("to decide", judged.deciding, ""),
+        (
+            "settings of the old side to try on the new one",
+            judged.settings[:TRIED],
+            f"  and {left} more in {PAGE}" if left > 0 else "",
+        ),
+    )
+    text = ""
+    for title, steps, more in parts:
+        lines = [
+            line
+            for each in steps
+            for line in (f"  {each.words}", each.command and f"    {each.command}")
+        ]
+        lines = [f"{title}:", *filter(None, [*lines, more])] if steps else []
+        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
+    return f"\n{text}" if text else ""

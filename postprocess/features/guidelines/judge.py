@@ -1,0 +1,218 @@
+"""Judge guidelines: a launch is one value of a comparison, and all of them are corrected together.
+
+The rules are those of ``compare`` (:mod:`postprocess.stats.comparison.paired_verdicts`), of ratios within a
+launch in the place of ratios of two launches, and with one look.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from postprocess.features.guidelines.data import LaunchTimes, Place
+from postprocess.model.routines.guidelines import Guideline, Measured, list_guidelines
+from postprocess.stats.comparison.paired_ratio import PairedRatio
+from postprocess.stats.comparison.paired_verdicts import (
+    NOT_WORSE,
+    PairedCase,
+    PairedResult,
+    PairedVerdict,
+    judge_pairs,
+)
+
+#: A guideline holds if its operation is shown to be slower by no more than this; half of it violates one.
+MARGIN = 0.10
+FEWEST_LAUNCHES = 6  #: for an interval
+EXACT_LOOK = 6  #: pairs that a look of simulated time stands for: one launch says all
+
+
+class Standing(str, Enum):
+    """What the launches say of a guideline. The order is that in which people need to see them."""
+
+    VIOLATED = "violated"
+    OPEN = "open"  #: neither proven
+    UNJUDGED = "unjudged"  #: too few launches
+    HOLDS = "holds"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class JudgedGuideline:
+    """A guideline in one place, and what its standing rests on."""
+
+    place: Place
+    guideline: Guideline
+    standing: Standing
+    launches: int
+    special: float  #: median of the launches, in seconds
+    general: float  #: the same, times the calls of the guideline
+    ratio: float | None = None  #: of special to general; above 1 breaks the guideline
+    limits: tuple[float, float] | None = None  #: of the ratio
+    q: float | None = None  #: of being slower, among all guidelines of the session
+
+
+def judge_guidelines(launches: Iterable[LaunchTimes]) -> list[JudgedGuideline]:
+    """Judge every guideline of which both sides were measured, the violated ones first."""
+    by_place: dict[Place, list[LaunchTimes]] = {}
+    for each in launches:
+        by_place.setdefault(each.place, []).append(each)
+    asked = [
+        (place, guideline, pair_up(of_place, *sides_of(guideline)))
+        for place, of_place in sorted(by_place.items())
+        for guideline in list_guidelines([*{key for each in of_place for key in each.times}])
+    ]
+    asked = [each for each in asked if each[2]]
+    exact = any(each.exact for of_place in by_place.values() for each in of_place)
+    results = judge_logs(
+        [[math.log(a / b) for a, b in pairs] for _, _, pairs in asked],
+        [f"{place} {guideline.rule}" for place, guideline, _ in asked],
+        exact,
+    )
+    found = [
+        describe(place, guideline, pairs, result)
+        for (place, guideline, pairs), result in zip(asked, results, strict=True)
+    ]
+    order = list(Standing)
+    return sorted(
+        found, key=lambda each: (order.index(each.standing), each.place, -(each.ratio or 0))
+    )
+
+
+def sides_of(
+    guideline: Guideline,
+) -> tuple[Callable[[LaunchTimes], float | None], Callable[[LaunchTimes], float | None]]:
+    """Return what a launch says of both sides of a guideline."""
+
+    def special(launch: LaunchTimes) -> float | None:
+        return launch.times.get(guideline.special)
+
+    def general(launch: LaunchTimes) -> float | None:
+        time = launch.times.get(guideline.general)
+        return None if time is None else guideline.times * time
+
+    return special, general
+
+
+def pair_up(
+    launches: Sequence[LaunchTimes],
+    one: Callable[[LaunchTimes], float | None],
+    other: Callable[[LaunchTimes], float | None],
+) -> list[tuple[float, float]]:
+    """Pair what each launch says of both sides, in the order of launches; without those that lack one."""
+    ordered = sorted(launches, key=lambda each: each.number)
+    pairs = ((one(each), other(each)) for each in ordered)
+    return [(a, b) for a, b in pairs if a is not None and b is not None]
+
+
+def judge_logs(
+    logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bool
+) -> list[PairedResult]:
+    """Judge series of ln(one / other), all at one look: after as many launches as most series have.
+
+    :param groups: series of one group have alike spreads
+    """
+    counts = [len(each) for each in logs if len(each) >= FEWEST_LAUNCHES]
+    look = EXACT_LOOK if exact else min(counts, default=FEWEST_LAUNCHES)
+    margin = math.log1p(MARGIN)
+    cases = [
+        PairedCase(tuple(each), margin, group, exact)
+        for each, group in zip(logs, groups, strict=True)
+    ]
+    return judge_pairs(cases, [look])
+
+
+def describe(
+    place: Place,
+    guideline: Guideline,
+    pairs: Sequence[tuple[float, float]],
+    result: PairedResult,
+) -> JudgedGuideline:
+    """Describe a guideline by what its pairs came to."""
+    return JudgedGuideline(
+        place,
+        guideline,
+        find_standing(result),
+        len(pairs),
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b for _, b in pairs),
+        result.estimate.ratio if result.estimate else None,
+        result.estimate.limits if result.estimate else None,
+        result.q,
+    )
+
+
+def find_standing(result: PairedResult) -> Standing:
+    """Find the standing of a guideline whose operation is the new side of the pairs."""
+    if result.estimate is None:
+        return Standing.UNJUDGED
+    if result.verdict == PairedVerdict.SLOWER:
+        return Standing.VIOLATED
+    return Standing.HOLDS if result.verdict in NOT_WORSE else Standing.OPEN
+
+
+def select_violated(judged: Iterable[JudgedGuideline]) -> list[JudgedGuideline]:
+    """Select the guidelines that are violated."""
+    return [each for each in judged if each.standing is Standing.VIOLATED]
+
+
+@dataclass(frozen=True)
+class OverrideSeries:
+    """What one override does to an operation, as it was measured."""
+
+    place: Place
+    operation: Measured
+    setting: str  #: name of the override; empty if none could be tried, or none looked better
+    variables: Mapping[str, str]
+    tried: int  #: overrides of this operation that were launched
+    gains: tuple[float, ...]  #: ln(without / with) of each round: more is better
+
+
+@dataclass(frozen=True)
+class JudgedOverride(OverrideSeries):
+    """What a setting does to one operation: its time with it over that without, from the same rounds."""
+
+    helps: bool  #: proven to be faster, among all that were confirmed
+    ratio: float | None = None  #: below 1 is faster
+    limits: tuple[float, float] | None = None
+    q: float | None = None  #: of being faster
+
+
+def judge_overrides(series: Sequence[OverrideSeries], exact: bool) -> list[JudgedOverride]:
+    """Judge what overrides do, all together; those without a value help nothing."""
+    measured = [each for each in series if each.gains]
+    results = judge_logs(
+        [each.gains for each in measured], [str(each.place) for each in measured], exact
+    )
+    known = dict(zip(map(id, measured), results, strict=True))
+    return [_judged(each, known.get(id(each))) for each in series]
+
+
+def _judged(series: OverrideSeries, result: PairedResult | None) -> JudgedOverride:
+    if result is None:
+        return JudgedOverride(**vars(series), helps=False)
+    helps = result.verdict == PairedVerdict.SLOWER  # without it: the new side of the pairs
+    ratio, limits = _inverted(result.estimate)
+    return JudgedOverride(**vars(series), helps=helps, ratio=ratio, limits=limits, q=result.q)
+
+
+def _inverted(
+    estimate: PairedRatio | None,
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the ratio and limits of the other side."""
+    if estimate is None:
+        return None, None
+    low, high = estimate.limits
+    return 1 / estimate.ratio, (1 / high if high else 0.0, 1 / low if low else math.inf)
+
+
+def list_losers(violated: Iterable[JudgedGuideline]) -> dict[Place, list[Measured]]:
+    """List the operations that lose, for which an override is looked for, by place."""
+    found: dict[Place, set[Measured]] = {}
+    for each in violated:
+        found.setdefault(each.place, set()).add(each.guideline.special)
+    return {place: sorted(operations) for place, operations in found.items()}

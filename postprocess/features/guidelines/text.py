@@ -1,0 +1,228 @@
+"""What people read of guidelines: which are violated, by how much, and what setting of the MPI helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from postprocess.base.formats import factor, microseconds, plural, size
+from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
+from postprocess.features.guidelines.data import Place
+from postprocess.features.guidelines.judge import (
+    FEWEST_LAUNCHES,
+    MARGIN,
+    JudgedGuideline,
+    JudgedOverride,
+    Standing,
+    select_violated,
+)
+from postprocess.model.routines.guidelines import Guideline, Measured, Rule
+from postprocess.report.judged_value import NOT_STEADY
+from postprocess.stats.comparison.paired_verdicts import ERROR
+
+WHY = {
+    Rule.COMPOSITION: "other calls with the same result are faster",
+    Rule.SPECIALISATION: "a call that does more is faster",
+    Rule.MONOTONY: "more bytes take less time",
+    Rule.SPLITTING: "the same bytes in parts, one after the other, take less time",
+}
+HOW_TO_READ = (
+    f"Times are medians of the trials of a launch, {NOT_STEADY}. "
+    "Ratio: operation over its alternative, which should not be "
+    "faster, within one launch (Hodges-Lehmann over launches), with its 90% interval. "
+    f"Violated: proven, by {MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {MARGIN:.0%}. "
+    "Open: neither.",
+    f"Of the guidelines called violated, {ERROR:.0%} at most are false on average (Benjamini and Hochberg).",
+    "A setting is advised only if launches with it and without it in turn, after it was chosen, prove it "
+    "faster. It is for the operation at this size: other sizes may lose by it.",
+)
+
+
+@dataclass(frozen=True)
+class GuidelineResult:
+    """All guidelines of a session, and what overrides do for what loses."""
+
+    judged: tuple[JudgedGuideline, ...]
+    overrides: tuple[JudgedOverride, ...]
+    failures: tuple[str, ...] = ()  #: ways in which launches failed, in a line each
+    notes: tuple[str, ...] = ()  #: what was noticed of the machine meanwhile
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the places cannot show, and what spoils the times."""
+        return [*list_caveats(self.places), *self.notes]
+
+    @property
+    def violated(self) -> list[JudgedGuideline]:
+        """The guidelines that are violated."""
+        return select_violated(self.judged)
+
+    @property
+    def places(self) -> list[Place]:
+        """Where something was compared, sorted."""
+        return sorted({each.place for each in self.judged})
+
+    def count(self, standing: Standing) -> int:
+        """Count the guidelines of a standing."""
+        return sum(each.standing is standing for each in self.judged)
+
+
+def summarise(found: GuidelineResult) -> str:
+    """Summarise the session in one line."""
+    words = [
+        f"{found.count(standing)} {name}"
+        for standing, name in (
+            (Standing.VIOLATED, "violated"),
+            (Standing.OPEN, "open (more --launches decide)"),
+            (Standing.UNJUDGED, f"unjudged (fewer than {FEWEST_LAUNCHES} launches)"),
+            (Standing.HOLDS, "hold"),
+        )
+        if found.count(standing)
+    ]
+    line = f"{plural(len(found.judged), 'guideline')}: {', '.join(words) or 'none to judge'}"
+    if found.overrides:
+        helped = sum(each.helps for each in found.overrides)
+        line += (
+            f"; a setting helps {helped} of {plural(len(found.overrides), 'operation')} that lose"
+        )
+    return line
+
+
+def format_title(found: GuidelineResult) -> str:
+    """Format the title of a page."""
+    violated = len(found.violated)
+    if not found.judged:
+        return "No guideline was measured"
+    if violated:
+        return f"{violated} of {plural(len(found.judged), 'guideline')} violated"
+    return f"None of {plural(len(found.judged), 'guideline')} is shown to be violated"
+
+
+def format_guidelines(found: GuidelineResult) -> str:
+    """Format what a terminal shows."""
+    tables = [
+        *build_violation_tables(found.violated),
+        *build_override_tables(found.overrides),
+        *([build_rule_table(found.judged)] if found.judged else []),
+    ]
+    lines = [*found.failures, *found.caveats, summarise(found)]
+    return "\n".join([render_text(table) for table in tables] + [""]) + "".join(
+        f"{line}\n" for line in lines
+    )
+
+
+def list_caveats(places: Iterable[Place]) -> list[str]:
+    """List what the places cannot show, in words."""
+    lines = []
+    for place in places:
+        if place.processes == 2:
+            lines.append(
+                f"{place}: with 2 processes every algorithm is one message: violations show overheads and "
+                "copies, not algorithms; choose more --processes"
+            )
+        elif place.processes <= place.per_node:
+            lines.append(f"{place}: all processes are on one node: nothing is said of a network")
+    return lines
+
+
+def format_measured(measured: Measured) -> str:
+    """Format a routine with its size."""
+    return f"{measured.routine} {size(measured.bytes)}" if measured.bytes else measured.routine
+
+
+def format_other_side(guideline: Guideline) -> str:
+    """Format what an operation should not be slower than."""
+    calls = f"{guideline.times} x " if guideline.times > 1 else ""
+    return calls + format_measured(guideline.general)
+
+
+def format_ratio(ratio: float | None, limits: tuple[float, float] | None) -> str:
+    """Format a ratio with its interval; of simulated time, which repeats, there is none."""
+    if ratio is None or limits is None:
+        return NOT_PRINTED
+    if limits[0] == limits[1]:
+        return factor(ratio)
+    return f"{factor(ratio)} ({factor(limits[0])} to {factor(limits[1])})"
+
+
+def build_violation_tables(violated: Sequence[JudgedGuideline]) -> list[TextTable]:
+    """Build a table of violations for each place, the worst first."""
+    return [
+        TextTable(
+            str(place),
+            ("operation", "slower than", "rule"),
+            ("us", "other us", "ratio", "launches"),
+            tuple(
+                (
+                    format_measured(each.guideline.special),
+                    format_other_side(each.guideline),
+                    str(each.guideline.rule),
+                    microseconds(each.special),
+                    microseconds(each.general),
+                    format_ratio(each.ratio, each.limits),
+                    str(each.launches),
+                )
+                for each in sorted(group, key=lambda one: -(one.ratio or 0))
+            ),
+        )
+        for place, group in groupby(
+            sorted(violated, key=lambda each: each.place), key=lambda each: each.place
+        )
+    ]
+
+
+def build_override_tables(overrides: Sequence[JudgedOverride]) -> list[TextTable]:
+    """Build a table of what settings do, for each place."""
+    return [
+        TextTable(
+            f"{place}: settings of the MPI",
+            ("operation", "setting", "verdict"),
+            ("time with it / without", "tried"),
+            tuple(
+                (
+                    format_measured(each.operation),
+                    format_variables(each) or NOT_PRINTED,
+                    describe_effect(each),
+                    format_ratio(each.ratio, each.limits),
+                    str(each.tried),
+                )
+                for each in group
+            ),
+        )
+        for place, group in groupby(
+            sorted(overrides, key=lambda each: (each.place, each.operation)),
+            key=lambda each: each.place,
+        )
+    ]
+
+
+def format_variables(override: JudgedOverride) -> str:
+    """Format the variables of an override as a shell takes them."""
+    return " ".join(f"{name}={value}" for name, value in sorted(override.variables.items()))
+
+
+def describe_effect(override: JudgedOverride) -> str:
+    """Describe in words whether a setting is advised."""
+    if override.helps:
+        return "advised"
+    if not override.tried:
+        return "none is known here"
+    return "not advised: not proven faster" if override.setting else "none looked faster"
+
+
+def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
+    """Build a table of all guidelines, counted by place and rule."""
+    rows = []
+    for place in sorted({each.place for each in judged}):
+        for rule in Rule:
+            here = [each for each in judged if (each.place, each.guideline.rule) == (place, rule)]
+            counts = [sum(each.standing is one for each in here) for one in Standing]
+            if here:
+                rows.append((str(place), str(rule), WHY[rule], *map(str, counts)))
+    return TextTable(
+        "All guidelines",
+        ("place", "rule", "violated where"),
+        tuple(map(str, Standing)),
+        tuple(rows),
+    )

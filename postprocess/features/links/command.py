@@ -1,0 +1,314 @@
+"""The command ``links``: measure all pairs of nodes, name what is slow, keep every trial, write the page."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_count, parse_launches
+from postprocess.cli.options import (
+    add_environment,
+    add_json,
+    add_launching,
+    add_partition,
+    add_site,
+    add_trials,
+)
+from postprocess.cli.parser import HOW, WHAT, Parser
+from postprocess.cli.request import build_request
+from postprocess.features.links.check import check_sweep_launch
+from postprocess.features.links.data import (
+    MEASURES,
+    PairSweep,
+    build_sweeps,
+    list_rank_hosts,
+    write_pair_trials,
+)
+from postprocess.features.links.detect import (
+    FEWEST_NODES,
+    SlowItem,
+    analyse_sweep,
+    count_launches_needed,
+)
+from postprocess.features.links.page import SweepReport, write_links_page
+from postprocess.features.links.text import (
+    describe_contention,
+    describe_coverage,
+    describe_detection_limits,
+    describe_findings,
+    describe_insignificant,
+    describe_placement,
+    format_pairs,
+)
+from postprocess.judging import evaluate
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import PlannedLaunch, list_places
+from postprocess.model.routines.mpicost import TOURNAMENT, WARM
+from postprocess.model.session import Request, Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    open_session_context,
+    refused_session,
+)
+from postprocess.session.lifecycle.finish import (
+    build_session_summary,
+    end_session,
+    finish_unanalysed,
+    write_files,
+)
+
+TAG = "links"
+
+HELP = "Measure all pairs of nodes; name slow nodes and slow links."
+EXAMPLE = "./plumbline links --site mycluster --nodes 16"
+FAILS = "a node or a link is slow, or pairs could not be measured"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options of the comparison of all pairs of nodes, which has a check and sizes of its own."""
+    parser.group(WHAT).add_argument(
+        "--nodes",
+        type=lambda text: [parse_count(text)],
+        default=[],
+        dest="processes",
+        metavar="N",
+        help="number of nodes (default: as many as the site measures)",
+    )
+    add_site(parser)
+    add_partition(parser)
+    add_environment(parser, default="the first of each partition")
+    how = parser.group(HOW)
+    how.add_argument(
+        "--launches",
+        type=parse_launches,
+        metavar="N",
+        help="number of launches (default: as many as it takes to find a bad link)",
+    )
+    add_trials(parser, "trials of each pair per launch")
+    add_launching(parser, cache=WARM)
+    how.add_argument(
+        "--nodes-per-switch",
+        type=parse_count,
+        metavar="N",
+        help="compare pairs on one switch with each other; N nodes in order of name share a switch",
+    )
+    add_json(parser)
+    parser.set_defaults(per_node=[1], program=["mpicost"])
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare all pairs of nodes with each other. Returns the exit status."""
+    demand = LinksDemand(arguments.launches, arguments.nodes_per_switch or 0)
+    return links(work, build_request(work, arguments), demand, Progress())
+
+
+@dataclass(frozen=True)
+class LinksDemand:
+    """What the user asked for beyond a session's request."""
+
+    launches: int | None  #: None for as many as are needed
+    per_switch: int = 0  #: nodes of a switch, in the order of their names; 0 where it is not known
+
+
+def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Progress) -> int:
+    """Compare all pairs of nodes with each other. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    asked = replace(asked, selection=replace(asked.selection, tag=TAG))
+    with work.held():
+        context = open_session_context(work, asked, progress)
+        asked = context.request
+        session, reframe = context.open_session(asked.mode)
+        with refused_session(session), progress.phase("set-up"):
+            selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
+        report_sweep_plan(planned, progress)
+        with progress.phase("running"):
+            done = run_plan(reframe, selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        finished = [check_sweep_launch(each) for each in done.finished]
+        try:
+            with progress.phase("analysis"):
+                pairs = write_pair_trials(
+                    work.store, session.name, finished
+                )  # whatever comes of the analysis
+                told = analyse_sweeps(finished, demand)
+                results = judge_links(finished, told, shlex.join(asked.command))
+        except (UsageError, OSError):
+            raise
+        except Exception as error:
+            return finish_unanalysed(context, session, finished, error)
+        return finish_links(context, session, finished, told, results, pairs)
+
+
+def plan_sweep(
+    reframe: ReframeDriver, selection: Selection, demand: LinksDemand, progress: Progress
+) -> tuple[Selection, list[PlannedLaunch]]:
+    """Plan a sweep with one MPI for each partition, unless some are named, and as many launches as it needs.
+
+    :raises UsageError: if a partition has too few nodes, or none is left.
+    """
+    few_nodes = f"at least {FEWEST_NODES} nodes are needed to tell a sick node from a bad link"
+    try:
+        planned = make_plan(reframe, selection)
+    except NoCaseSelected as error:
+        raise UsageError(f"nothing can be told apart: {few_nodes}: {error}") from None
+    if few := next((each for each in planned if each.processes < FEWEST_NODES), None):
+        fix = f"{few_nodes}; choose other partitions by --partition"
+        raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")
+    if not selection.environments:
+        first = {
+            partition: min(env for place, env in list_places(planned) if place == partition)
+            for partition, _ in list_places(planned)
+        }
+        names = sorted(set(first.values()))
+        progress.say(f"with {', '.join(names)} only (--environment chooses others)")
+        selection = replace(selection, environments=names)
+    needed = [
+        1 if each.exact else count_launches_needed(each.processes, MEASURES) for each in planned
+    ]
+    selection = replace(selection, launches=demand.launches or max(needed))
+    for path in (reframe.session / "plan").glob("*.json"):
+        path.unlink()  # the plan is made anew
+    return selection, make_plan(reframe, selection)
+
+
+def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+    """Report the plan of the sweep."""
+    for partition, environment in sorted(list_places(planned)):
+        here = [e for e in planned if (e.partition, e.environment) == (partition, environment)]
+        nodes, trials = here[0].processes, here[0].trials
+        progress.say(
+            f"{partition} with {environment}: {nodes} nodes, {nodes * (nodes - 1) // 2} pairs, "
+            f"{plural(len(here), 'launch', 'es')} of {trials} trials"
+        )
+
+
+def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> list[SweepReport]:
+    """Analyse each sweep and put it into words."""
+    told = []
+    for sweep in build_sweeps(finished, demand.per_switch):
+        analysis = analyse_sweep(sweep.measures, exact=sweep.exact)
+        remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
+        remarks += [
+            describe_insignificant(sweep, analysis),
+            describe_placement(sweep, analysis),
+            describe_contention(sweep),
+        ]
+        named = describe_findings(sweep, analysis)
+        told.append(SweepReport(sweep, analysis, named, [text for text in remarks if text]))
+    return told
+
+
+def finish_links(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    told: Sequence[SweepReport],
+    results: Sequence[CaseResult],
+    pairs: Path,
+) -> int:
+    """Write store, summary and report, then show what was found and write the page; the exit status.
+
+    :param pairs: the file that has every trial of every pair.
+    """
+    progress = context.progress
+    failures = list_links_failures(results, told)
+    named = sum(len(each.findings) for each in told)
+    status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
+    summary = build_session_summary(context, session, finished, results, status)
+    with progress.phase("analysis"):
+        summary, _ = write_files(context, session, finished, summary)
+    for line in failures:
+        progress.say(line)
+    for each in told:
+        for text in [found.text for found in each.findings] + list(each.remarks):
+            progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
+    with progress.phase("analysis"):
+        page = write_links_page(session, told, failures, format_links_headline(named, failures))
+    return end_session(
+        context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}"
+    )
+
+
+def judge_links(
+    finished: Sequence[FinishedLaunch], told: Sequence[SweepReport], again: str
+) -> list[CaseResult]:
+    """Judge each case: ``regressed`` if a node or pair that was named took part.
+
+    A case has no reference here: its peers are what it is held against.
+    """
+    reasons = {}
+    for each in told:
+        for slow in (*each.analysis.nodes, *each.analysis.pairs):
+            reasons.update(
+                dict.fromkeys(
+                    find_touched_rounds(each, slow, finished), find_finding_text(each, slow)
+                )
+            )
+    return evaluate.evaluate_flagged(finished, reasons.get, Verdict.REGRESSED, again)
+
+
+def find_touched_rounds(
+    told: SweepReport, slow: SlowItem, finished: Sequence[FinishedLaunch]
+) -> set[Case]:
+    """Find the rounds of the tournament in which a slow pair played, at the size at which it is slow."""
+    found = set()
+    names = {told.sweep.nodes[node] for node in slow.who}
+    for each in finished:
+        where = (each.launch.partition, each.launch.environment)
+        if where != (told.sweep.partition, told.sweep.environment):
+            continue
+        ranks = {rank for rank, host in enumerate(list_rank_hosts(each.run)) if host in names}
+        if len(ranks) < len(names):
+            continue  # it ran on other nodes
+        for case in each.launch.cases:
+            if case.routine == TOURNAMENT and case.bytes == slow.measure.bytes:
+                pairs = each.records[case.variable].pairs
+                if any(ranks <= {pair.a, pair.b} for pair in pairs):
+                    found.add(case)
+    return found
+
+
+def find_finding_text(told: SweepReport, slow: SlowItem) -> str:
+    """Find the line of the finding that names a node or pair."""
+    return next(
+        found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who)
+    )
+
+
+def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepReport]) -> list[str]:
+    """List the ways in which launches failed and the sweeps that lack pairs, in a line each."""
+    lines = set()
+    for each in results:
+        if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+            where = f"{each.case.system}:{each.case.partition} with {each.case.environment}"
+            lines.add(f"{where}: {each.verdict}: {each.reason}")
+    return sorted(lines) + [text for each in told if (text := describe_missed_pairs(each.sweep))]
+
+
+def describe_missed_pairs(sweep: PairSweep) -> str:
+    """Describe the pairs that not all launches measured; empty if all did."""
+    if not sweep.missing:
+        return ""
+    why = "the launches ran on different nodes; take all of them, or a reservation"
+    where = f"{sweep.partition} with {sweep.environment}"
+    return f"{where}: not measured in every launch: {format_pairs(sweep.missing)}: {why}"
+
+
+def format_links_headline(named: int, failures: Sequence[str]) -> str:
+    """Format the sweep in one line."""
+    if failures:
+        return "Not all pairs were measured"
+    return f"{plural(named, 'finding')}" if named else "Nothing stands out"

@@ -1,0 +1,258 @@
+"""What is said of the agreement of programs: samples, tables, picture, page, verdicts and exit status."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.base.text_table import render_text
+from postprocess.extensions.agreement import text as words
+from postprocess.extensions.agreement.command import (
+    find_suspect_program,
+    format_agreement,
+    judge_agreement,
+    list_agreement_failures,
+)
+from postprocess.extensions.agreement.compare import (
+    PAIRS,
+    PROGRAMS,
+    Disagreement,
+    Gap,
+    ProgramSample,
+    Topic,
+    compare_programs,
+)
+from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
+from postprocess.extensions.agreement.page import write_agreement_page
+from postprocess.extensions.agreement.plot import draw_ratio_plot
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
+from postprocess.model.measurement import Measurement
+from postprocess.model.plan import SkippedCase
+from postprocess.model.routines.mpicost import COMPARED
+from postprocess.model.verdict import Verdict
+from tests.support.factories import launch as launch_samples
+
+TOPIC = Topic("local:cpu", "mpich-5_0_2", "2x2", "alltoall", 65536)
+UNDECIDED = (
+    "Not decided (0 of {} ratios lie outside their range, unproved): "
+    "more launches, or a quieter machine, are needed"
+)
+BARRIER = replace(TOPIC, routine="barrier", bytes=0)
+
+
+def opinions(factor=3.0, launches=5, programs=PROGRAMS):
+    """IMB is wrong by ``factor`` in one of two cases."""
+    said = [
+        ProgramSample(
+            topic,
+            program,
+            number,
+            1e-6
+            * (factor if (program, topic) == ("imb", TOPIC) else 1)
+            * (1 + 0.01 * (number % 3 + PROGRAMS.index(program))),
+            "s",
+        )
+        for topic in (TOPIC, BARRIER)
+        for program in programs
+        for number in range(launches)
+    ]
+    return compare_programs(
+        said, {topic: dict.fromkeys(programs, "") for topic in (TOPIC, BARRIER)}
+    )
+
+
+# --- words ---
+
+
+def test_a_finding_tells_name_case_ratio_and_range():
+    (found,) = opinions().findings
+    line = words.format_disagreement(found)
+    assert line.startswith("imb-alone: alltoall 64 KiB on local:cpu, mpich-5_0_2, 2x2: ")
+    assert "mpicost over imb is 0.33 (" in line and "osu over imb is 0.33 (" in line
+    assert "0.75 to 1.33 is expected" in line
+
+
+@pytest.mark.parametrize(
+    ("found", "headline", "summary"),
+    [
+        (
+            opinions(),
+            "1 case in which the programs disagree",
+            "6 ratios: 4 agree, 2 disagree; 1 finding",
+        ),
+        (opinions(1.0), "The programs agree in all of 6 ratios", "6 ratios: 6 agree; 0 findings"),
+        (
+            *(opinions(9.0, 2), UNDECIDED.format(6)),
+            "6 ratios: 6 without an interval (fewer than 3 launches); 0 findings",
+        ),
+        (*(compare_programs([], {}), UNDECIDED.format(0)), "0 ratios: none to judge; 0 findings"),
+    ],
+)
+def test_headline_and_summary(found, headline, summary):
+    expected = (headline, summary)
+    assert (words.format_agreement_title(found), words.summarise_agreement(found)) == expected
+
+
+def test_the_table_has_a_column_for_each_pair_and_marks_what_disagrees():
+    ((place, table, compared),) = words.build_ratio_tables(opinions().comparisons)
+    assert place == "local:cpu, mpich-5_0_2, 2x2" and len(compared) == 6
+    assert table.columns == ("mpicost/osu", "mpicost/imb", "osu/imb", "definition")
+    row = next(row for row in table.rows if row[0] == "alltoall")
+    assert row[1] == "64 KiB" and [cell.endswith(" DISAGREE") for cell in row[2:5]] == [
+        False,
+        True,
+        True,
+    ]
+    assert row[5] == "1.00"
+    assert "5 launches" in table.notes[0]
+    assert "barrier" in render_text(table)
+
+
+def test_a_pair_without_values_is_a_dash():
+    ((_, table, _),) = words.build_ratio_tables(opinions(programs=("osu", "imb")).comparisons)
+    assert [row[2:4] for row in table.rows] == [("-", "-"), ("-", "-")]
+    assert all(row[5] == "-" for row in table.rows)
+
+
+def test_gaps_are_grouped_by_reason_and_counted_beyond_a_few():
+    many = [Gap(replace(TOPIC, bytes=8 << n), "osu", "no Spack") for n in range(9)]
+    (line,) = words.format_gaps([*many])
+    assert line.startswith("local:cpu, mpich-5_0_2, 2x2: osu: no Spack: 9 cases: alltoall 8 B, ")
+    assert line.endswith(" and 3 more")
+    (whole,) = words.format_gaps(many, most=None)
+    assert whole.count("alltoall") == 9
+    assert len(words.format_gaps([many[0], Gap(TOPIC, "imb", "no value")])) == 2
+
+
+# --- picture and page ---
+
+
+def test_the_picture_rings_what_disagrees():
+    (chapter,) = words.build_ratio_tables(opinions().comparisons)
+    (calm,) = words.build_ratio_tables(opinions(1.0).comparisons)
+    assert "2 disagree" in draw_ratio_plot(chapter[0], chapter[2])
+    assert (
+        draw_ratio_plot(chapter[0], chapter[2]).count("--bad")
+        > draw_ratio_plot(calm[0], calm[2]).count("--bad")
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    "found", [opinions(1e9), opinions(1e-9), opinions(1.0, 2), opinions(1.0, 1)]
+)
+def test_the_picture_holds_whatever_there_is(found):
+    for place, _, compared in words.build_ratio_tables(found.comparisons):
+        assert draw_ratio_plot(place, compared).startswith("<svg")
+
+
+def test_the_page_says_it_all_and_needs_nothing_else(tmp_path: Path):
+    session = SimpleNamespace(directory=tmp_path, name="s1", site="<b>here</b>")
+    found = opinions()
+    page = write_agreement_page(session, found, ["something crashed"])
+    html, markdown = page.read_text(), page.with_suffix(".md").read_text()
+    for line in (
+        words.format_disagreement(found.findings[0]),
+        "something crashed",
+        words.summarise_agreement(found),
+    ):
+        assert line in html
+    assert "✗" in html and "<b>here" not in html and html.count("<svg") == 1 + len(PAIRS)
+    assert 'src="http' not in html and "<script" not in html and "<link" not in html
+    assert "imb-alone" in markdown and "Why ratios are not 1" in markdown
+    data = json.loads(page.with_suffix(".json").read_text())
+    assert not data["good"] and len(data["ratios"]) == 6
+    assert {each["standing"] for each in data["ratios"]} == {"agree", "disagree"}
+
+
+def test_a_page_with_a_failure_is_not_good(tmp_path: Path):
+    session = SimpleNamespace(directory=tmp_path, name="s1", site="here")
+    assert "✓" in write_agreement_page(session, opinions(1.0), []).read_text()
+    assert "✗" in write_agreement_page(session, opinions(1.0), ["osu crashed"]).read_text()
+
+
+def test_the_terminal_has_tables_gaps_failures_and_findings():
+    found = opinions()
+    lines = format_agreement(found, ["osu crashed"]).splitlines()
+    assert lines[-1] == words.summarise_agreement(found) and lines[-2] == words.format_disagreement(
+        found.findings[0]
+    )
+    assert lines[-3] == "osu crashed"
+
+
+# --- from launches to samples, and back to verdicts ---
+
+
+def finished(program, number=1, value=1e-6, sizes=(8,), verdict=None, **method):
+    cases = tuple(launch_samples.case(size=size, program=program) for size in sizes)
+    launch = launch_samples.planned(
+        program=program, number=number, cases=cases, method=method, asserted=False
+    )
+    measurements = {case.variable: Measurement(value) for case in cases}
+    records = SimpleNamespace(
+        measurements=measurements, wrong={}, run={}, resolution=lambda unit: 0.0, processes=2
+    )
+    outcome = LaunchOutcome(None, verdict, "it crashed") if verdict else LaunchOutcome(records)
+    return FinishedLaunch(launch, outcome, 1.0, "", {})
+
+
+def test_sizes_that_only_warm_up_are_not_compared():
+    each = finished("imb", sizes=(4, 8), **{COMPARED: [8]})
+    assert [sample.topic.bytes for sample in extract_samples([each])] == [8]
+    assert [topic.bytes for topic in list_topics([each.launch])] == [8]
+
+
+def test_skipped_cases_are_topics_with_their_reason():
+    case = launch_samples.case(program="osu")
+    launch = replace(
+        finished("osu").launch,
+        cases=(),
+        skips=(SkippedCase(case, "no Spack"),),
+        method={COMPARED: [8]},
+    )
+    found = list_topics([launch, finished("imb").launch])
+    assert found == {topic_of(case): {"osu": "no Spack", "imb": ""}}
+
+
+def test_a_launch_that_failed_says_nothing():
+    assert not list(extract_samples([finished("osu", verdict=Verdict.CRASHED)]))
+
+
+def test_mpicost_is_compared_by_what_it_says_of_its_slowest_rank():
+    each = finished("mpicost")
+    (variable,) = each.measurements
+    record = SimpleNamespace(slowest_mean=5e-7)
+    each.outcome.records.measurements[variable] = Measurement(1e-6, record=record)
+    (sample,) = extract_samples([each])
+    assert (sample.value, sample.compared) == (1e-6, 5e-7)
+
+
+@pytest.mark.parametrize("wrong", PROGRAMS)
+def test_the_cases_of_the_one_that_stands_alone_are_incorrect(wrong):
+    done = [
+        finished(program, number, (3e-6 if program == wrong else 1e-6) * (1 + number / 1000))
+        for program in PROGRAMS
+        for number in range(1, 7)
+    ]
+    found = compare_programs(extract_samples(done), list_topics([each.launch for each in done]))
+    verdicts = {each.case.program: each for each in judge_agreement(done, found.findings, "again")}
+    assert {name for name, each in verdicts.items() if each.verdict == Verdict.INCORRECT} == {wrong}
+    assert f"{wrong}-alone" in verdicts[wrong].reason and verdicts[wrong].rerun == "again"
+    assert not list_agreement_failures(list(verdicts.values()))
+
+
+@pytest.mark.parametrize("name", ["another name", "imb-alone"])
+def test_who_is_accused_does_not_hang_on_how_a_finding_is_called(name: str, monkeypatch):
+    monkeypatch.setattr(Disagreement, "name", property(lambda _: name))
+    both = opinions(programs=("osu", "imb")).findings[0]
+    assert find_suspect_program(both) == {"osu", "imb"}
+    assert find_suspect_program(replace(both, alone="osu")) == {"osu"}
+
+
+def test_a_failed_launch_is_told_and_no_agreement():
+    done = [finished("osu", verdict=Verdict.CRASHED), finished("imb")]
+    results = judge_agreement(done, [], "again")
+    (line,) = list_agreement_failures(results)
+    assert line == "local:cpu with mpich-5_0_2: osu: crashed: it crashed"

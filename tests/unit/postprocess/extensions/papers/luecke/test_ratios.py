@@ -1,0 +1,391 @@
+"""Machine against machine, with the printed ratio beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import MISSING, NOT_PRINTED
+from postprocess.extensions.papers.common.data import arrange_sessions
+from postprocess.extensions.papers.common.printed import load_history
+from postprocess.extensions.papers.luecke import ratio_tables, ratios
+from postprocess.extensions.papers.luecke.plot import build_agreement_plots, draw_agreement_plot
+from postprocess.extensions.papers.luecke.ratios import RatioBasis
+from postprocess.model.case import Case
+from postprocess.model.verdict import CaseResult, Verdict
+from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
+from tests.support.faults import Declared, plants
+
+HISTORY = load_history()
+TORUS = RatioBasis("torus", 128)
+
+
+def measured(planned=None, seconds=samples.modelled):
+    return arrange_results(
+        samples.session(samples.cases() if planned is None else planned, seconds).results
+    )
+
+
+def result(partition, value, **changes):
+    case = Case(
+        "simulated", partition, "simgrid-mpich", "mpicost", "bcast", 0, "warm", "barrier", 128, 1, 8
+    )
+    verdict = changes.pop("verdict", Verdict.PASS)
+    return CaseResult(replace(case, **changes), verdict, value=value)
+
+
+def table(these, routine="bcast", basis=TORUS):
+    return next(t for t in ratios.build_paper_tables(these, HISTORY, basis) if t.routine == routine)
+
+
+def row(these, machine, size=8, routine="bcast", basis=TORUS):
+    rows = table(these, routine, basis).rows
+    return next(r for r in rows if (r.machine, r.operation.bytes) == (machine, size))
+
+
+def test_a_ratio_is_time_over_time_with_the_same_mpi():
+    def seconds(case):
+        return {"torus": 2.0, "hypercube": 5.0}.get(case.partition, 7.0) * (
+            3 if case.environment == "simgrid-ompi" and case.partition == "hypercube" else 1
+        )
+
+    found = row(measured(seconds=seconds), "hypercube")
+    assert found.ratios == {"simgrid-mpich": 2.5, "simgrid-ompi": 7.5}
+    assert (found.printed.ratio, found.printed.source) == (2.5, "Luecke 2001 Table 2")
+    assert found.over_printed("simgrid-mpich") == 1
+    assert found.over_printed("simgrid-ompi") == 3
+
+
+def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_the_session():
+    rows = [
+        r
+        for t in ratios.build_paper_tables(measured(), HISTORY, TORUS)
+        for r in t.rows
+        if r.printed
+    ]
+    shown = {(r.printed.machine, r.printed.routine, r.printed.bytes) for r in rows}
+    modelled = {each.machine for each in HISTORY.stand_ins}
+    expected = {
+        (r.machine, r.routine, r.bytes)
+        for r in HISTORY.ratios
+        if r.machine in modelled and r.against == "T3E-600" and r.routine != "allreduce_sum"
+    }
+    assert shown == expected  # the made-up session has no allreduce
+    assert len(rows) == len(shown)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [RatioBasis("torus", 64), RatioBasis("fattree", 128), RatioBasis("ethernet", 128)],
+    ids=["another count", "no machine of the papers", "no printed ratio against it"],
+)
+def test_nothing_printed_stands_where_it_is_of_something_else(other):
+    these = measured()
+    assert not any(
+        r.printed for t in ratios.build_paper_tables(these, HISTORY, other) for r in t.rows
+    )
+
+
+def test_a_machine_of_another_site_stands_for_nothing():
+    local = arrange_results(
+        [
+            replace(r, case=replace(r.case, system="local"))
+            for r in samples.session(samples.cases()).results
+        ]
+    )
+    assert ratios.find_stand_ins(local, HISTORY) == {}
+    assert not any(
+        r.printed for t in ratios.build_paper_tables(local, HISTORY, TORUS) for r in t.rows
+    )
+
+
+def test_other_operators_have_no_printed_ratio():
+    both = [result("torus", 1.0), result("hypercube", 2.0)]
+    maximum = [replace(r, case=replace(r.case, routine="reduce_max")) for r in both]
+    tables = ratios.build_paper_tables(arrange_results([*both, *maximum]), HISTORY, TORUS)
+    assert {table.routine for table in tables for row in table.rows if row.printed} == {"bcast"}
+
+
+def test_a_fitted_ratio_is_shown_and_is_no_evidence():
+    these = measured()
+    fitted, other = row(these, "hypercube"), row(these, "myrinet")
+    assert fitted.printed and not fitted.is_evidence
+    assert other.is_evidence
+    printed = ratio_tables.format_ratio_table(these, table(these))
+    assert {r[-1] for r in printed.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
+    tables = ratios.build_paper_tables(these, HISTORY, TORUS)
+    nearness = ratio_tables.describe_nearness(these, HISTORY, tables)
+    counts = {r[0]: r[3] for r in nearness.rows}
+    assert counts == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
+    _, drawn = build_agreement_plots(tables)
+    assert {len(each.dots) for each in drawn} == {40}
+
+
+@pytest.mark.parametrize("lost", ["torus", "hypercube"])
+def test_a_missing_time_is_missing_and_never_a_number(lost):
+    these = measured(seconds=samples.without(lost, 128))
+    if lost == "torus":  # nothing to hold anything against
+        assert ratios.choose_basis(these, HISTORY, None, None) == RatioBasis("torus", 96)
+        return
+    found = row(these, "hypercube")
+    assert set(found.ratios.values()) == {None}
+    assert found.over_printed("simgrid-mpich") is None
+    cells = [
+        r for r in ratio_tables.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"
+    ]
+    assert all(r[2:4] == (MISSING, MISSING) for r in cells)
+    nearness = ratio_tables.describe_nearness(
+        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
+    )
+    lines = [r for r in nearness.rows if r[0] == "hypercube"]
+    assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT]
+)
+def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
+    both = arrange_results(
+        [result("torus", 1.0), result("hypercube", 2.0, verdict=verdict), result("myrinet", 3.0)]
+    )
+    assert row(both, "hypercube").ratios == {"simgrid-mpich": None}
+    assert row(both, "myrinet").ratios == {"simgrid-mpich": 3.0}
+
+
+def test_what_was_skipped_is_not_missing():
+    skipped = [result("torus", None, bytes=10_000, verdict=Verdict.SKIPPED)]
+    both = [result("torus", 1.0), result("hypercube", 2.0)]
+    assert [r.operation.bytes for r in table(arrange_results(both + skipped)).rows] == [8]
+
+
+def test_a_ping_pong_that_lacks_a_partner_is_missing():
+    peers = [
+        result(machine, time, routine="pingpong", peer=peer)
+        for machine, times in {"torus": (1, 2, 9), "hypercube": (4, 5, 6)}.items()
+        for peer, time in zip((1, 64, 127), times, strict=True)
+    ]
+    assert row(arrange_results(peers), "hypercube", routine="pingpong").ratios == {
+        "simgrid-mpich": 2.5
+    }
+    lost = [replace(r, value=None) if r.value == 6 else r for r in peers] + [
+        result("myrinet", 8.0, routine="pingpong", peer=1)
+    ]
+    assert row(arrange_results(lost), "hypercube", routine="pingpong").ratios == {
+        "simgrid-mpich": None
+    }
+
+
+def test_of_several_layouts_the_one_with_the_most_processes_per_node_counts():
+    these = arrange_results(
+        [result("torus", 1.0), result("hypercube", 2.0, per_node=2), result("hypercube", 9.0)]
+    )
+    assert row(these, "hypercube").ratios == {"simgrid-mpich": 2.0}
+
+
+def test_only_mpis_that_two_machines_share_have_a_column():
+    planned = samples.cases(["torus"]) + samples.cases(["myrinet"], ["simgrid-mpich"])
+    assert table(measured(planned)).environments == ("simgrid-mpich",)
+
+
+def test_conditions_are_never_mixed():
+    warm, flush = result("torus", 1.0), result("hypercube", 2.0, cache="flush")
+    these = arrange_results([warm, flush, result("myrinet", 3.0)])
+    assert row(these, "hypercube").ratios == {"simgrid-mpich": None}
+    assert ratio_tables.format_ratio_table(these, table(these)).labels == (
+        "size",
+        "cache",
+        "machine",
+    )
+
+
+# What to compare against.
+
+
+def test_the_usual_basis_is_the_t3e_at_the_count_of_the_papers():
+    counts = [*samples.LADDER, 256]
+    assert ratios.choose_basis(measured(samples.cases(counts=counts)), HISTORY, None, None) == TORUS
+
+
+def test_without_machines_of_the_papers_it_is_the_first_at_the_largest_shared_count():
+    these = arrange_results(
+        [
+            result("cpu", 1.0, system="local"),
+            result("gpu", 1.0, system="local"),
+            result("gpu", 1.0, system="local", processes=256),
+        ]
+    )
+    assert ratios.choose_basis(these, HISTORY, None, None) == RatioBasis("cpu", 128)
+
+
+def test_several_systems_are_told_apart():
+    these = arrange_results([result("cpu", 1.0, system="a"), result("cpu", 2.0, system="b")])
+    assert these.machines == ["a:cpu", "b:cpu"]
+    assert row(these, "b:cpu", basis=RatioBasis("a:cpu", 128)).ratios == {"simgrid-mpich": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("machine", "processes", "said"),
+    [
+        (
+            "venus",
+            None,
+            "--against venus: not a partition of the session; it has ethernet, fattree",
+        ),
+        ("torus:mpich", None, "--against torus:mpich: no MPI of torus; it has simgrid-mpich"),
+        ("origin 2000", None, "--against origin 2000: not a partition"),
+        (None, 512, "--processes 512: not in the session; in it torus can be compared at"),
+        ("myrinet", 5, "--against myrinet --processes 5: not in the session"),
+    ],
+)
+def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said):
+    with pytest.raises(UsageError) as error:
+        ratios.choose_basis(measured(), HISTORY, machine, processes)
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+
+
+@plants("use", "a session of one partition", "`papers --against`", "", 2,
+        "has one partition, torus")  # fmt: skip
+@pytest.mark.parametrize(("machine", "processes"), [("torus", None), (None, 128)])
+def test_one_partition_has_nothing_to_compare(machine, processes, declared: Declared):
+    alone = measured(samples.cases(["torus"]))
+    assert ratios.choose_basis(alone, HISTORY, None, None) is None
+    with declared.raises(UsageError, match="has one partition, torus"):
+        ratios.choose_basis(alone, HISTORY, machine, processes)
+
+
+def test_an_empty_message_has_a_size_and_a_barrier_has_none():
+    both = [
+        result(machine, time, routine=routine, bytes=0)
+        for machine, time in (("torus", 1.0), ("hypercube", 2.0))
+        for routine in ("barrier", "bcast")
+    ]
+    these = arrange_results(both)
+    shown = [
+        ratio_tables.format_ratio_table(these, table(these, routine)).rows[0][0]
+        for routine in ("barrier", "bcast")
+    ]
+    assert shown == ["", "0 B"]
+
+
+def test_partitions_without_a_common_mpi_are_compared_each_with_its_own_as_in_the_papers():
+    these = arrange_results(
+        [
+            result("torus", 2.0, environment="cray-mpich-8"),
+            result("hypercube", 5.0, environment="openmpi-4"),
+            result("myrinet", 6.0, environment="mpich-5"),
+        ]
+    )
+    basis = ratios.choose_basis(these, HISTORY, None, None)
+    assert basis == RatioBasis("torus", 128, "cray-mpich-8")
+    rows = {r.machine: r for r in table(these, basis=basis).rows}
+    assert {name: r.ratios for name, r in rows.items()} == {
+        "hypercube": {"openmpi-4": 2.5},
+        "myrinet": {"mpich-5": 3.0},
+    }
+    assert rows["hypercube"].over_printed("openmpi-4") == 1
+    shown = ratio_tables.format_ratio_table(these, table(these, basis=basis))
+    assert shown.title == "bcast: time over that of torus with cray-mpich-8, 128 processes"
+    assert shown.rows[0] == ("8 B", "hypercube", NOT_PRINTED, "2.50 (1.00)", "2.5 (fitted)")
+
+
+def test_an_mpi_is_held_against_another_on_the_same_machine():
+    these = measured(samples.cases(["torus"]))
+    basis = ratios.choose_basis(these, HISTORY, "torus:simgrid-mpich", 64)
+    assert basis == RatioBasis("torus", 64, "simgrid-mpich")
+    assert row(these, "torus", basis=basis).ratios == pytest.approx({"simgrid-ompi": 1.2})
+
+
+def test_a_machine_is_held_against_another_ones_mpi_by_name():
+    basis = ratios.choose_basis(measured(), HISTORY, "torus:simgrid-ompi", None)
+    found = row(measured(), "myrinet", basis=basis)
+    same = row(measured(), "myrinet")
+    assert found.ratios["simgrid-mpich"] == pytest.approx(same.ratios["simgrid-mpich"] / 1.2)
+
+
+def test_a_partition_of_two_sessions_is_two_machines():
+    these = arrange_sessions({"one": [result("torus", 1.0)], "two": [result("torus", 3.0)]})
+    assert these.machines == ["one:torus", "two:torus"]
+    basis = ratios.choose_basis(these, HISTORY, "one:torus", None)
+    assert row(these, "two:torus", basis=basis).ratios == {"simgrid-mpich": 3.0}
+
+
+def test_sessions_that_measured_different_things_are_one_machine():
+    sends = [result("torus", 1.0, routine="pingpong")]
+    these = arrange_sessions({"one": sends, "two": [result("torus", 3.0)], "again": sends})
+    assert these.machines == ["again:torus", "one:torus"]
+    assert these.sessions["one:torus"] == ("one", "two")
+    assert {cell.operation.routine for cell in these.results if cell.machine == "one:torus"} == {
+        "bcast",
+        "pingpong",
+    }
+
+
+def test_sessions_of_one_place_that_may_not_be_joined_are_apart():
+    sessions = {"one": [result("torus", 1.0, routine="pingpong")], "two": [result("torus", 3.0)]}
+    these = arrange_sessions(sessions, lambda one, other: False)
+    assert these.machines == ["one:torus", "two:torus"]
+
+
+def test_partitions_of_two_sites_in_two_sessions_are_told_apart_by_the_system_alone():
+    these = arrange_sessions(
+        {"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]}
+    )
+    assert these.machines == ["a:cpu", "b:cpu"]
+
+
+# As it is shown.
+
+
+def test_the_table_has_the_form_of_the_papers():
+    printed = ratio_tables.format_ratio_table(measured(), table(measured()))
+    assert printed.title == "bcast: time over that of torus, 128 processes"
+    assert printed.labels == ("size", "machine")
+    assert printed.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
+    assert [r[1] for r in printed.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
+    assert printed.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
+    assert printed.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
+    (note,) = printed.notes
+    assert note.startswith(
+        "printed: Luecke 2001 Table 2; in brackets: the measured ratio over the printed one"
+    )
+
+
+def test_nearness_counts_factors_of_two():
+    def seconds(case):
+        known = {(r.machine, r.routine, r.bytes): r.ratio for r in HISTORY.ratios}
+        names = {each.partition: each.machine for each in HISTORY.stand_ins}
+        printed = known.get((names.get(case.partition), case.routine, case.bytes), 1.0)
+        return printed * (1.9 if case.environment == "simgrid-mpich" else 1 / 2.1)
+
+    def exact(case):
+        return 1.0 if case.partition == "torus" else seconds(case)
+
+    these = measured(seconds=exact)
+    table = ratio_tables.describe_nearness(
+        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
+    )
+    lines = {(r[0], r[2]): r[3:] for r in table.rows}
+    assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
+    assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")
+
+
+def test_every_machine_that_stands_for_another_says_how_it_differs():
+    remarks = ratio_tables.describe_stand_ins(measured(), HISTORY)
+    assert [remark.partition(" for ")[0] for remark in remarks] == [
+        each.partition for each in HISTORY.stand_ins
+    ]
+
+
+def test_the_picture_shows_each_ratio_by_the_sign_of_its_machine():
+    machines, drawn = build_agreement_plots(ratios.build_paper_tables(measured(), HISTORY, TORUS))
+    assert machines == ["hypercube", "myrinet", "ethernet"]
+    svg = draw_agreement_plot(drawn[0])
+    dots = [svg.count(f"fill: var(--series-{style}); stroke: var(--paper)") for style in range(4)]
+    assert dots == [12, 14, 14, 0]
+    assert "of 40 ratios by simgrid-mpich within a factor of 2" in svg
+    assert "ratio in print" in svg
+    assert not any(f">{word}<" in svg for word in ("nan", "inf"))

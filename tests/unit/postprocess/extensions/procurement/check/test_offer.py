@@ -1,0 +1,815 @@
+"""Violations and forgeries of an offer: each is found by its code, and an honest offer has none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.extensions.procurement.check.builds import OfferSources
+from postprocess.extensions.procurement.check.data import PASSES, RULES, TELL, Patch
+from postprocess.extensions.procurement.check.offer import check_offer, open_offer
+from postprocess.extensions.procurement.check.violations import (
+    Code,
+    Violation,
+    format_violations,
+    is_rejected,
+)
+from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from tests.support.factories import benchmark, record
+from tests.support.factories.launch import case
+from tests.support.factories.offer import (
+    OFFICIAL,
+    RULES_TEXT,
+    add_pass,
+    edit_pass,
+    edit_plan,
+    edit_records,
+    make_offer,
+    session_of,
+)
+from tests.support.faults import Declared, plants
+from tests.support.paths import ROOT
+
+Forge = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_offer(tmp_path_factory.mktemp("honest") / "offer")
+
+
+@pytest.fixture
+def offer(honest: Path, tmp_path: Path) -> Path:
+    """A copy to forge."""
+    return shutil.copytree(honest, tmp_path / "offer")
+
+
+def codes(folder: Path, issued: str = "") -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in check_offer(open_offer(folder), OFFICIAL, issued):
+        found.setdefault(each.code.word, []).append(each.format())
+    return found
+
+
+MORE = """\
+[[case]]
+name = "{name}"
+program = "mpicost"
+routine = "bcast"
+bytes = [64]
+nodes = {nodes}
+per_node = "two"
+demand = "information"
+"""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(RULES_TEXT, id="the sample"),
+        pytest.param(
+            RULES_TEXT.replace("[iterations]", 'cache = "evict"\n[iterations]'), id="caches"
+        ),
+        pytest.param(RULES_TEXT + MORE.format(name="more", nodes=1), id="information not measured"),
+        pytest.param(RULES_TEXT + MORE.format(name="far", nodes=9), id="information not possible"),
+    ],
+)
+def test_an_honest_offer_has_no_violation(tmp_path: Path, rules: str) -> None:
+    folder = make_offer(tmp_path / "offer", rules=rules)
+    assert codes(folder, hash_rules(folder / RULES)) == {}
+
+
+def run(**changes: object) -> Forge:
+    """Changes the run record of the first launch of mpicost."""
+    return lambda folder: edit_records(folder, lambda records: records[0].update(changes))
+
+
+def witness(**changes: object) -> Forge:
+    return lambda folder: edit_records(folder, lambda records: records[0].update(changes), "osu")
+
+
+def text(name: str, old: str, new: str) -> Forge:
+    def forge(folder: Path) -> None:
+        path = folder / name
+        told = path.read_text()
+        assert old in told
+        path.write_text(told.replace(old, new))
+
+    return forge
+
+
+def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
+    """Changes a file of the first pass."""
+    return lambda folder: [change(path) for path in session_of(folder).glob(pattern)]
+
+
+def built(old: str, new: str) -> Forge:
+    """Changes what the first pass tells of the build of OSU."""
+    return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
+
+
+def solved(**changes: object) -> Forge:
+    """Changes what Spack's lock file of the first pass says of OSU."""
+
+    def forge(path: Path) -> None:
+        told = json.loads(path.read_text())
+        told["concrete_specs"]["lwan"] |= changes
+        path.write_text(json.dumps(told))
+
+    return raw("programs/*/osu.lock", forge)
+
+
+def diff(name: str) -> str:
+    """A patch that adds a file."""
+    return f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+int faster;\n"
+
+
+def name_patch(program: str, patch: str | None) -> Forge:
+    """Names a patch, and keeps it if there is one."""
+
+    def forge(folder: Path) -> None:
+        told = f'[[patch]]\nprogram = "{program}"\nfile = "a.patch"\ntext = "faster"\n'
+        with (folder / TELL).open("a") as file:
+            file.write(told)
+        (folder / "patches").mkdir()
+        if patch is not None:
+            (folder / "patches" / "a.patch").write_text(patch)
+
+    return forge
+
+
+def with_patch(program: str, patch: str) -> Forge:
+    """Measures by another source in a category that allows it, and names a patch."""
+
+    def forge(folder: Path) -> None:
+        name_patch(program, patch)(folder)
+        for number in range(1, 6):
+            edit_pass(folder, number, category="optimised")
+        run(source_hash="f" * 16)(folder)
+
+    return forge
+
+
+def faster(folder: Path) -> None:
+    """Takes a megabyte from every time of the first launch: the records stay whole."""
+
+    def edit(records: list[dict]) -> None:
+        records[2] = record.case_record("bcast", 1_000_000, scale=1e-7)
+
+    edit_records(folder, edit)
+
+
+def light(folder: Path) -> None:
+    def edit(records: list[dict]) -> None:
+        records[1] = record.case_record("bcast", 8, scale=1e-9)
+
+    edit_records(folder, edit)
+
+
+def on_two_nodes(folder: Path) -> None:
+    """The same values, as if the two processes had a link between them."""
+    faster(folder)
+    for path in list(session_of(folder).rglob("*mpicost.2x2*")):
+        path.rename(path.with_name(path.name.replace("2x2", "2x1")))
+    edit_plan(folder, cases=tuple(case("bcast", size, per_node=1) for size in (8, 1_000_000)))
+    run(**APART)(folder)
+
+
+def print_zero(folder: Path) -> None:
+    """OSU prints times below its last digit as 0.00."""
+    zeros = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 0.0)})
+    raw("raw/osu*.txt", lambda path: path.write_text(zeros))(folder)
+
+
+def overdue(folder: Path) -> None:
+    """Ended by ``timeout`` before the witness wrote its end."""
+    edit_records(folder, lambda records: records.pop(), "osu")
+    raw("raw/osu*.exit", lambda path: path.write_text("124\n"))(folder)
+
+
+def drop_pass(folder: Path) -> None:
+    """Hides a bad pass."""
+    lines = (folder / PASSES).read_text().splitlines(keepends=True)
+    (folder / PASSES).write_text("".join(lines[:2] + lines[3:]))
+    shutil.rmtree(session_of(folder, 2))
+
+
+def drop_and_renumber(folder: Path) -> None:
+    """Hides a bad pass, and numbers those behind it anew."""
+    drop_pass(folder)
+    first, *lines = (folder / PASSES).read_text().splitlines()
+    lines = [json.dumps(json.loads(line) | {"number": n}) for n, line in enumerate(lines, 1)]
+    (folder / PASSES).write_text("".join(f"{line}\n" for line in (first, *lines)))
+
+
+def drop_and_hash(folder: Path) -> None:
+    """Hides a bad pass, and makes the hashes behind it right, but not the numbers."""
+    drop_pass(folder)
+    edit_pass(folder, 2)
+
+
+def repeat_launch(folder: Path) -> None:
+    """Hands in the first pass again as the second."""
+    one, two = session_of(folder, 1), session_of(folder, 2)
+    shutil.rmtree(two)
+    shutil.copytree(one, two)
+
+
+def wrong_data(folder: Path) -> None:
+    edit_records(folder, lambda r: r.__setitem__(slice(None), record.receive_wrong_data(r, 1)))
+    next((session_of(folder) / "raw").glob("*mpicost*.exit")).write_text("1\n")
+
+
+OBJECT = [{"path": "/opt/fast.so", "text": "0123456789abcdef"}]
+BOUND = [{"rank": rank, "host": "n1", "cpus": "0"} for rank in (0, 1)]
+UNBOUND = [{"rank": rank, "host": "n1", "cpus": ""} for rank in (0, 1)]
+HALF_BOUND = [*BOUND[:1], *UNBOUND[1:]]
+NODES = [{"name": name, "ranks": 1} for name in ("n1", "n2")]
+APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
+SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
+OTHER = {"set_env": {"mpich-5_0_2": {"MPIR_CVAR_X": "1"}}}
+SIMULATED = {"partition": "cpu", "nodes": 1, "cores_per_node": 2, "exact": True}
+
+FORGERIES = (
+    (
+        plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
+        text(RULES, "launches = 5", "launches = 3"),
+    ),
+    (
+        plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"),
+        text(TELL, '"A"', '" "'),
+    ),
+    (
+        plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"),
+        text(TELL, "200.0", "0.0"),
+    ),
+    (
+        plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
+        text(TELL, "200.0", '"fast"'),
+    ),
+    (
+        plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
+        lambda f: edit_pass(f, category="tuned"),
+    ),
+    (
+        plants("offers", "a variable", "passes of an offer", "", 1, "change-not-allowed"),
+        lambda f: edit_pass(f, **OTHER),
+    ),
+    (
+        plants("offers", "a flag", "records of mpicost in an offer", "", 1, "change-not-allowed"),
+        run(compiler_flags="-O3 -march=native -std=c11"),
+    ),
+    (
+        plants("offers", "a flag of OSU", "build records of an offer", "", 1, "change-not-allowed"),
+        built("-O2", "-O2 -ffast-math"),
+    ),
+    (
+        plants("offers", "no flags", "build records of an offer", "", 0, "flags-unchecked"),
+        built("-O2", "unknown"),
+    ),
+    (plants("offers", "a pass dropped", "passes of an offer", "", 1, "pass-taken-out"), drop_pass),
+    (
+        plants(
+            "offers",
+            "a pass dropped, others renumbered",
+            "passes of an offer",
+            "",
+            1,
+            "pass-taken-out",
+        ),
+        drop_and_renumber,
+    ),
+    (
+        plants(
+            "offers",
+            "a pass dropped, hashes made right",
+            "passes of an offer",
+            "",
+            1,
+            "pass-taken-out",
+        ),
+        drop_and_hash,
+    ),
+    (
+        plants("offers", "no files", "files of an offer", "", 1, "session-missing"),
+        lambda f: shutil.rmtree(session_of(f)),
+    ),
+    (
+        plants("offers", "files without a pass", "files of an offer", "", 1, "session-unlisted"),
+        lambda f: (f / "sessions" / "x").mkdir(),
+    ),
+    (
+        plants("offers", "half a plan", "plan of an offer", "", 1, "plan-damaged"),
+        raw("plan/luecke*", lambda p: p.write_text("{")),
+    ),
+    (
+        plants("offers", "a pass repeated", "passes of an offer", "", 1, "launch-twice"),
+        repeat_launch,
+    ),
+    (
+        plants("offers", "an exit code", "records of mpicost in an offer", "", 1, "launch-crashed"),
+        raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n")),
+    ),
+    (
+        plants("offers", "no end", "records of mpicost in an offer", "", 1, "launch-crashed"),
+        raw("raw/*mpicost*.exit", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "its time was up", "witness of OSU in an offer", "", 1, "launch-timeout"),
+        overdue,
+    ),
+    (
+        plants("offers", "no witness", "witness of OSU in an offer", "", 1, "not-finalised"),
+        raw("raw/*.witness.jsonl", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "no end record", "witness of OSU in an offer", "", 1, "not-finalised"),
+        lambda f: edit_records(f, lambda r: r.pop(), "osu"),
+    ),
+    (
+        plants("offers", "a rank lacks", "witness of OSU in an offer", "", 1, "launch-incorrect"),
+        lambda f: edit_records(f, lambda r: r[-1].update(arrived=1), "osu"),
+    ),
+    (
+        plants("offers", "a trial", "records of mpicost in an offer", "", 1, "launch-incorrect"),
+        lambda f: edit_records(f, lambda r: r[1]["t_max"].__setitem__(7, 1e-9)),
+    ),
+    (
+        plants("offers", "a headline", "records of mpicost in an offer", "", 1, "launch-incorrect"),
+        lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7)),
+    ),
+    (
+        plants(
+            "offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"
+        ),
+        lambda f: edit_records(f, lambda r: r.pop(1)),
+    ),
+    (
+        plants("offers", "wrong data", "records of mpicost in an offer", "", 1, "data-wrong"),
+        wrong_data,
+    ),
+    (
+        plants(
+            "offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"
+        ),
+        run(token="f" * 32),
+    ),
+    (
+        plants("offers", "no token asked for", "plan of an offer", "", 1, "records-foreign"),
+        lambda f: edit_plan(f, token=""),
+    ),
+    (
+        plants(
+            "offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"
+        ),
+        run(command=["mpicost", "--cache=warm"]),
+    ),
+    (
+        plants("offers", "another day", "records of mpicost in an offer", "", 1, "records-foreign"),
+        run(date_utc="2026-11-20T09:00:00Z"),
+    ),
+    (
+        plants("offers", "another MPI", "records of mpicost in an offer", "", 1, "mpi-other"),
+        run(mpi_library="Open MPI v5.0.11"),
+    ),
+    (
+        plants("offers", "another release", "records of mpicost in an offer", "", 1, "mpi-other"),
+        run(mpi_library="MPICH Version: 5.0.21"),
+    ),
+    (
+        plants("offers", "another MPI under OSU", "witness of OSU in an offer", "", 1, "mpi-other"),
+        witness(mpi_library="Open MPI v5.0.11"),
+    ),
+    (
+        plants(
+            "offers",
+            "a process on each of two nodes",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "layout-other",
+        ),
+        run(**APART),
+    ),
+    (
+        plants("offers", "called simulated", "plan of an offer", "", 1, "mpi-other"),
+        lambda f: edit_plan(f, exact=True),
+    ),
+    (
+        plants("offers", "a machine called simulated", "passes of an offer", "", 1, "mpi-other"),
+        lambda f: edit_pass(f, machine=SIMULATED),
+    ),
+    (
+        plants("offers", "other caches", "rules of an offer", "", 1, "cache-other"),
+        text(RULES, "schema = 1", 'schema = 1\ncache = "flush"'),
+    ),
+    (
+        plants(
+            "offers",
+            "two ranks on a core",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "binding-shared",
+        ),
+        run(ranks=BOUND),
+    ),
+    (
+        plants("offers", "unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
+        run(ranks=UNBOUND),
+    ),
+    (
+        plants(
+            "offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"
+        ),
+        run(ranks=HALF_BOUND),
+    ),
+    (
+        plants(
+            "offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"
+        ),
+        run(interposed=OBJECT),
+    ),
+    (
+        plants(
+            "offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"
+        ),
+        witness(interposed=OBJECT),
+    ),
+    (
+        plants("offers", "on one rank", "records of mpicost in an offer", "", 1, "ranks-differ"),
+        run(interposed_elsewhere={"rank": 1, "interposed": OBJECT}),
+    ),
+    (
+        plants("offers", "the delay library", "records of mpicost in an offer", "", 1, "delayed"),
+        run(environment={"PLUMBLINE_DELAY_PLANTED": "1"}),
+    ),
+    (
+        plants("offers", "another source", "records of mpicost in an offer", "", 1, "source-other"),
+        run(source_hash="f" * 16),
+    ),
+    (
+        plants("offers", "another OSU", "build records of an offer", "", 1, "source-other"),
+        built("official", "mirror"),
+    ),
+    (
+        plants("offers", "no build", "build records of an offer", "", 1, "build-unknown"),
+        raw("programs/*/osu.json", lambda p: p.unlink()),
+    ),
+    (
+        plants(
+            "offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"
+        ),
+        raw("programs/*/mpicost.json", lambda p: p.unlink()),
+    ),
+    (
+        plants("offers", "no lock", "lock file of Spack in an offer", "", 1, "build-unknown"),
+        raw("programs/*/osu.lock", lambda p: p.unlink()),
+    ),
+    (
+        plants(
+            "offers",
+            "the lock of another build",
+            "build records of an offer",
+            "",
+            1,
+            "build-unknown",
+        ),
+        built("/lwan", "/kzen"),
+    ),
+    (
+        plants(
+            "offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"
+        ),
+        built("benchmarks/lwan", "site"),
+    ),
+    (
+        plants(
+            "offers",
+            "a recipe of one's own",
+            "lock file of Spack in an offer",
+            "",
+            1,
+            "source-other",
+        ),
+        solved(namespace="acme"),
+    ),
+    (
+        plants("offers", "another commit", "lock file of Spack in an offer", "", 1, "source-other"),
+        solved(parameters={"commit": "c" * 40}),
+    ),
+    (
+        plants(
+            "offers",
+            "a patch of the recipe",
+            "lock file of Spack in an offer",
+            "",
+            1,
+            "source-other",
+        ),
+        solved(patches=["a" * 64]),
+    ),
+    (
+        plants("offers", "a patch named", "patches of an offer", "", 1, "patch-missing"),
+        name_patch("mpicost", None),
+    ),
+    (
+        plants("offers", "an empty patch", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", ""),
+    ),
+    (
+        plants("offers", "a patch in words", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", "+ faster"),
+    ),
+    (
+        plants("offers", "a patch of something else", "patches of an offer", "", 1, "patch-void"),
+        name_patch("mpicost", diff("docs/a.c")),
+    ),
+    (
+        plants("offers", "a patch of OSU's text", "patches of an offer", "", 1, "patch-void"),
+        name_patch("osu", diff("README.md")),
+    ),
+    (
+        plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
+        with_patch("mpicost", diff("suite/src/a.c")),
+    ),
+    (
+        plants("offers", "fewer iterations of OSU", "rules of an offer", "", 1, "few-iterations"),
+        text(RULES, "osu = 200", "osu = 300"),
+    ),
+    (
+        plants("offers", "rows of another family", "rules of an offer", "", 1, "row-missing"),
+        text(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"'),
+    ),
+    (
+        plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
+        text(RULES, "mpicost = 51", "mpicost = 99"),
+    ),
+    (
+        plants("offers", "more are asked for", "rules of an offer", "", 1, "few-launches"),
+        text(RULES, "launches = 5", "launches = 6"),
+    ),
+    (
+        plants(
+            "offers",
+            "a value of 0.00 counts for none",
+            "output of OSU in an offer",
+            "",
+            1,
+            "few-launches",
+        ),
+        print_zero,
+    ),
+    (
+        plants("offers", "a size more", "rules of an offer", "", 1, "row-missing"),
+        text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]"),
+    ),
+    (
+        plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
+        text(
+            RULES,
+            'nodes = "one"\nper_node = "two"\nlimit',
+            'nodes = "two"\nper_node = "two"\nlimit',
+        ),
+    ),
+    (
+        plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
+        lambda f: [
+            edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1})
+            for n in range(1, 6)
+        ],
+    ),
+    (
+        plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
+        text(RULES, '["mpich"]', '["openmpi"]'),
+    ),
+    (
+        plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"),
+        run(kernel=""),
+    ),
+    (
+        plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
+        run(cpu_model=""),
+    ),
+    (
+        plants(
+            "offers",
+            "another processor",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "machine-differs",
+        ),
+        run(cpu_model="a faster one"),
+    ),
+    (
+        plants("offers", "steps of 4 ms", "records of mpicost in an offer", "", 1, "clock-coarse"),
+        run(timer=SLOW_TIMER),
+    ),
+    (
+        plants("offers", "a busy machine", "passes of an offer", "", 0, "machine-busy"),
+        lambda f: edit_pass(f, others=0.5),
+    ),
+    (
+        plants("offers", "time goes back", "passes of an offer", "", 1, "clock-backwards"),
+        lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z"),
+    ),
+    (
+        plants("offers", "ended before it began", "passes of an offer", "", 1, "clock-backwards"),
+        lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z"),
+    ),
+    (
+        plants(
+            "offers",
+            "faster than light",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-light",
+        ),
+        light,
+    ),
+    (
+        plants(
+            "offers",
+            "faster than its links",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-wire",
+        ),
+        on_two_nodes,
+    ),
+    (
+        plants(
+            "offers",
+            "faster than memory",
+            "records of mpicost in an offer",
+            "",
+            1,
+            "faster-than-memory",
+        ),
+        faster,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [pytest.param(forge, marks=mark, id=mark.args[0].planted) for mark, forge in FORGERIES],
+)
+def test_a_forgery_is_found_by_its_code(offer: Path, forge: Forge, declared: Declared) -> None:
+    forge(offer)
+    found = check_offer(open_offer(offer), OFFICIAL)
+    told = [each.code.word for each in found if each.code.word == declared.fault.message]
+    declared.check((), int(is_rejected(found)), told)
+
+
+def test_the_same_core_of_two_nodes_is_not_shared(offer: Path) -> None:
+    on_two_nodes(offer)
+    run(ranks=[{"rank": rank, "host": f"n{rank + 1}", "cpus": "0"} for rank in (0, 1)])(offer)
+    assert "binding-shared" not in codes(offer)
+
+
+def test_every_code_has_a_forgery_and_is_documented() -> None:
+    """Codes of the form, the seal and the protocol have their tests beside those of what they are about."""
+    words = {each.word: each for each in Code}
+    forged = {words[mark.args[0].message] for mark, _ in FORGERIES}
+    elsewhere = {Code.RULES_OLDER, *list(Code)[list(Code).index(Code.FORM_MISSING) :]}
+    assert forged | elsewhere == set(Code) and len(forged) >= 30
+    told = (ROOT / "docs" / "procurement.md").read_text()
+    assert not [code.word for code in Code if f"`{code.word}`" not in told]
+
+
+def test_one_fault_of_many_launches_is_one_line() -> None:
+    found = [Violation(Code.SOURCE_OTHER, f"launch {number}", "mine") for number in (1, 2, 3)]
+    found.insert(1, Violation(Code.SOURCE_OTHER, "launch 4", "yours"))
+    found += [Violation(Code.ROW_MISSING, f"row {number}", "no launch") for number in (1, 2)]
+    found += [Violation(Code.MACHINE_BUSY, f"pass {number}", f"{number}0%") for number in (1, 2)]
+    memory = Code.FASTER_THAN_MEMORY
+    found += [Violation(memory, f"launch {n}", f"{n} times as fast as", n) for n in (2.0, 3.0, 1.5)]
+    assert [line.partition(";")[0] for line in format_violations(found)] == [
+        "source-other: launch 1 and 2 more: mine",
+        "source-other: launch 4: yours",
+        "row-missing: row 1: no launch",
+        "row-missing: row 2: no launch",
+        "machine-busy (noted): pass 1 and 1 more: 10%",
+        "faster-than-memory: launch 3.0 and 2 more: 3.0 times as fast as",
+    ]
+
+
+def test_older_rules_are_told_from_the_buyers(offer: Path, tmp_path: Path) -> None:
+    newer = tmp_path / "newer.toml"
+    newer.write_text(RULES_TEXT + "# a word more\n")
+    assert "rules-older" in codes(offer, hash_rules(newer))
+
+
+def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
+    """And what was measured must follow from it: mpicost by its hash."""
+    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
+        folder = make_offer(tmp_path / category, category=category)
+        name_patch("mpicost", diff("suite/src/faster.c"))(folder)
+        run(source_hash=OFFICIAL.hash_patched([folder / "patches" / "a.patch"]))(folder)
+        assert set(codes(folder)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("forge", "code"),
+    [
+        (solved(patches=[hashlib.sha256(diff("c/a.c").encode()).hexdigest()]), None),
+        (solved(parameters={"patches": ["a" * 64]}), "patch-other"),
+        (built("official", "mirror"), "source-unchecked"),
+    ],
+)
+def test_a_patch_of_osu_is_held_against_the_lock_file(
+    tmp_path: Path, forge: Forge, code: str | None
+) -> None:
+    folder = make_offer(tmp_path / "offer", category="optimised")
+    name_patch("osu", diff("c/a.c"))(folder)
+    forge(folder)
+    assert set(codes(folder)) == ({code} if code else set())
+
+
+def test_a_patch_is_applied_as_if_no_repository_were_above_it(tmp_path: Path, monkeypatch) -> None:
+    """And nothing outside the suite is written, whatever a patch says."""
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    one, other, out = (tmp_path / name for name in ("one", "other", "out"))
+    one.write_text(diff("suite/src/one.c"))
+    other.write_text(diff("suite/src/other.c"))
+    out.write_text(diff("../out.c"))
+    both = OFFICIAL.hash_patched([one, other])
+    assert len({OFFICIAL.hash, OFFICIAL.hash_patched([one]), both}) == 3
+    assert OFFICIAL.hash_patched([out]) in ("", OFFICIAL.hash)
+    sources = OfferSources(
+        OFFICIAL, tmp_path, tuple(Patch("mpicost", n, "") for n in ("one", "other"))
+    )
+    (tmp_path / "patches").mkdir()
+    for path in (one, other):
+        path.rename(tmp_path / "patches" / path.name)
+    assert both in sources.patched
+
+
+def test_without_git_a_named_patch_is_an_error_of_one_line(offer: Path, monkeypatch) -> None:
+    name_patch("mpicost", diff("suite/src/a.c"))(offer)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError, match=r"git: .*; a patch is checked by it: install git"):
+        codes(offer)
+
+
+def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
+    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
+        folder = make_offer(tmp_path / category, category=category)
+        for number in (1, 2):
+            change = {"compiler_flags": "-Ofast -std=c11"}
+            edit_records(folder, lambda records, new=change: records[0].update(new), number=number)
+        found = codes(folder)
+        assert set(found) == wanted
+        assert all(len(told) == 1 for told in found.values())  # once for each build
+
+
+def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None:
+    raw("raw/*mpicost*.exit", lambda path: path.write_text("139\n"))(offer)
+    found = check_offer(open_offer(offer), OFFICIAL)
+    assert {each.code.word for each in found} == {"launch-crashed", "few-launches"}
+    add_pass(offer, 6, 1.0)
+    assert not is_rejected(check_offer(open_offer(offer), OFFICIAL))
+
+
+def test_a_folder_in_which_nothing_was_measured_is_no_offer(tmp_path: Path) -> None:
+    found = codes(make_offer(tmp_path / "offer", factors=()))
+    assert found["row-missing"] == [
+        "row-missing: passes.jsonl: nothing was measured; offer run measures it, where the machine can"
+    ]
+
+
+def test_a_row_of_the_99th_percentile_has_that_of_each_launch(tmp_path: Path) -> None:
+    rules = RULES_TEXT.replace("bytes = [8, 1000000]", 'bytes = [8]\nstatistic = "p99"')
+    folder = make_offer(tmp_path / "offer", rules=rules)
+    own = next((session_of(folder) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
+    assert open_offer(folder).rows[0].values[0] == pytest.approx(json.loads(own)["p99"])
+
+
+def test_values_are_those_of_the_records(offer: Path) -> None:
+    rows = open_offer(offer).rows
+    assert [(row.key.case, row.key.bytes, row.unit, len(row.values)) for row in rows] == [
+        ("broadcast", 8, "s", 5),
+        ("broadcast", 1_000_000, "s", 5),
+        ("allreduce", 8, "s", 5),
+    ]
+    first = next((session_of(offer) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
+    assert rows[0].values[0] == pytest.approx(json.loads(first)["steady"])
+
+
+@plants("files", "a line without its number", "passes of an offer", "", 2,
+        "passes.jsonl: number: is missing")  # fmt: skip
+def test_a_damaged_list_of_passes_is_an_error_of_one_line(offer: Path, declared: Declared) -> None:
+    with (offer / PASSES).open("a") as file:
+        file.write("{}\n")
+    with declared.raises(UsageError, match=r"passes\.jsonl: number: is missing"):
+        open_offer(offer)

@@ -1,0 +1,134 @@
+"""All pairs of nodes at acceptance: a bad cable is missed, too few nodes or launches are no pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postprocess.extensions.procurement.accept import JudgedLinks
+from postprocess.extensions.procurement.check.data import OfferPass
+from postprocess.extensions.procurement.check.evidence import LaunchEvidence
+from postprocess.extensions.procurement.measure.links_verdict import (
+    find_links_verdict,
+    judge_links,
+    list_links_looks,
+)
+from postprocess.extensions.procurement.rules.layouts import MachineFacts
+from postprocess.extensions.procurement.rules.lint import lint_text
+from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.features.links.data import PairSweep
+from postprocess.features.links.detect import (
+    DetectionLimits,
+    PairTimes,
+    SlowItem,
+    SweepAnalysis,
+)
+from postprocess.stats.procurement.acceptance import RowVerdict
+from tests.support.factories.links import Tournament
+from tests.support.factories.offer import RULES_TEXT, moment
+
+EIGHT = tuple(f"n{number}" for number in range(8))
+DONE = OfferPass(
+    1, "", "s", "baseline", MachineFacts("cpu", 8, 1), moment(1), moment(2), ("./plumbline",)
+)
+
+
+def rules(text: str = "[links]\n") -> Rules:
+    found, faults = lint_text(
+        RULES_TEXT.replace("[category.baseline]", f"{text}[category.baseline]")
+    )
+    assert found and not faults
+    return found
+
+
+def judge(folder: Path, slow: dict[str, float], launches: int, nodes: int = 8) -> JudgedLinks:
+    """Launches on a machine on which the pairs of some nodes, or a pair ``n2-n5``, take longer."""
+
+    def seconds(a: str, b: str, size: int) -> float:
+        factors = (slow.get(a, 1.0), slow.get(b, 1.0), slow.get("-".join(sorted((a, b))), 1.0))
+        return 1e-6 * (1 + size / 1000) * max(factors)
+
+    evidence = []
+    for number in range(1, launches + 1):
+        session = folder / str(number)
+        done = Tournament(seconds, EIGHT[:nodes], number=number).finished(session)
+        evidence.append(LaunchEvidence(DONE, done.launch, session))
+    own = rules()
+    assert own.links
+    return judge_links(own, own.links, MachineFacts("cpu", nodes, 1), evidence)
+
+
+NEEDED = list_links_looks(rules(), 8, exact=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("slow", "verdict", "named"),
+    [
+        ({}, RowVerdict.MET, ""),
+        ({"n3": 1.5}, RowVerdict.MISSED, "node n3"),
+        ({"n2-n5": 1.5}, RowVerdict.MISSED, "link n2-n5"),
+        ({"n3": 1.05}, RowVerdict.MET, ""),  # within what the rules allow
+    ],
+)
+def test_what_is_slow_is_missed_and_named(tmp_path, slow, verdict, named) -> None:
+    found = judge(tmp_path, slow, NEEDED)
+    assert found.verdict == verdict, found
+    assert [text.partition(":")[0] for text in found.slow] == ([named] if named else [])
+    assert "8 nodes, 28 pairs" in found.remarks[0]
+
+
+def test_too_few_launches_are_undecided_and_too_few_nodes_not_run(tmp_path: Path) -> None:
+    found = judge(tmp_path / "a", {"n3": 1.5}, NEEDED - 1)
+    assert (found.verdict, found.launches_more) == (RowVerdict.UNDECIDED, 1)
+    found = judge(tmp_path / "b", {}, 1, nodes=3)
+    assert found.verdict == RowVerdict.NOT_RUN and "3 nodes" in found.remarks[0]
+    own = rules()
+    assert own.links and judge_links(own, own.links, DONE.machine, []).verdict == RowVerdict.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("node", "pair", "suspects", "verdict"),
+    [
+        (0.1, 0.1, 0, RowVerdict.MET),
+        (math.inf, 0.1, 0, RowVerdict.UNDECIDED),
+        (0.1, math.inf, 0, RowVerdict.UNDECIDED),
+        (0.1, 0.1, 1, RowVerdict.UNDECIDED),
+    ],
+)
+def test_what_could_not_have_been_named_is_not_met(node, pair, suspects, verdict) -> None:
+    """At 8 bytes one statistic could have named something; at a megabyte neither, however slow it were."""
+    one = np.ones((NEEDED, 8, 8))
+    small, large = PairTimes(8, "median", one), PairTimes(1_000_000, "median", one)
+    limits = (
+        DetectionLimits(small, 0.1, 0.1),
+        DetectionLimits(replace(small, statistic="mean"), math.inf, math.inf),
+        DetectionLimits(large, node, pair),
+    )
+    slow = (SlowItem((3,), large, 1.2, 1.1, 1.3, 7, 7, 0.5),) * suspects
+    analysis = SweepAnalysis((), (), slow, limits, 72, exact=False)
+    sweep = PairSweep("cpu", "mpich", EIGHT, (small, large), {}, exact=False)
+    assert find_links_verdict(analysis, sweep, (NEEDED,)) == verdict
+
+
+def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
+    judge(tmp_path, {}, 1)
+    own = rules()
+    assert own.links
+    launch = Tournament(lambda *_: 1e-6, EIGHT).finished(tmp_path / "1")
+    evidence = [LaunchEvidence(DONE, launch.launch, tmp_path / "1")]
+    found = judge_links(own, own.links, MachineFacts("cpu", 9, 1), evidence)
+    assert found.verdict == RowVerdict.NOT_RUN and "8 of 9 nodes" in found.remarks[0]
+    some = replace(own.links, nodes=8)  # what is asked for is measured
+    found = judge_links(own, some, MachineFacts("cpu", 9, 1), evidence)
+    assert found.verdict == RowVerdict.UNDECIDED and found.launches == 1
+
+
+def test_faults_of_the_rules_are_told() -> None:
+    text = RULES_TEXT.replace("[risk]", "[links]\nnodes_per_switch = -1\n[risk]")
+    assert [each.key for each in lint_text(text)[1]] == ["links.nodes_per_switch"]
+    text = RULES_TEXT.replace("[risk]", '[links]\nnodes = "many"\n[risk]')
+    assert [each.key for each in lint_text(text)[1]] == ["links.nodes"]

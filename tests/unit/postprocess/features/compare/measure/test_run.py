@@ -1,0 +1,151 @@
+"""A comparison that is refused leaves nothing behind, and what it plants differs in nothing but the delay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.features.compare import data
+from postprocess.features.compare.data import (
+    NEW,
+    OLD,
+    CaseValue,
+    ComparisonPass,
+    LaunchValues,
+)
+from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.folder import discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.values import find_own_case
+from postprocess.model.case import Case
+from postprocess.session.lifecycle.injections import IDLE, Injection
+from tests.support.factories import comparison
+from tests.support.faults import Declared, plants
+
+BCAST, ALLREDUCE = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast", "allreduce_sum"))
+CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
+HEADER = replace(comparison.HEADER, seconds=10)
+
+
+def trial(
+    side: str, *keys: str, seconds: float = 5.0, verdict: str = "", reason: str = ""
+) -> ComparisonPass:
+    values = {key: CaseValue(None if verdict else 1e-6, "s", verdict, reason) for key in keys}
+    return ComparisonPass(0, 0, side, "s", seconds, (LaunchValues("l", {}, values),))
+
+
+@pytest.fixture
+def bench(work: WorkDirectory, progress: Progress) -> ComparisonBench:
+    path, stored = find_or_begin(work, None, HEADER, progress)
+    return ComparisonBench(None, stored.header, path)  # type: ignore[arg-type]
+
+
+@plants("use", "two sides without a case in common", "`compare`", "", 2,
+        "a and b have no case in common; choose")  # fmt: skip
+@pytest.mark.parametrize(
+    "new", [trial(NEW, ALLREDUCE, CONTROL), trial(NEW, BCAST, verdict="skipped")]
+)
+def test_sides_without_a_common_case_are_refused(bench, new, declared):
+    data.append_record(bench.path, trial(OLD, BCAST, CONTROL))
+    data.append_record(bench.path, new)
+    with declared.raises(UsageError):
+        bench.require_common_cases()
+
+
+def test_what_was_skipped_on_both_sides_is_told(bench: ComparisonBench) -> None:
+    for side in (OLD, NEW):
+        data.append_record(bench.path, trial(side, BCAST, verdict="skipped", reason="no Spack"))
+    with pytest.raises(UsageError, match=r"have no case in common \(no Spack\); choose"):
+        bench.require_common_cases()
+
+
+def test_a_case_that_fails_on_one_side_is_common(bench: ComparisonBench) -> None:
+    data.append_record(bench.path, trial(OLD, BCAST))
+    data.append_record(bench.path, trial(NEW, BCAST, verdict="crashed"))
+    bench.require_common_cases()
+
+
+@plants("use", "less time than the first look takes", "`compare --seconds`", "", 2,
+        "--seconds 10: … give 1 min 10 s or more")  # fmt: skip
+def test_what_is_refused_for_its_time_leaves_no_folder(bench: ComparisonBench, declared: Declared):
+    data.append_record(bench.path, trial(OLD, BCAST))
+    data.append_record(bench.path, trial(NEW, BCAST))
+    with declared.raises(UsageError, match=r"--seconds 10: .* give 1 min 10 s or more"):
+        bench.plan_looks()
+    discard_unplanned(bench.path)
+    assert not bench.path.parent.exists()
+
+
+@pytest.mark.parametrize(("measured", "is_time"), [(0, True), (1, True), (3, True), (4, False)])
+def test_the_rest_of_a_block_needs_only_the_time_of_the_rest(bench, measured, is_time):
+    """A block of four launches of 1 s fits into 10 s once more, begun or not; a third one does not."""
+    done = [trial(side, BCAST, seconds=0.5) for side in (OLD, NEW)]
+    done += [replace(trial(OLD, BCAST, seconds=1.0), block=1) for _ in range(4)]
+    done += [replace(trial(OLD, BCAST, seconds=1.0), block=2) for _ in range(measured)]
+    for each in done:
+        data.append_record(bench.path, each)
+    assert bench.has_time(bench.stored, 2 if measured < 4 else 3) is is_time
+
+
+@pytest.mark.parametrize(("moved", "blocks"), [((), 3), ((1,), 4), ((1, 2, 3, 4), 4)])
+def test_pairs_that_do_not_count_are_made_up_for(bench, progress, monkeypatch, moved, blocks):
+    """Of six pairs in three blocks; half as many blocks more are the most."""
+
+    def run_pass(self: ComparisonBench, block: int, position: int, name: str, wanted) -> None:
+        latency = (5e-8, 2.5e-7) if block in moved else (5e-8, 5e-8)
+        value = CaseValue(1e-6 * (1 + position / 2 + block), "s", core_latency=latency)
+        launch = LaunchValues("l", {}, {BCAST: value})
+        data.append_record(self.path, ComparisonPass(block, position, name, "s", 1.0, (launch,)))
+
+    monkeypatch.setattr(ComparisonBench, "run_pass", run_pass)
+    bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
+    bench.header = replace(bench.header, seconds=None)
+    for side in (OLD, NEW):
+        data.append_record(bench.path, trial(side, BCAST, seconds=1.0))
+    data.append_record(bench.path, data.PlannedLooks((6,)))
+    bench.run_blocks()
+    assert max(each.block for each in bench.stored.passes) == blocks
+
+
+def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work, progress) -> None:
+    path, _ = find_or_begin(work, tmp_path / "own", HEADER, progress)
+    (path.parent / "notes").write_text("mine")
+    data.append_record(path, data.PlannedLooks((6,)))
+    discard_unplanned(path)
+    assert path.exists()
+    other, _ = find_or_begin(work, tmp_path / "other", HEADER, progress)
+    (other.parent / "notes").write_text("mine")
+    discard_unplanned(other)
+    assert [each.name for each in other.parent.iterdir()] == ["notes"]
+
+
+@plants("use", "a folder that was begun with another budget", "`compare --output`", "", 2,
+        "begun with other seconds")  # fmt: skip
+def test_the_same_command_goes_on_and_another_does_not(work, progress, declared):
+    path, _ = find_or_begin(work, None, HEADER, progress)
+    data.append_record(path, trial(OLD, BCAST))
+    again, stored = find_or_begin(work, None, replace(HEADER, seed=9), progress)
+    assert (again, len(stored.passes), stored.header.seed) == (path, 1, 7)
+    with declared.raises(UsageError):
+        find_or_begin(work, path.parent, replace(HEADER, seconds=99), progress)
+
+
+def test_both_sides_have_the_delay_library_and_one_is_not_delayed() -> None:
+    old = Injection("a-1", IDLE.name, "").variables(Path("/p"))
+    new = Injection("a-1", "slower-100", "bcast").variables(Path("/p"))
+    assert old["LD_PRELOAD"] == new["LD_PRELOAD"] and old.keys() == new.keys()
+    assert (old["PLUMBLINE_DELAY_LAUNCHES"], new["PLUMBLINE_DELAY_LAUNCHES"]) == ("0.0", "1.0")
+
+
+@pytest.mark.parametrize(("processes", "per_node"), [(1, 1), (3, 2), (129, 128)])
+def test_a_case_of_any_layout_is_found_again_on_its_side(processes: int, per_node: int) -> None:
+    case = Case(
+        "s", "cpu", "b-1", "mpicost", "pingpong", 2, "warm", "barrier", processes, per_node, 8
+    )
+    found = find_own_case(data.SharedCase.of(replace(case, environment="a-1")), "b-1")
+    assert replace(found, system="s") == case

@@ -1,0 +1,144 @@
+"""What a comparison proposes: pairs that decide, settings to try, and what its pages show of contradictions."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.cli.parser import Parser
+from postprocess.features.compare import command, page, pictures
+from postprocess.features.compare.data import ComparedSide, ReportedFacts
+from postprocess.features.compare.differences.facts import ControlVariable, SideFacts
+from postprocess.features.compare.differences.settings import list_settings_to_try
+from postprocess.features.compare.judge import JudgedComparison, judge_comparison
+from postprocess.features.compare.modes import find_contradiction
+from postprocess.features.compare.next_steps import (
+    FINGERPRINT_SHARE,
+    PairCost,
+    find_seconds,
+    propose_settings,
+)
+from postprocess.features.compare.text import format_comparison_text, format_decision
+from tests.support.factories.comparison import HEADER
+from tests.unit.postprocess.features.compare.test_judge import BCAST, CaseValue, compared, value
+
+SKIPPED = "cpu/osu/bcast/warm-barrier/2x2/8"
+LARGER = BCAST.removesuffix("8") + "1000000"
+LIBRARY = {"mpich": "MPICH Version: 5.0.2", "openmpi": "Open MPI v5.0.11, package"}
+
+
+def facts(family: str, **values: str) -> SideFacts:
+    variables = tuple(ControlVariable(name, "user basic", each) for name, each in values.items())
+    return SideFacts(LIBRARY[family], "5.0", f"/opt/{family}/lib/libmpi.so", (), variables, {})
+
+
+OLD_FACTS = facts(
+    "mpich", MPIR_CVAR_A="0", MPIR_CVAR_B="/opt/mpich/etc", MPIR_CVAR_GONE="1", MPIR_CVAR_C="x" * 99
+)
+NEW_FACTS = facts("mpich", MPIR_CVAR_A="1", MPIR_CVAR_B="none", MPIR_CVAR_NEW="1", MPIR_CVAR_C="y")
+
+
+@pytest.fixture(scope="module")
+def judged() -> JudgedComparison:
+    """One case slower at both sizes, and one that both sides skip."""
+    skipped = CaseValue(None, "s", "skipped", "no Spack")
+    old = {BCAST: value(1e-6), LARGER: value(1e-4), SKIPPED: skipped}
+    stored = compared(old, old | {BCAST: value(1.3e-6), LARGER: value(1.2e-4)})
+    told = {"old": ReportedFacts("old", OLD_FACTS), "new": ReportedFacts("new", NEW_FACTS)}
+    return judge_comparison(replace(stored, told=told))
+
+
+def test_what_was_skipped_is_one_line_and_no_cell(judged, tmp_path: Path) -> None:
+    html = page.write_comparison_page(tmp_path, judged).read_text()
+    markdown = (tmp_path / page.MARKDOWN).read_text()
+    assert "of 2 cases measured" in format_decision(judged) and "steady time" in html
+    body = html.partition("<body>")[2]
+    for text in (body, markdown, format_comparison_text(judged)):
+        assert text.count("skipped") == 1
+        assert "1 further case skipped on both sides: 1 no Spack" in text
+
+
+def test_a_page_draws_each_ratio_and_both_curves_and_names_each_cell(judged, tmp_path) -> None:
+    html = page.write_comparison_page(tmp_path, judged).read_text()
+    assert html.count('class="range"') == 2 and html.count("<figure>") == 1
+    every = html[html.index("<h2>Every case</h2>") :]
+    (first,) = re.findall(r'<tr class="slower">(.*?)</tr>', every)[:1]
+    assert re.findall(r'data-label="(\w+)"', first) == [
+        *("where", "verdict", "old", "new", "change", "ratio", "pairs")
+    ]
+
+
+def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedComparison) -> None:
+    """All of it stays on the screen."""
+    slow = judged.measured[0]
+    layouts = [f"{2 * n}x2" for n in range(1, 101)]
+    many = [replace(slow, case=slow.case._replace(layout=each, bytes=n))
+            for each in layouts for n in (8, 64)]  # fmt: skip
+    context = page.build_comparison_context(replace(judged, cases=tuple(many)))
+    assert len(context["cards"]) == 100
+    assert sum(card.printed for card in context["cards"]) == pictures.PRINTED
+    assert sum(card.curve is not None for card in context["cards"]) == pictures.DRAWN
+    html = page.render_comparison(replace(judged, cases=tuple(many)))[page.HTML]
+    assert html.count('<li class="screen">') == len(context["groups"]) - page.MOST_GROUPS > 0
+    assert '<section class="appendix screen">' in html  # 200 rows
+
+
+def parse(line: str) -> object:
+    """Read a command as the command line does."""
+    parser = Parser(prog="compare")
+    command.add_arguments(parser)
+    return parser.parse_args(shlex.split(line)[2:])
+
+
+def test_each_changed_setting_that_can_be_set_has_a_command(judged) -> None:
+    (step,) = judged.settings
+    told = parse(step.command)
+    assert (told.old, told.new, told.new_env) == ("b", "b", [("MPIR_CVAR_A", "0")])
+    assert told.routine == ["bcast"] and "MPIR_CVAR_A: 0 before, now 1" in step.words
+    old, new = (facts("openmpi", btl_sm_x=each, btl_sm_release_version=each) for each in "12")
+    (mca,) = list_settings_to_try(old, new)  # a version is told, and cannot be set
+    assert mca.variable == "OMPI_MCA_btl_sm_x"
+    tried = replace(HEADER, new=ComparedSide("b", "b", {"X": "1"}))
+    assert propose_settings(tried, judged.cases, [mca], PairCost(1.0, 1.0)) == []
+
+
+def test_the_time_that_is_proposed_suffices_for_the_pairs() -> None:
+    """As the comparison plans: a trial run, and a share for the fingerprint."""
+    for pair in (0.3, 8.0, 170.0):
+        for pairs in (6, 16, 40):
+            left = find_seconds(pair, pairs) * (1 - FINGERPRINT_SHARE) - pair
+            assert left / pair >= pairs
+
+
+@pytest.mark.parametrize(("margin", "pairs"), [(0.004, 26), (0.001, None)])
+def test_undecided_cases_have_a_command_that_decides_them(margin: float, pairs: int | None) -> None:
+    """After 6 pairs that scatter by 0.3%: for a margin of 0.1% no pairs that are ever taken suffice."""
+    stored = compared({BCAST: value(1e-6)}, {BCAST: value(1e-6)})
+    header = replace(HEADER, margins=(margin,) * 3)
+    passes = tuple(each for each in stored.passes if each.block < 4)
+    found = judge_comparison(replace(stored, header=header, passes=passes))
+    (step,) = found.deciding
+    assert step.words in format_comparison_text(found)
+    if pairs is None:
+        assert not step.command and "more than 40 pairs" in step.words
+        return
+    told = parse(step.command)
+    assert (told.old, told.new, told.margin) == ("a", "b", header.margins)
+    assert step.words.startswith(f"{pairs} pairs would decide about 1 of 1 undecided case")
+    assert told.seconds >= 2.0 * pairs  # passes of a second each
+
+
+def test_medians_that_contradict_the_pairs_are_shown_as_such() -> None:
+    """144.8 us and 144.4 us, and yet the pairs say a quarter slower."""
+    pairs = [-0.01, 0.0, 0.01, 0.40, 0.41, 0.42]
+    found = find_contradiction(pairs, -0.003, 0.22, 0.05)
+    assert found and found.name == "two modes" and [each.pairs for each in found.modes] == [3, 3]
+    assert "3 pairs about 1.00 and 3 pairs about 1.51 times" in found.words
+    assert "the medians differ by -0.3%, the pairs by +24.6%" in found.words
+    even = find_contradiction([0.1 * n for n in range(6)], 0.0, 0.22, 0.05)
+    assert even and not even.modes and "single pairs go from 1.00 to 1.65 times" in even.words
+    assert find_contradiction(pairs, 0.2, 0.22, 0.05) is None
