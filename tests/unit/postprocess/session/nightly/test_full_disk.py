@@ -11,11 +11,12 @@ import random
 import sys
 from pathlib import Path
 
-from postprocess.results import store
+from postprocess.results import index, store
 from tests.support.faults import plants
 from tests.support.thorough import THOROUGH
 from tests.unit.postprocess.session.nightly.test_imported import plumbline_import, ran, write
 
+EASED = {index.FOLDER, "latest"}  #: are made anew where there was no room, and end no session
 FEW = 3  #: of about 30 moments
 
 
@@ -47,7 +48,7 @@ class FullDisk:
     def step(self, path: object) -> None:
         """Count a step, and refuse it if it is the one."""
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        if str(name).startswith(self.folder):
+        if str(name).startswith(self.folder) and not EASED & {*Path(str(name)).parts}:
             self.count += 1
             if self.count == self.full_at + 1:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(name))
