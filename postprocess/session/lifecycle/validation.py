@@ -31,7 +31,7 @@ from postprocess.model.options import (
 from postprocess.model.routines.benchmark import CHECKED
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.parsers.witness import LOADED
+from postprocess.parsers.osu_imb_launch import LOADED
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session
 from site_configs.programs.installed import find_executable
 

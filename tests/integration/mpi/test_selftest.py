@@ -14,7 +14,7 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.extensions.selftest import data, injections
 from postprocess.extensions.selftest.measure.run import conclude_selftest
-from postprocess.model.fault_injection import TOLD
+from postprocess.model.interposed import TOLD
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 

@@ -9,7 +9,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.main import build_parser
-from postprocess.session.lifecycle.site import write_site
+from postprocess.session.lifecycle.context import write_site
 from tests.support.factories import report as samples
 from tests.support.faults import plants
 
