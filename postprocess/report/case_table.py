@@ -59,7 +59,7 @@ def draw_history(nights: Sequence[Night], steps: Sequence[Step], every: int = 1)
 def describe_history(nights: Sequence[Night], steps: Sequence[Step]) -> str:
     """Describe the nights of a case in one line: from when to when, between which values, and what changed."""
     values = [night.value for night in nights if night.value]
-    if not values:
+    if len(values) < 2:
         return ""
     unit = nights[-1].unit
     told = [
