@@ -97,7 +97,7 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
         for path, data in files.items():
             _write(temporaries[path], data, path)
         for path, temporary in temporaries.items():
-            os.replace(temporary, path)
+            _rename(temporary, path)
     finally:
         for temporary in temporaries.values():
             temporary.unlink(missing_ok=True)
@@ -121,6 +121,15 @@ def _write(path: Path, data: bytes, target: Path) -> None:
             os.fsync(stream.fileno())
     except OSError as error:
         error.filename = str(target)
+        raise
+
+
+def _rename(temporary: Path, path: Path) -> None:
+    """Rename a temporary file. An OSError names its target, which people know."""
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        error.filename = str(path)
         raise
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.documents.strict_json import JsonObject
 from postprocess.base.errors import UsageError
+from postprocess.base.units import SECONDS
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
@@ -22,7 +23,7 @@ from postprocess.parsers import json_lines, mpicost_schema
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.osu import parse_osu
-from postprocess.parsers.text_output import OutputTable, ProgramOutput, TableRow
+from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
 from spack_envs.programs import read_program
 
 LOADED = (
@@ -119,6 +120,10 @@ PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": p
 #: What a column counts in, by the end of its header words, in the unit of a case.
 SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
 REPETITIONS = ("Iterations", "#repetitions")
+#: Means over ranks, as quantiles of a collective are, beside the largest mean of a rank.
+MEAN_OF_RANKS = "Avg Latency(us)"
+#: Three quarters of the trials are no faster than the quantile, which OSU rounds to a whole trial.
+NO_FASTER = 0.7
 #: In run records, where there are any: how many lines of others were in the output, and the first of them.
 FOREIGN, FIRST_FOREIGN = "foreign_lines", "first_foreign_line"
 
@@ -299,6 +304,8 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
     if benchmark.steady and launch.trials < LEAST_ITERATIONS and not launch.validation:
         what = f"{where} ran {launch.trials} repetitions, and has no quarter of fewer than {LEAST_ITERATIONS}"
         raise RecordError(Verdict.INCORRECT, what)
+    if benchmark.steady and not launch.validation:
+        check_quantile(benchmark, row, launch, where)
     for column in REPETITIONS:
         count = row.values.get(column, launch.trials)
         if count != launch.trials:
@@ -306,13 +313,33 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
             raise RecordError(Verdict.INCORRECT, what)
 
 
+def check_quantile(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch, where: str) -> None:
+    """Check that the judged quantile can be one of trials with this mean: most trials are no faster.
+
+    Not of several pairs: OSU prints the quantile of the first one, and the mean of all.
+    """
+    if benchmark.ranks == "even" and launch.processes > 2:
+        return
+    column = MEAN_OF_RANKS if MEAN_OF_RANKS in row.values else benchmark.column
+    quantile, mean = row.values[benchmark.judged], row.values[column]
+    lower, upper = (mean, quantile) if benchmark.unit == SECONDS else (quantile, mean)
+    if NO_FASTER * (upper - ROUNDING) > lower + ROUNDING:
+        what = (
+            f"{where} has {quantile:g} as {benchmark.judged!r}, which the mean {mean:g} contradicts"
+        )
+        raise RecordError(Verdict.INCORRECT, what)
+
+
 def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
-    """Build the measurement of a row: the judged value, the mean beside it, and all columns."""
+    """Build the measurement of a row: the judged value, the mean beside it, and all columns.
+
+    A mean that is printed as 0.00 counts as half a step: that of rates is slow, and must not count as unknown.
+    """
     value, mean = (
         row.values[column] * find_unit_scale(column)
         for column in (benchmark.judged, benchmark.column)
     )
-    headline = mean if benchmark.steady else None
+    headline = max(mean, PRINTED[benchmark.unit] / 2) if benchmark.steady else None
     return Measurement(value, benchmark.unit, figures=dict(row.values), headline=headline)
 
 

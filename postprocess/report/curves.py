@@ -36,6 +36,7 @@ MOST_X, MOST_Y = 5, 4  #: ticks
 LEAST_FACTOR = 1.5  #: between the ends of y, so that noise does not fill it
 ROOM = 1.06
 FAR = 10.0  #: a band that reaches further beyond the values than this factor is cut off
+LEAST_VALUE = 1e-150  #: what is less was never measured, and has 0 as its square
 STYLES = 8  #: colours of the style sheet
 COUNT_WIDTH, SIZE_WIDTH = 22, 44  #: of a label of x
 STEPS = (1, 2, 5)
@@ -58,7 +59,7 @@ class Scales:
 def build_scales(panel: Panel) -> Scales | None:
     """Build the scales of a diagram, both logarithmic but for ranks; None without any value."""
     points = [point for line in panel.lines for point in line.points]
-    values = [point.value for point in points if point.value]
+    values = [point.value for point in points if point.value and point.value >= LEAST_VALUE]
     if not values:
         return None
     low, high = min(values), max(values)

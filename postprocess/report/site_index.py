@@ -12,6 +12,7 @@ from postprocess.results.query import NIGHTS
 from postprocess.results.summary import SessionSummary
 
 INDEX = "index.html"
+KICKER = "Plumbline · all sessions"  #: in each index, and in no other page
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ static double largest(const double *list, int count)
 {
     double most = 0;
     for (int i = 0; i < count; i++)
-        if (!(fabs(list[i]) <= most)) /* so that NaN is the largest of all */
+        if (isnan(list[i]) || fabs(list[i]) > most) /* so that NaN is the largest of all, and stays it */
             most = fabs(list[i]);
     return most;
 }

@@ -23,12 +23,39 @@ bool objects_next(FILE *maps, struct mapping *mapping)
     return read;
 }
 
-/* Whether it is the beginning of a program or library. */
-static bool begins_object(const struct mapping *mapping)
+/* A program or library that is loaded, by where it begins: a file that is only mapped, to be read as data, is none. */
+struct object {
+    uintptr_t begin, base;
+    const ElfW(Phdr) *parts;
+    size_t count;
+};
+
+/* Completes the object if it is this one. */
+static int take_object(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-    return mapping->path[0] == '/' && mapping->offset == 0 && mapping->rights[0] == 'r' &&
-           mapping->end - mapping->begin >= sizeof(ElfW(Ehdr)) &&
-           memcmp((const void *)mapping->begin, ELFMAG, SELFMAG) == 0;
+    struct object *object = data;
+    (void)bytes;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || part->p_offset != 0 || info->dlpi_addr + part->p_vaddr != object->begin)
+            continue;
+        *object = (struct object){object->begin, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum};
+        return 1;
+    }
+    return 0;
+}
+
+/* Whether a part, as notes, lies in one that is loaded and may be read. */
+static bool is_readable(const struct object *object, const ElfW(Phdr) *part)
+{
+    bool readable = false;
+    for (size_t i = 0; i < object->count; i++) {
+        const ElfW(Phdr) *around = &object->parts[i];
+        readable = readable || (around->p_type == PT_LOAD && (around->p_flags & PF_R) != 0 &&
+                                part->p_vaddr >= around->p_vaddr &&
+                                part->p_vaddr + part->p_filesz <= around->p_vaddr + around->p_filesz);
+    }
+    return readable;
 }
 
 /* The build ID in a segment of notes, as hexadecimal digits; empty if there is none. */
@@ -48,32 +75,26 @@ static void read_notes(const char *notes, size_t bytes, char *id)
 }
 
 /* What stands for the build ID where there is none, as in many wheels: a hash of the instructions (FNV-1a). */
-static void hash_text(const ElfW(Ehdr) *header, const ElfW(Phdr) *part, char *id)
+static void hash_text(const unsigned char *text, size_t bytes, char *id)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)header;
-    const unsigned char *text = (const void *)(base + part->p_vaddr);
-    for (size_t i = 0; i < part->p_filesz; i++)
+    for (size_t i = 0; i < bytes; i++)
         hash = (hash ^ text[i]) * 0x100000001b3u;
     snprintf(id, ID_MOST, "text:%016" PRIx64, hash);
 }
 
 bool objects_identify(const struct mapping *mapping, char *id)
 {
+    struct object object = {.begin = mapping->begin};
     id[0] = '\0';
-    if (!begins_object(mapping))
+    if (mapping->path[0] != '/' || mapping->offset != 0 || dl_iterate_phdr(take_object, &object) == 0)
         return false;
-    size_t bytes = mapping->end - mapping->begin;
-    const ElfW(Ehdr) *header = (const void *)mapping->begin;
-    if (header->e_phoff + (size_t)header->e_phnum * sizeof(ElfW(Phdr)) > bytes)
-        return true;
-    const ElfW(Phdr) *parts = (const void *)(mapping->begin + header->e_phoff);
-    for (int i = 0; i < header->e_phnum; i++)
-        if (parts[i].p_type == PT_NOTE && parts[i].p_offset + parts[i].p_filesz <= bytes)
-            read_notes((const char *)mapping->begin + parts[i].p_offset, parts[i].p_filesz, id);
-    for (int i = 0; i < header->e_phnum && id[0] == '\0'; i++)
-        if (parts[i].p_type == PT_LOAD && parts[i].p_flags == (PF_R | PF_X))
-            hash_text(header, &parts[i], id);
+    for (size_t i = 0; i < object.count; i++)
+        if (object.parts[i].p_type == PT_NOTE && is_readable(&object, &object.parts[i]))
+            read_notes((const char *)(object.base + object.parts[i].p_vaddr), object.parts[i].p_filesz, id);
+    for (size_t i = 0; i < object.count && id[0] == '\0'; i++)
+        if (object.parts[i].p_type == PT_LOAD && (object.parts[i].p_flags & (PF_R | PF_X)) == (PF_R | PF_X))
+            hash_text((const unsigned char *)(object.base + object.parts[i].p_vaddr), object.parts[i].p_filesz, id);
     return true;
 }
 

@@ -35,7 +35,7 @@ def compare(scene: str, recorded: Mapping[str, str], played: Mapping[str, str]) 
     parts = []
     for name in sorted({*recorded, *played}):
         before, after = (
-            [f"{line}\n" for line in files.get(name, "").split("\n")]
+            [f"{line}\n" for line in files[name].split("\n")] if name in files else []
             for files in (recorded, played)
         )
         where = f"tests/golden/outputs/{scene}/{name}"

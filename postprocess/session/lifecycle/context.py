@@ -10,7 +10,6 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural
 from postprocess.base.near_words import choose_environment
@@ -24,17 +23,11 @@ from postprocess.model.plan import PlannedLaunch, list_places, list_planned_case
 from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.report import templating
-from postprocess.report.session_report import render_html
-from postprocess.report.site_index import INDEX, SiteEntry, build_entry, render_index
-from postprocess.report.trial_selection import read_trials
 from postprocess.results.launch_costs import describe_flush
-from postprocess.results.store import SUFFIX, list_sessions, read_sessions
-from postprocess.results.summary import SessionSummary, load_summary
+from postprocess.results.store import SUFFIX, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
 from postprocess.session.lifecycle.interrupted import read_start, store_interrupted
-from postprocess.session.lifecycle.past import read_past
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
 
@@ -67,61 +60,6 @@ def describe_clock(work: WorkDirectory, now: datetime | None = None) -> Iterator
     elif now - begun[last] > LONG:
         what = f"it is {today}, and the last stored session began on {when}"
         yield f"{what}; if the clock is wrong, set it and remove this session from the store"
-
-
-PAGE = "report.html"
-
-
-def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
-    """Write the index and each session's page. Returns the index, and why sessions are not in it.
-
-    A page that the session has is copied, unless the same is there already; what it has none of is rendered.
-
-    :raises UsageError: if nothing can be written
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}; choose another --site") from None
-    entries: list[SiteEntry] = []
-    problems: list[str] = []
-    for directory in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
-        try:
-            summary = load_summary(directory / "summary.json")
-            entries.append(write_entry(work, directory, summary, folder))
-        except UsageError as error:
-            problems.append(str(error))
-    templating.write_pages({folder / INDEX: render_index(entries, problems)})
-    return folder / INDEX, problems
-
-
-def write_entry(
-    work: WorkDirectory, directory: Path, summary: SessionSummary, folder: Path
-) -> SiteEntry:
-    """Write the page of a session, and return its entry in the index."""
-    name = f"{directory.name}.html"
-    held, page = directory / PAGE, folder / name
-    text = read_page(held) or render_page(work, directory, summary)
-    if read_page(page) != text:
-        templating.write_pages({page: text})
-    return build_entry(summary, name)
-
-
-def read_page(path: Path) -> str:
-    """Read a page as it was written; empty if there is none."""
-    try:
-        return files.read_text(path, errors="replace")
-    except OSError:
-        return ""
-
-
-def render_page(work: WorkDirectory, directory: Path, summary: SessionSummary) -> str:
-    """Render the page of a session that has none, by what is stored of it."""
-    try:
-        trials = read_trials(read_sessions(work.store, [directory.name]), directory.name)
-    except UsageError:
-        trials = {}
-    return render_html(summary, trials, past=read_past(work, summary))
 
 
 @dataclass(frozen=True)

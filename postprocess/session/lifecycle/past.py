@@ -25,7 +25,7 @@ def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
     """Read the nights before a session. A store that cannot be read is told, and keeps nobody from a report."""
     try:
         frame = read_frame(work, summary)
-    except (UsageError, ValueError) as error:
+    except (UsageError, ValueError, OverflowError) as error:
         return Past(problem=f"the nights before are not known: {error}")
     steps: dict[str, list[Step]] = {}
     for trend in detect_trends(build_series(frame)):

@@ -7,6 +7,7 @@ a comparison always do.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +23,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import (
     AGAIN,
     APART,
+    BYTES,
     ITERATION_COUNT,
     LAUNCHES,
     STRICT,
@@ -39,6 +41,7 @@ FILE = "validated.json"  #: in a work directory
 MODE = "validate"
 CALLS = 2  #: of each size, each with new data
 WHERE = "verification of its data"
+UNVERIFIED = "data not verified: its launches could not be started"
 
 Benchmarked = tuple[str, str, str]  #: environment, program and routine
 
@@ -68,15 +71,31 @@ class DataVerification:
     wrong: Mapping[Benchmarked, str]  #: why, of each routine whose data is wrong
     unverified: tuple[str, ...] = ()  #: what should have been verified and is not, in lines
     beyond: tuple[str, ...] = ()  #: what a program cannot verify, in lines
+    #: Cases of a launch whose data is wrong, at one of its sizes.
+    suspects: frozenset[Case] = frozenset()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
-        """Return the results; all of a routine whose data is wrong are ``incorrect``."""
+        """Return the results; all of a routine whose data is wrong are ``incorrect``.
+
+        Each has the command that measures the sizes of a start that was wrong: its own size may be right.
+        """
         failed = [
             CaseResult(each.case, Verdict.INCORRECT, why)
             for each in results
             if (why := self.wrong.get(name_benchmark(each.case)))
         ]
-        return apply_failures(results, failed, WHERE)
+        sizes: dict[Benchmarked, set[int]] = defaultdict(set)
+        for case in self.suspects:
+            sizes[name_benchmark(case)].add(case.bytes)
+        again = {
+            name: choose_sizes(each.rerun, sorted(sizes[name]))
+            for each in results
+            if each.case in self.suspects and (name := name_benchmark(each.case))
+        }
+        return [
+            replace(each, rerun=again.get(name_benchmark(each.case), each.rerun))
+            for each in apply_failures(results, failed, WHERE)
+        ]
 
     def describe_wrong(self) -> Iterator[str]:
         """Describe whose data is wrong, in lines."""
@@ -123,7 +142,7 @@ def verify_data(
         started = [each for each in started if not is_unclear(each)] + apart
     with context.progress.keeping("what is verified"):
         remember(path, able, started, session)
-    return replace(assess_verification(started, wanted), beyond=beyond)
+    return replace(assess_verification(started, wanted, able), beyond=beyond)
 
 
 def run_verification(
@@ -193,19 +212,29 @@ def select_verification(selection: Selection, cases: Sequence[Case], how: str) -
 
 
 def assess_verification(
-    finished: Sequence[FinishedLaunch], wanted: Sequence[Case]
+    finished: Sequence[FinishedLaunch],
+    wanted: Sequence[Case],
+    timed: Sequence[FinishedLaunch] = (),
 ) -> DataVerification:
-    """Assess the launches that verify data. What came to no end has verified nothing."""
+    """Assess the launches that verify data. What came to no end, or ran another build, has verified nothing.
+
+    :param timed: the launches whose data they verify
+    """
     wrong: dict[Benchmarked, str] = {}
+    suspects: set[Case] = set()
     open_cases = set(wanted)
     reasons: dict[str, str] = {}
     for each in finished:
         if each.outcome.records is not None:
-            open_cases -= set(each.launch.cases)
+            others = find_other_builds(each, timed)
+            open_cases -= set(each.launch.cases) - others
+            told = "the launch that verified it loaded another program or other libraries"
+            reasons |= {name_place(case): told for case in others}
         elif each.outcome.verdict == Verdict.INCORRECT:
             open_cases -= set(each.launch.cases)
             for case in each.launch.cases:
-                wrong.setdefault(name_benchmark(case), tell_wrong(each))
+                if wrong.setdefault(name_benchmark(case), why := tell_wrong(each)) == why:
+                    suspects.add(case)
         else:
             told = f"{each.outcome.verdict}: {each.outcome.reason}"
             reasons |= {name_place(case): told for case in each.launch.cases}
@@ -214,7 +243,36 @@ def assess_verification(
         f"data not verified: {place}: {reasons.get(place, 'it was not started')}"
         for place in places
     ]
-    return DataVerification(wrong, tuple(lines))
+    return DataVerification(wrong, tuple(lines), suspects=frozenset(suspects))
+
+
+def choose_sizes(command: str, sizes: Sequence[int]) -> str:
+    """Put other sizes into a command that has one; a benchmark without sizes has none."""
+    words = shlex.split(command)
+    if BYTES.flag in words:
+        words[words.index(BYTES.flag) + 1] = ",".join(map(str, sizes))
+    return shlex.join(words)
+
+
+def find_other_builds(verified: FinishedLaunch, timed: Sequence[FinishedLaunch]) -> set[Case]:
+    """Find the cases of a launch that verified data which were timed with another build."""
+    return {
+        case
+        for each in timed
+        if not has_same_build(each, verified)
+        for case in each.launch.cases
+        if case in verified.launch.cases
+    }
+
+
+def has_same_build(timed: FinishedLaunch, verified: FinishedLaunch) -> bool:
+    """Return whether two launches loaded the same; of IMB the executable that verifies is another."""
+    ours, theirs = timed.run.get(LOADED), verified.run.get(LOADED)
+    if ours is None or theirs is None:
+        return True  # an older witness; nothing of it is remembered
+    if timed.launch.benchmarks[0].executable:
+        return ours["libraries"] == theirs["libraries"]
+    return ours == theirs
 
 
 def tell_wrong(finished: FinishedLaunch) -> str:
@@ -257,10 +315,20 @@ def remember(
     verified: Sequence[FinishedLaunch],
     session: str,
 ) -> None:
-    """Remember which cases of the timed launches are verified, with the build that these had."""
-    right = {case for each in verified if each.outcome.records for case in each.launch.cases}
+    """Remember which cases of the timed launches are verified, with the build that these had.
+
+    What was verified before and is wrong now is forgotten, so that it is verified again.
+    """
+    right = {
+        case
+        for each in verified
+        if each.outcome.records
+        for case in {*each.launch.cases} - find_other_builds(each, timed)
+    }
+    wrong = [each for each in verified if each.outcome.verdict == Verdict.INCORRECT]
+    gone = {name_place(case) for each in wrong for case in each.launch.cases}
     known = read_verified(path)
-    cases = dict(known.cases)
+    cases = {place: build for place, build in known.cases.items() if place not in gone}
     for each in timed:
         loaded = each.run.get(LOADED)
         if loaded is None:

@@ -50,7 +50,7 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
-from postprocess.session.lifecycle.validation import DataVerification, verify_data
+from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.estimate import (
@@ -107,7 +107,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
-        verified = verify_data(context, request.selection, finished)
+        verified = DataVerification({}, (UNVERIFIED,))
+        with progress.keeping("verification of data"):
+            verified = verify_data(context, request.selection, finished)
         results = judge_night(context, finished, catalog, failed, verified)
         history = read_history(work.store, [each.case for each in results])
 

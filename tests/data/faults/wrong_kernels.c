@@ -3,7 +3,8 @@
  *   nan        MPI_Bcast of doubles gives rank 1 a NaN
  *   sum        MPI_Allreduce gives rank 1 an element that is too large by 1
  *   halo       MPI_Sendrecv gives rank 1 two elements that are too large by 1
- *   recv       MPI_Recv gives rank 0 another byte */
+ *   recv       MPI_Recv gives rank 0 another byte
+ *   middle     MPI_Recv of doubles gives rank 0 an element that is too large by 1, in the middle */
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -51,8 +52,10 @@ int MPI_Sendrecv(const void *send, int send_count, MPI_Datatype send_type, int t
 
 int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
-    static int calls;
+    static int calls, doubles;
     int result = PMPI_Recv(buffer, count, type, source, tag, comm, status);
+    if (type == MPI_DOUBLE && is_due("middle", 0, comm, &doubles))
+        ((double *)buffer)[count / 2] += 1;
     if (is_due("recv", 0, comm, &calls))
         ((unsigned char *)buffer)[7] ^= 0x40;
     return result;

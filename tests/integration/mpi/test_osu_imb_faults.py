@@ -78,7 +78,7 @@ SECOND = {
         "at 8 bytes ran 50 repetitions, not 100")),
     "alltoall": ("noise", plants(
         "output", "an error of a library between two rows", "output of OSU", "incomplete", 1,
-        "line 6: 10 columns where the header has 8")),
+        "line 6: 10 columns where the header has 6")),
     "reduce": ("no_finalize", plants(
         "programs", "all ranks leave before MPI_Finalize with exit code 0", "OSU",
         "incomplete or crashed", 1,

@@ -198,6 +198,20 @@ def test_data_lost_by_the_file_system_leaves_no_end(tmp_path: Path, declared: De
     declared.check_error(refusal(file))
 
 
+@plants("output", "a file of instructions that is mapped to be read as data, as by a debugger",
+        "what the witness looks at", "", 0, "…")  # fmt: skip
+def test_a_library_that_is_mapped_as_data_is_no_object(tmp_path: Path, declared: Declared) -> None:
+    words = [str(executable("mpich")), "0"]
+    told = []
+    for name, others in (("plain", []), ("mapped", [fault("mpich", "mapped_elf")])):
+        file = tmp_path / name
+        ended = watch("mpich", 1, words, file, loaded=[library("mpich"), *others])
+        assert ended.complaints == []
+        told.append(read_witness(file).run["loaded"]["program"])
+    assert told[0] == told[1]
+    declared.check((), ended.status, told)
+
+
 def test_intels_programs_run_on_mpich_by_its_binary_interface(tmp_path: Path) -> None:
     """As IMB of the wheel does, written in C++: the witness says what answered its calls."""
     imb = of_family(family_here("intel-mpi")).prefix / "bin" / "IMB-MPI1"

@@ -10,9 +10,11 @@ import pytest
 
 from postprocess.base.units import MEGABYTES
 from postprocess.judging.outcome import assess_launch, determine_outcome
+from postprocess.judging.rules import judge_case
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.reference import Reference
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import find_unit_scale, read_benchmarks
 from spack_envs.programs import locate_program_file, read_program, write_program
@@ -254,6 +256,41 @@ def test_a_fault_of_a_start_has_its_verdict_and_is_named(
     found, reason = assessed(tmp_path, launch, text, **left)
     assert found == verdict and said in reason
     declared.check_case(found, reason)
+
+
+@plants("output", "a quantile that no trials with this mean have: another column, or mixed lines",
+        "output of OSU", "incorrect", 1, "which the mean … contradicts")  # fmt: skip
+@pytest.mark.parametrize("unit", ["s", MEGABYTES])
+def test_a_quantile_that_contradicts_its_mean_is_incorrect(tmp_path, unit: str, declared):
+    rate = "P75 Tail BW(MB/s)"
+    band = replace(BW, steady=rate)
+    band_launch = start(benchmarks=[band], sizes=(8,))
+
+    def printed(mean: str, quantile: str) -> str:
+        return osu_text(band.title, (band.column, rate), {8: (mean, quantile)})
+
+    right, wrong = printed("1.40", "1.05"), printed("1.60", "1.05")
+    launch = band_launch
+    if unit == "s":  # the mean over ranks is 2.40
+        right, wrong = (osu_text(rows=rows(**{TAILS[0]: each})) for each in ("3.20", "3.50"))
+        launch = start()
+    assert assessed(tmp_path / "right", launch, right) == ("", "")
+    declared.check_case(*assessed(tmp_path / "wrong", launch, wrong))
+
+
+@plants("speed", "one window of many that hangs for a second, so that the mean rate is printed as 0.00",
+        "output of OSU", "regressed", 1, "in the mean of the trials is … its fast trials")  # fmt: skip
+def test_a_mean_rate_of_nothing_is_slow(tmp_path, declared):
+    band = replace(BW, steady="P75 Tail BW(MB/s)")
+    launch = start(benchmarks=[band], sizes=(8,))
+    leave(tmp_path, launch, osu_text(band.title, (band.column, band.steady), {8: ("0.00", "1.05")}))
+    records = read_benchmarks(launch, tmp_path)
+    (measured,) = records.measurements.values()
+    (bw,) = launch.cases
+    known = Reference(bw, 1.05, 0.01, 20, unit=MEGABYTES)
+    known = replace(known, headline=replace(known, center=1.0, spread=0.1))
+    result = judge_case(bw, measured, known, records.resolution(MEGABYTES))
+    declared.check_case(result.verdict, result.reason)
 
 
 @plants("output", "a second table, as of IMB without -npmin", "output of IMB", "incorrect", 1,

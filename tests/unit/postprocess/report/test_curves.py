@@ -15,6 +15,7 @@ from postprocess.report import panels
 from postprocess.report.curves import build_scales, draw_curve
 from postprocess.report.panels import Panel, PanelLine, Point
 from tests.support.factories import report as samples
+from tests.support.faults import plants
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,14 @@ def test_text_in_a_diagram_is_escaped():
         for each in ET.fromstring(f"<g>{draw_curve(panel, build_scales(panel))}</g>").iter()
     }
     assert tags == {"g", "text", "path", "circle"}
+
+
+@plants("files", "a value of 1e-320 s, by which nothing can be divided",
+        "a summary.json of which a report is made", "", 0, "0 diagrams")  # fmt: skip
+def test_a_value_too_small_to_be_one_has_no_diagram(declared):
+    line = PanelLine("a", 0, (Point(1, 1e-320, None, False), Point(2, None, None, True)))
+    drawn = [build_scales(Panel("", "bytes", (line,)))]
+    declared.check((), 0, [f"{len([*filter(None, drawn)])} diagrams"])
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=2, max_size=9))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from shutil import copytree
 
 import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.main import build_parser
-from postprocess.session.lifecycle.context import write_site
+from postprocess.session.lifecycle.site import write_site
 from tests.support.factories import report as samples
 from tests.support.faults import plants
 
@@ -74,6 +75,29 @@ def test_a_damaged_session_is_told_and_the_others_are_shown(sessions, tmp_path, 
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "3 sessions" in text
     assert "summary.json" in text
+
+
+@plants("stale", "a copy of a session under another name, and one that has no date of this era",
+        "`report --site`, the index of all sessions", "", 1,
+        "20261120T010000Z-2/summary.json: is of session")  # fmt: skip
+def test_a_copy_would_count_twice_and_an_odd_date_hurts_nobody(sessions, tmp_path, declared):
+    first, odd = (sessions.sessions / f"202611{day}T010000Z-1" for day in (20, 21))
+    copytree(first, sessions.sessions / "20261120T010000Z-2")
+    text = (odd / "summary.json").read_text()
+    (odd / "summary.json").write_text(text.replace(STARTS[-1], "0001-01-01T01:00:00Z"))
+    index, problems = write_site(sessions, tmp_path / "site")
+    declared.check((), int(bool(problems)), problems)
+    assert "4 sessions" in index.read_text(encoding="utf-8")
+
+
+@plants("use", "a folder with an index.html of somebody else", "`report --site`", "", 2,
+        "index.html: is of something else; choose another --site")  # fmt: skip
+def test_an_index_of_somebody_else_is_kept(sessions, tmp_path, declared):
+    (tmp_path / "index.html").write_text("my page")
+    with pytest.raises(UsageError) as caught:
+        write_site(sessions, tmp_path)
+    declared.check_error(caught.value)
+    assert (tmp_path / "index.html").read_text() == "my page"
 
 
 def test_a_session_beside_the_site_is_refused(sessions, tmp_path):

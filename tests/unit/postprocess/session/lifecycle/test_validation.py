@@ -93,6 +93,41 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
     assert found.unverified == ()
 
 
+@plants("data", "wrong at one size of many, and a command that measures another size again", "OSU",
+        "incorrect", 1, "run --processes 2 --bytes 8,64 --cache warm")  # fmt: skip
+def test_the_command_of_wrong_data_measures_every_size_where_it_is_wrong(declared):
+    wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
+    cases = tuple(replace(BCAST, bytes=size) for size in (8, 64))
+    wrong = replace(wrong, launch=replace(wrong.launch, cases=cases))
+    found = validation.assess_verification([wrong], [BCAST])
+    other = replace(BCAST, bytes=4, processes=8)
+    results = [
+        CaseResult(cases[0], Verdict.PASS, rerun="run --processes 2 --bytes 8 --cache warm"),
+        CaseResult(other, Verdict.PASS, rerun="run --processes 8 --bytes 4 --cache warm"),
+    ]
+    judged = found.apply(results)
+    declared.check({each.verdict for each in judged}, 1, [each.rerun for each in judged])
+
+
+@plants("stale", "another library than was timed, in the launches that verify",
+        "what is verified of OSU and IMB", "", 0, "loaded another program or other libraries")  # fmt: skip
+def test_what_another_build_verified_is_not_verified(path, declared) -> None:
+    path.unlink()
+    other = launched(libraries="other")
+    validation.remember(path, [launched()], [other], "session")
+    assert unverified(path, launched()) == [BCAST]
+    found = validation.assess_verification([other], [BCAST], [launched()])
+    declared.check((), 0, found.describe())
+
+
+@plants("data", "right in the nights before, and wrong in an acceptance", "data of OSU", "", 0,
+        "bcast")  # fmt: skip
+def test_what_is_wrong_now_is_no_longer_remembered_as_verified(path, declared) -> None:
+    wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
+    validation.remember(path, [launched()], [wrong], "session")
+    declared.check((), 0, [each.routine for each in unverified(path, launched())])
+
+
 @plants("programs", "verification of data that crashes, or never begins", "OSU", "", 0,
         "data not verified: …:bcast:")  # fmt: skip
 def test_what_came_to_no_end_has_verified_nothing(path, declared) -> None:

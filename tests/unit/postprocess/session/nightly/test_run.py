@@ -26,6 +26,7 @@ from postprocess.session.lifecycle.validation import DataVerification
 from postprocess.session.nightly import builds
 from postprocess.session.nightly import run as module
 from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
+from tests.support.faults import plants
 
 SLOW = CaseResult(case("scatter"), Verdict.REGRESSED, "slow", value=1.3, reference=1.0)
 PROGRESS = Progress(Console(quiet=True))
@@ -337,6 +338,21 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
     whole = [("build", both), ("calibrate", both), ("run", both, None)]
     assert steps == [*(parts if unbuilt else whole), ("confirm",)]
     assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
+
+
+@plants("lost", "launches that verify data and cannot be started, as on a full disk", "a night",
+        "regressed", 1, "data not verified: ")  # fmt: skip
+def test_a_night_whose_data_cannot_be_verified_is_judged_even_so(night, monkeypatch, declared):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    told: list[str] = []
+    monkeypatch.setattr(module, "verify_data", fail)
+    monkeypatch.setattr(PROGRESS, "note", told.append)
+    status = night.begin()
+    ((_, results),) = night.kept
+    lines = [each for each in told if each.startswith("data not")]
+    declared.check({each.verdict for each in results}, status, lines)
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(0, 0), (2, 120), (None, 30)])
