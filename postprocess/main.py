@@ -13,21 +13,21 @@ from pathlib import Path
 from types import ModuleType
 
 from postprocess.base.errors import UsageError
-from postprocess.base.faults import FOLDER, describe_fault, keep_trace
 from postprocess.base.os_errors import (
+    FOLDER,
     check_memory_limit,
+    describe_fault,
     describe_memory_limit,
     describe_os_error,
     is_lack_of_memory,
+    keep_trace,
 )
-from postprocess.base.place_names import check_folders, check_texts
-from postprocess.base.sanitize import sanitize_line, shorten_words
+from postprocess.base.sanitize import check_folders, check_texts, sanitize_line, shorten_words
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.extensions import find_extensions
 from postprocess.cli.output_files import check_outputs
-from postprocess.cli.parser import Parser
-from postprocess.cli.registry import add_commands
+from postprocess.cli.parser import Parser, add_commands
 
 DESCRIPTION = (
     "MPI performance regression tests: build, run, judge against references, report.\n"

@@ -11,9 +11,8 @@ import shtab
 
 from postprocess.base import files
 from postprocess.cli.manual_page import manual_page
-from postprocess.cli.parser import Parser
+from postprocess.cli.parser import Parser, subcommands
 from postprocess.cli.reference import commands, markdown
-from postprocess.cli.registry import subcommands
 from postprocess.main import build_parser
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

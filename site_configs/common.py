@@ -15,7 +15,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.exceptions import ConfigError
 from reframe.core.launchers import JobLauncher
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.mpi.allocation import UNSET, is_own_launcher
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.common import (
     NotInstalledError,
     Topology,

@@ -19,8 +19,8 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from postprocess.base import files
-from postprocess.base.numbers import parse_decimal
-from postprocess.base.shell_words import quote_word
+from postprocess.base.formats import parse_decimal
+from postprocess.base.sanitize import quote_word
 from site_configs.common import (
     SIMULATED,
     NotInstalledError,

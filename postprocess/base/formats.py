@@ -9,6 +9,24 @@ from datetime import date, datetime, timezone
 
 from postprocess.base import units
 
+WHOLE = re.compile(r"[0-9]{1,30}")
+DECIMAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,4})?")
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number of zero or more. Raises ValueError if it is none."""
+    if not WHOLE.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is not a whole number in digits 0 to 9")
+    return int(text)
+
+
+def parse_decimal(text: str) -> float:
+    """Parse a finite number, with a point or without. Raises ValueError if it is none."""
+    if not DECIMAL.fullmatch(text) or not math.isfinite(value := float(text)):
+        raise ValueError(f"{text[:40]!r} is not a number such as 2.5")
+    return value
+
+
 DASH = "-"  #: in place of a missing number
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
 SHOWN: dict[str, tuple[float, str]] = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}

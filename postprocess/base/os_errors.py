@@ -10,13 +10,36 @@ import fcntl
 import os
 import resource
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
+
+FOLDER = "faults"  #: of the work directory
+
+
+def keep_trace(folder: Path, error: BaseException) -> Path | None:
+    """Keep the trace of an error in a new file of a folder; where it is, or None if it cannot be written."""
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
+    path = folder / f"{stamp}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    try:
+        files.create_file(path, text.encode(errors="backslashreplace"))
+    except OSError:
+        return None
+    return path
+
+
+def describe_fault(error: BaseException) -> str:
+    """Describe an error in a few words: its kind, and what it says."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
 
 NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel, which no library has a text for
 NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, NOT_SUPPORTED)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from postprocess.base.numbers import parse_decimal
+from postprocess.base.formats import parse_decimal
 
 ROUNDING = 1e-9  #: relative, between processors
 NAMES = re.compile(r'(?<=\bid=")[^"]+|(?<=href="#)[^"]+|(?<=url\(#)[^)]+')

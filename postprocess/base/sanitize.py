@@ -6,8 +6,69 @@ escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets 
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
+from collections.abc import Iterable, Sequence
+
+from postprocess.base.errors import UsageError
+
+EXPANDED = "$`"  #: by ReFrame even in single quotes
+CODED = EXPANDED + "\\'"
+
+
+def quote_word(text: str) -> str:
+    """Quote a text as one word that Bash reads back as it is, and in which ReFrame expands nothing.
+
+    :raises ValueError: if it has a null character, which no word can hold.
+    """
+    if "\0" in text:
+        raise ValueError(f"{text!r}: has a null character; take it out")
+    if not any(each in EXPANDED for each in text):
+        return shlex.quote(text)
+    return "$'" + "".join(f"\\{ord(each):03o}" if each in CODED else each for each in text) + "'"
+
+
+def quote_words(words: Iterable[object]) -> str:
+    """Quote several words as a part of a command line."""
+    return " ".join(quote_word(str(each)) for each in words)
+
+
+#: In a path, with what takes them for something else. Each was tried with a night.
+MISREAD = {
+    **dict.fromkeys("'\"%", "ReFrame"),
+    **dict.fromkeys(";\\", "CMake"),
+    **dict.fromkeys(EXPANDED, "a shell"),
+    **dict.fromkeys(" \t\n", "the compiler script of an MPI"),
+    ":": "a search path of libraries",
+    ",": "a linker",
+}
+
+
+def check_texts(words: Sequence[str]) -> None:
+    """Refuse a word or a path that is no UTF-8 text: no file that is written could name it.
+
+    :raises UsageError: naming the first one.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = ascii(os.fsencode(word).decode(errors="backslashreplace"))
+            raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
+
+
+def check_folders(folders: Sequence[str]) -> None:
+    """Refuse a folder whose name is misread: compiler scripts of MPIs, for one, do not quote where they are.
+
+    :raises UsageError: naming the folder and the character.
+    """
+    for folder in folders:
+        if found := next((each for each in folder if each in MISREAD), ""):
+            what = f"has a {found!r}, which {MISREAD[found]} takes for something else"
+            raise UsageError(f"{folder}: {what}; choose another folder (PLUMBLINE_HOME)")
+
 
 LIMIT = 4000  #: characters of one text that are shown
 SHOWN = 60  #: characters of a word that is longer than any path

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from postprocess.base import faults
+from postprocess.base import os_errors as faults
 from postprocess.base.errors import UsageError
 from postprocess.base.os_errors import lock_file
 

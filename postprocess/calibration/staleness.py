@@ -17,7 +17,7 @@ import scipy
 
 from postprocess.base.formats import first_of, parse_utc, plural
 from postprocess.base.units import compute_slowdown
-from postprocess.calibration.disturbance import (
+from postprocess.calibration.machine_load import (
     MOST_NODES,
     count_minutes_together,
     find_common_nodes,

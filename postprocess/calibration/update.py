@@ -9,8 +9,8 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
+from postprocess.base.units import compute_slowdown
 from postprocess.calibration.ledger import CalibrationLaunch
-from postprocess.calibration.regression_guard import Slower, find_absorbed_regressions
 from postprocess.calibration.samples import (
     CaseSample,
     collect_samples,
@@ -26,10 +26,48 @@ from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions
+from postprocess.stats.band import compute_band
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
-from postprocess.stats.placement import group_placements
+from postprocess.stats.placement import group_placements, is_same_place
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import is_replaced_by
+
+#: How many times as slow the new reference of a case is as the old one
+Slower = Mapping[Case, float]
+
+
+def is_absorbing(before: Reference, after: Reference) -> bool:
+    """Return whether the new center lies above the band of the old reference."""
+    return before.unit == after.unit and compute_band(before).too_slow(after.center)
+
+
+def find_absorbed_regressions(
+    old: Mapping[Case, Reference], new: Mapping[Case, Reference]
+) -> dict[Case, float]:
+    """Find the cases whose old reference, of enough launches, calls the new center regressed.
+
+    Returns how many times as slow the new center is, by case.
+
+    :param old: all references of the file, with what is known of their noise
+    """
+    found = {case: (old[case], after) for case, after in new.items() if case in old}
+    return {
+        case: compute_slowdown(after.center, before.center, after.unit)
+        for case, (before, after) in found.items()
+        if before.launches >= ENOUGH_LAUNCHES
+        and is_same_place(before.core_latency, after.core_latency)
+        and is_absorbing(before, after)
+    }
+
+
+def describe_absorbed(found: Slower) -> str:
+    """Describe which old references stay, the worst of them, and how to take the new ones."""
+    worst = max(found, key=lambda case: (found[case], case))
+    return (
+        f"{plural(len(found), 'case')} would absorb a slowdown (largest: {worst.key}, {found[worst] - 1:.1%}): "
+        "the old references stay; find the cause, or accept it by ./plumbline calibrate --afresh"
+    )
+
 
 #: Facts of the machine that started a launch by which references age.
 AGEING = ("host", "cpu_model", "kernel", "firmware")

@@ -28,7 +28,7 @@ class ExtensionCommand:
     """A command of an extension."""
 
     name: str
-    module: str  #: of the form that :func:`postprocess.cli.registry.add_commands` tells
+    module: str  #: of the form that :func:`postprocess.cli.parser.add_commands` tells
     section: str  #: of ``--help``
 
 

@@ -14,9 +14,8 @@ from postprocess.cli.parser import Parser
 from postprocess.model.options import CHOOSING
 from postprocess.model.verdict import CaseResult
 from postprocess.report.case_lines import RUN, list_groups, split_command
-from postprocess.results.find_session import find_finished_session
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import load_summary
+from postprocess.results.index import find_finished_session
+from postprocess.results.summary import SessionSummary, load_summary
 
 #: What chooses cases by several values, of which the cases to be run again may have any.
 COMBINED = ("environment", *(each.name for each in CHOOSING if each.several))

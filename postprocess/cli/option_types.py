@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_whole
 from postprocess.base.near_words import propose_word
-from postprocess.base.numbers import parse_whole
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS
 from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since

@@ -4,11 +4,41 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import find_near_word, propose_word
-from postprocess.cli.synopsis import list_words
+
+
+def list_shown_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Return the options and arguments of a parser, but for ``--help`` and the commands below it."""
+    hidden = (argparse._HelpAction, argparse._SubParsersAction, argparse._VersionAction)
+    return [each for each in parser._actions if not isinstance(each, hidden)]
+
+
+def list_words(parser: argparse.ArgumentParser) -> list[str]:
+    """Return what follows the name of a command in its synopsis."""
+    if any(isinstance(each, argparse._SubParsersAction) for each in parser._actions):
+        return ["COMMAND ..."]
+    every = list_shown_actions(parser)
+    required = [usage(each) for each in every if each.option_strings and each.required]
+    some = any(each.option_strings and not each.required for each in every)
+    positional = [usage(each) for each in every if not each.option_strings]
+    return required + (["[OPTIONS]"] if some else []) + positional
+
+
+def usage(action: argparse.Action) -> str:
+    """Return an option with its value, or an argument, as it is typed."""
+    metavar = action.metavar or "{" + ",".join(map(str, action.choices or ())) + "}"
+    if action.nargs == 0:
+        return action.option_strings[0]
+    value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
+    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(
+        str(action.nargs), value
+    )
+    return " ".join([*action.option_strings, value])
+
 
 #: Titles of groups of options.
 WHAT, READ, WHERE, HOW, OUTPUT = (
@@ -159,3 +189,36 @@ def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterato
         if isinstance(action, argparse._SubParsersAction):
             for word, below in action.choices.items():
                 yield from _list_options(below, f"{command} {word}".strip())
+
+
+def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType]) -> None:
+    """Add commands to a parser, by name, in this order.
+
+    A module has ``HELP``, one line; ``EXAMPLE``, a command line; ``FAILS``, the meaning of exit status 1 or
+    ``""``; ``add_arguments(parser)``; and ``run(work, arguments)``, which returns the exit status.
+    A module with ``COMMANDS``, of this form, in place of the last two leaves the work to the commands below it.
+    ``PARSER``, where it has one, holds further parameters of the parser.
+
+    :param dest: attribute of the parsed arguments that gets the name of the chosen command
+    """
+    found = parser.add_subparsers(dest=dest, required=True, metavar="COMMAND", title="commands")
+    for name, module in commands.items():
+        made = found.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            example=module.EXAMPLE,
+            fails=module.FAILS,
+            **getattr(module, "PARSER", {}),
+        )
+        if hasattr(module, "COMMANDS"):
+            add_commands(made, f"{name}_command", module.COMMANDS)
+        else:
+            module.add_arguments(made)
+            made.set_defaults(run=module.run)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:
+    """Return the parsers of the commands below a parser, by name."""
+    actions = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    return {name: below for each in actions for name, below in each.choices.items()}

@@ -7,9 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent
 
-from postprocess.cli.parser import Parser, exit_statuses
-from postprocess.cli.registry import subcommands
-from postprocess.cli.synopsis import list_shown_actions, list_words, usage
+from postprocess.cli.parser import (
+    Parser,
+    exit_statuses,
+    list_shown_actions,
+    list_words,
+    subcommands,
+    usage,
+)
 
 PROGRAM = "./plumbline"
 #: exit statuses of every command; raw results of a session remain

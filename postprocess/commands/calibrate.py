@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.rounds import LAUNCHES, LaunchTarget
+from postprocess.calibration.schedule import LAUNCHES, LaunchTarget
 from postprocess.cli.option_types import parse_count, parse_launches, parse_seconds
 from postprocess.cli.options import CALIBRATED_TRIALS, add_selection
 from postprocess.cli.output_files import add_output_directory

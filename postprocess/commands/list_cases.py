@@ -17,20 +17,20 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.session import Request
-from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     Job,
     Key,
+    describe_flush,
     estimate_job_seconds,
     list_jobs,
     read_job_seconds,
 )
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import open_session_context
-from postprocess.session.nightly.estimate import estimate_night
-from postprocess.session.nightly.launch_budget import (
+from postprocess.session.nightly.estimate import (
     choose_launch_counts,
     describe_launch_counts,
+    estimate_night,
     repeat_launches,
 )
 

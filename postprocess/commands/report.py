@@ -14,9 +14,9 @@ from postprocess.cli.parser import OUTPUT, Parser
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
-from postprocess.results.find_session import LATEST, find_finished_session
+from postprocess.results.index import LATEST, find_finished_session
 from postprocess.results.store import read_sessions
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import load_summary
 from postprocess.session.lifecycle.past import read_past
 from postprocess.session.lifecycle.site import write_site
 

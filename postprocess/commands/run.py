@@ -11,7 +11,7 @@ from postprocess.cli.options import add_session
 from postprocess.cli.parser import WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.commands import nightly
-from postprocess.results.find_session import LATEST
+from postprocess.results.index import LATEST
 from postprocess.session.nightly.run import run_nightly
 
 HELP = "Measure and judge a selection of cases; not recorded as a nightly run."

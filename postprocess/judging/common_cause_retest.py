@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
+from postprocess.base.formats import first_of, plural
 from postprocess.judging.common_cause import CommonCause
-from postprocess.judging.common_cause_text import describe_cause_briefly
+from postprocess.judging.common_shift import JudgedSlowdown
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import select_launches_of_value
 from postprocess.model.case import Case, LaunchPlace
@@ -20,6 +23,85 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
+from postprocess.stats.shrinkage import SIZES
+
+TELLING = 2.0  #: standard deviations by which a control must be slower to count
+MOST_HOSTS = 8  #: that are named
+EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
+
+
+def describe_cause(cause: CommonCause) -> str:
+    """Describe a cause: ``cpu: everything 7% slower (median of 135 cases) on a, b: the machine, ...``."""
+    since = f", {cause.since}" if cause.since else ""
+    return f"{describe_cause_briefly(cause)}{describe_cause_nodes(cause)}{since}: {describe_controls(cause)}"
+
+
+def describe_cause_briefly(cause: CommonCause) -> str:
+    """Describe a cause by its cases and slowdown alone."""
+    return f"{cause.partition}: {describe_cause_cases(cause)}"
+
+
+def describe_cause_cases(cause: CommonCause) -> str:
+    """Describe which cases, and how much slower."""
+    parts = []
+    if cause.programs:
+        parts.append(f"of {' and '.join(cause.programs)}")
+    if cause.environments:
+        parts.append(f"with {' and '.join(cause.environments)}")
+    if cause.sizes:
+        parts.append(" and ".join(SIZES[each] for each in cause.sizes))
+    of = f" {' '.join(parts)}" if parts else ""
+    number = plural(len(cause.members), "case")
+    if cause.clear:
+        which = "everything" if describe_affected_share(cause) >= EVERYTHING else "most cases"
+        return f"{which}{of} {cause.shift:.0%} slower (median of {number})"
+    slow = f"{len(cause.slow)} of {number}{of}"
+    return f"{slow} beyond their bands, {cause.shift:.0%} slower in their median"
+
+
+def describe_affected_share(cause: CommonCause) -> float:
+    """Describe the share of the judged cases that are slower by half the shift."""
+    half = math.log1p(cause.shift) / 2
+    return sum(each.log >= half for each in cause.members) / len(cause.members)
+
+
+def describe_cause_nodes(cause: CommonCause) -> str:
+    """Describe the nodes, as far as they are few enough to be named."""
+    hosts = cause.hosts
+    if not hosts:
+        return ""
+    only = "only " if cause.nodes else ""
+    return f", {only}on {first_of(hosts, MOST_HOSTS)}"
+
+
+def describe_controls(cause: CommonCause) -> str:
+    """Describe whether the routines that call no MPI are slower too: then it is the machine."""
+    if not cause.controls:
+        return "no control was judged, so it may be the machine or MPI"
+    half = math.log1p(cause.shift) / 2
+    slower, same, unsure = [], [], []
+    for routine in sorted({each.case.routine for each in cause.controls}):
+        some = [each for each in cause.controls if each.case.routine == routine]
+        log, error = compute_common_slowdown(some)
+        if log >= half and error > 0 and log >= TELLING * error:
+            slower.append(f"{routine} is {math.expm1(log):.0%} slower")
+        elif log < half and 0 < error <= half:
+            same.append(routine)
+        else:
+            unsure.append(routine)
+    if slower:
+        return f"the machine, not MPI: {', '.join(slower)}"
+    doubt = f"; {', '.join(unsure)} cannot tell" if unsure else ""
+    if same:
+        verb = "are" if len(same) > 1 else "is"
+        return f"MPI or the network, not the processors: {', '.join(same)} {verb} as ever{doubt}"
+    return f"the machine or MPI: {', '.join(unsure)} cannot tell, because they scatter too much"
+
+
+def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
+    """Compute the median log slowdown of a control over its launches, and the error of one of them."""
+    logs, errors = [each.log for each in some], [each.error for each in some]
+    return float(np.median(logs)), float(np.median(errors))
 
 
 @dataclass

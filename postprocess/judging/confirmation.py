@@ -15,19 +15,25 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest, name_confirmed_causes
-from postprocess.judging.common_cause_text import describe_cause
+from postprocess.judging.common_cause_retest import (
+    CommonCauseRetest,
+    describe_cause,
+    name_confirmed_causes,
+)
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import (
     build_retest_choice,
     describe_unavoidable_nodes,
     select_launches_of_value,
 )
-from postprocess.judging.session_history import NO_HISTORY, SessionHistory
-from postprocess.judging.suspicion import call_slow_sums, decide_suspicion
+from postprocess.judging.suspicion import (
+    NO_HISTORY,
+    SessionHistory,
+    call_slow_sums,
+    decide_suspicion,
+)
 from postprocess.model.case import Case, LaunchPlace, format_case_names
-from postprocess.model.launch import FinishedLaunch
-from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict

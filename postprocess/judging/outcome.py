@@ -12,27 +12,99 @@ from __future__ import annotations
 import math
 import re
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from postprocess.base import files
-from postprocess.judging.identity import describe_foreign_records
+from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.model.case import format_case_names
 from postprocess.model.conditions import ROUNDS
-from postprocess.model.fault_injection import describe_unplanned_injection
-from postprocess.model.interposed import describe_differing_ranks
-from postprocess.model.launch import LaunchOutcome, Records, fail_launch
+from postprocess.model.interposed import describe_differing_ranks, describe_unplanned_injection
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome, Records, fail_launch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
-from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
+from postprocess.parsers.osu_imb_launch import (
+    FIRST_FOREIGN,
+    FOREIGN,
+    BenchmarkRecords,
+    read_benchmarks,
+)
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.mpi.family import is_library
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 from site_configs.topology.shell_limits import read_limits
+
+
+def describe_foreign_lines(finished: Iterable[FinishedLaunch]) -> Iterator[str]:
+    """Describe, for each environment and program, how many lines of others there were, and the first."""
+    counts: dict[str, int] = {}
+    launches: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for each in finished:
+        if count := each.run.get(FOREIGN, 0):
+            place = f"{each.launch.partition}, {each.launch.environment}, {each.launch.program}"
+            counts[place] = counts.get(place, 0) + count
+            launches[place] = launches.get(place, 0) + 1
+            first.setdefault(place, each.run[FIRST_FOREIGN])
+    for place, count in sorted(counts.items()):
+        yield (
+            f"{place}: {plural(count, 'line')} in the output of {plural(launches[place], 'launch', 'es')} "
+            f"that the program did not write, taken out; the first: {first[place]}"
+        )
+
+
+CLOCKS_DIFFER = 60  #: seconds that the clocks of two nodes of a job may differ
+
+
+def describe_foreign_records(
+    launch: PlannedLaunch, session: Path, run: Mapping[str, Any], end: Mapping[str, Any]
+) -> str:
+    """Describe why records are not of this launch, in one line; empty if they are.
+
+    A plan without a token does not tell.
+
+    :param run: the first record of mpicost or of a witness, ``end`` the last one
+    """
+    if not launch.token:
+        return ""
+    fix = "look at what its launcher starts"
+    if {run.get("token"), end.get("token")} != {launch.token}:
+        return f"the records are not of this launch: they have not its token; {fix}"
+    if not launch.benchmarks and run["command"][1:] != [*launch.options, f"--token={launch.token}"]:
+        return f"the records are not of this launch: their command is another one; {fix}"
+    moments = [read_moment(run["date_utc"]), read_moment(end["ended_utc"])]
+    span = read_span(launch, session)
+    if span is None:
+        return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
+    began, ended = span
+    if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
+        lasted = " to ".join(
+            time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended)
+        )
+        told = f"{run['date_utc']} to {end['ended_utc']}"
+        return f"the records tell of {told}, and the launch was from {lasted}; set the clocks of the nodes"
+    return ""
+
+
+def read_moment(text: str) -> int:
+    """Read a date of a record, in seconds since 1970. ValueError if it is none."""
+    return int(parse_utc(text).timestamp())
+
+
+def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
+    """Read when a launch began and ended, in seconds since 1970; None if its job script did not tell."""
+    try:
+        began, ended = map(int, files.read_text(launch.span(session)).split())
+    except (OSError, ValueError):
+        return None
+    return began, ended
+
 
 #: Exit codes of a program that ran to its end and has no whole result.
 NO_RESULT = {

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from postprocess.model.case import Case
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.conditions import LaunchConditions, conditions_of
 from postprocess.model.measurement import CaseRecord, Measurement
+from postprocess.model.options import LAUNCHES
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
 from site_configs.schedulers.job_end import Ending
 from spack_envs.programs import BuiltBinary
+
+
+def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]) -> Selection:
+    """Return the selection with so many launches at each place; a place that is not named gets one."""
+    most = max(counts.values(), default=1)
+    choice = {name: value for name, value in selection.choice.items() if name != LAUNCHES}
+    if any(count < most for count in counts.values()):
+        told = [{**place._asdict(), "launches": count} for place, count in sorted(counts.items())]
+        choice[LAUNCHES] = told
+    return replace(selection, choice=choice, launches=most)
+
+
+def select_places(
+    choice: Sequence[Mapping[str, Any]], number: int, **place: str | int
+) -> list[LaunchPlace]:
+    """Select the places of a choice that get a launch of this number, of those that agree with ``place``."""
+    return [
+        LaunchPlace(*(entry[name] for name in LaunchPlace._fields))
+        for entry in choice
+        if entry["launches"] >= number and all(entry[name] == place[name] for name in place)
+    ]
 
 
 class Records(Protocol):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.foreign_lines import explaining_writer, list_untagged, separate_lines
 from postprocess.parsers.text_output import (
     FailureLine,
     NumberedLine,
@@ -20,6 +19,9 @@ from postprocess.parsers.text_output import (
     TableCollection,
     TableRow,
     check_order,
+    explaining_writer,
+    list_untagged,
+    separate_lines,
     shorten_line,
     split_whole_lines,
 )

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass, field, replace
 
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.foreign_lines import explaining_writer, list_untagged, separate_lines
 from postprocess.parsers.text_output import (
     NumberedLine,
     OutputError,
@@ -19,6 +18,9 @@ from postprocess.parsers.text_output import (
     TableCollection,
     TableRow,
     check_order,
+    explaining_writer,
+    list_untagged,
+    separate_lines,
     split_whole_lines,
 )
 

@@ -39,7 +39,7 @@ class PageScript:
 
 def read_script(name: str) -> PageScript:
     """Read a script of the templates' folder, which is ours and printed as it is."""
-    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    text = files.read_text(TEMPLATES / name)
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return PageScript(Markup(text), f"sha256-{digest}")
 

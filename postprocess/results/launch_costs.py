@@ -16,14 +16,13 @@ from statistics import median
 from postprocess.base import files
 from postprocess.base.documents import strict_json
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import WINDOW_MESSAGES
-from postprocess.model.routines.mpicost import WARM
-from postprocess.results.flush_costs import flushes
-from postprocess.results.summary import SummaryLaunch
-from postprocess.results.summary_file import load_summary
+from postprocess.model.routines.mpicost import FLUSH, WARM
+from postprocess.results.summary import SummaryLaunch, load_summary
 from site_configs.topology.flush import measure_flush_seconds
 
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
@@ -256,3 +255,19 @@ def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
             if job.ended_well:
                 known[job.place, job.cases, caches.get(job.place, WARM)] = job.seconds
     return known
+
+
+def flushes(launch: PlannedLaunch) -> bool:
+    """Return whether a launch walks through memory before each trial. Simulated processors have no caches."""
+    return not launch.exact and any(case.cache == FLUSH for case in launch.cases)
+
+
+def describe_flush(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """Describe how long a flush takes here and how many there are; empty if no launch flushes."""
+    trials = sum(launch.trials * len(launch.cases) for launch in planned if flushes(launch))
+    if trials:
+        each = measure_flush_seconds()
+        yield (
+            f"--cache flush: a walk through the caches takes {1e3 * each:.3g} ms here, "
+            f"{duration(each * trials)} before {trials} trials; --cache evict takes a small part of that"
+        )

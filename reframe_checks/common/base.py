@@ -25,7 +25,7 @@ from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
 from postprocess.base.files import read_text
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import (
     RetestTarget,
@@ -34,8 +34,7 @@ from postprocess.judging.retest import (
     select_targets,
 )
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.launch import LaunchOutcome
-from postprocess.model.launch_counts import select_places
+from postprocess.model.launch import LaunchOutcome, select_places
 from postprocess.model.options import (
     AGAIN,
     FAMILY,

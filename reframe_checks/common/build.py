@@ -15,7 +15,7 @@ from reframe.core.exceptions import SanityError
 from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
-from postprocess.base.shell_words import quote_word, quote_words
+from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory

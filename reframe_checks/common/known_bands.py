@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.formats import SHOWN, first_of
-from postprocess.base.shell_words import quote_words
+from postprocess.base.sanitize import quote_words
 from postprocess.judging.evaluate import list_conditions
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case

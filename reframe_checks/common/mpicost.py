@@ -9,7 +9,7 @@ from pathlib import Path
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from postprocess.model.case import Case
 from postprocess.model.options import AS_REFERENCES, BUDGET, ROUND_COUNT, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase

@@ -11,7 +11,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from postprocess.model.case import Case
 from postprocess.model.interposed import WITNESS
 from postprocess.model.options import VALIDATION

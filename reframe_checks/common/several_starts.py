@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.base import LaunchCheck
 

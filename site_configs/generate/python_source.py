@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.schedulers.registry import list_site_names
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.mpi import wheels
 from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.processes import run_captured
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import Unusable, join_lines
 from site_configs.mpi.probe import Candidate

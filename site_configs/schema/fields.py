@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.programs import installed
 from site_configs.topology.layouts import Topology
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 
 LIMITS = "limits"  #: in run records, and a circumstance, of launches that tell them
 UNLIMITED = "unlimited"

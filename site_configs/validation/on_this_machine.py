@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.near_words import propose_or_list
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import detect

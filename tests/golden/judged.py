@@ -17,12 +17,12 @@ from postprocess.extensions.procurement.check.offer import open_offer
 from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
 from postprocess.extensions.procurement.measure.acceptance_check import judge_measured
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
-from postprocess.extensions.procurement.whole_check import check_folder
+from postprocess.extensions.procurement.sealed import check_folder
 from postprocess.features.compare import data
 from postprocess.features.compare.measure.run import conclude_comparison
 from postprocess.features.links.page import write_links_page
 from postprocess.model.session import Session
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import load_summary
 from site_configs.topology.machine import Machine
 from tests.golden.numbers import show
 from tests.golden.stage import Stage

@@ -11,17 +11,24 @@ import numpy as np
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.band import compute_band, compute_slow_distance
-from postprocess.stats.comparison.paired_ratio import estimate_paired_ratio
-from postprocess.stats.comparison.paired_verdicts import PairedCase, choose_looks, judge_pairs
+from postprocess.stats.comparison.paired_verdicts import (
+    PairedCase,
+    choose_looks,
+    estimate_paired_ratio,
+    judge_pairs,
+)
 from postprocess.stats.confirmation_rule import compute_confirmation_probability
 from postprocess.stats.curves.segments import fit_segments
 from postprocess.stats.curves.switches import find_switches
 from postprocess.stats.headline import summarise_trials
 from postprocess.stats.median_efficiency import compute_median_efficiency
 from postprocess.stats.power import compute_detectable_slowdown, compute_scatter
-from postprocess.stats.procurement.acceptance import choose_acceptance_looks, judge_acceptance
-from postprocess.stats.procurement.exceedance import compute_exceedance
-from postprocess.stats.procurement.tolerance import compute_tolerance_limit
+from postprocess.stats.procurement.acceptance import (
+    choose_acceptance_looks,
+    compute_exceedance,
+    compute_tolerance_limit,
+    judge_acceptance,
+)
 from postprocess.stats.sequence import compute_run_limit
 from postprocess.stats.sessions import SessionValue, predict_nights
 from postprocess.stats.shrinkage import add_priors

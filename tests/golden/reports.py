@@ -7,7 +7,7 @@ import json
 from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import format_openmetrics
 from postprocess.results.store import write_session
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import load_summary
 from tests.golden.stage import Stage
 from tests.support.factories.report import (
     SESSION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from postprocess.cli.registry import subcommands
+from postprocess.cli.parser import subcommands
 from postprocess.main import build_parser
 from tests.golden.stage import Stage
 

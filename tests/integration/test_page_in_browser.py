@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.report import session_report, trial_selection
 from postprocess.report.site_index import build_entry, render_index
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.browser import Browser, needs_browser, open_browser
 from tests.support.factories import report as samples
 from tests.support.factories.past import make_past

@@ -17,8 +17,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.session_report import render_html
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import SessionSummary, parse_summary
 from postprocess.session.lifecycle.past import read_past
 from tests.support.browser import find_browser, open_browser
 from tests.support.factories import report as samples

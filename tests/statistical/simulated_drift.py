@@ -13,15 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.analyses.drift.changepoints import (
+from postprocess.analyses.drift.detect import (
     ALLOWANCE,
+    CREEP,
+    LEAST,
     LIMIT,
     MOST_OF_A_NIGHT,
+    STEP,
+    DriftFinding,
     compute_cusums,
     estimate_robust_spread,
     find_change_points,
+    find_drift,
 )
-from postprocess.analyses.drift.detect import CREEP, LEAST, STEP, DriftFinding, find_drift
 
 NIGHTS, SPREAD, LAUNCHES = 60, 0.02, 20
 LONG = 4_000  #: nights that are waited for the first false alarm of a cumulative sum

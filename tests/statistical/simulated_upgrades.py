@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from postprocess.features.compare.data import SIDES
-from postprocess.features.compare.order import draw_block
+from postprocess.features.compare.pairs import draw_block
 from postprocess.stats.comparison.paired_verdicts import (
     NOT_WORSE,
     USUAL,

@@ -32,9 +32,9 @@ from postprocess.calibration.ledger import (
     OPENED,
     append_launches,
     open_calibration,
+    read_calibration_header,
     read_ledger_file,
 )
-from postprocess.calibration.recovery import read_calibration_header
 from postprocess.calibration.update import update_references
 from postprocess.extensions.procurement.check.data import (
     COMMITMENTS,
@@ -65,8 +65,8 @@ from postprocess.model.verdict import RecordError
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost import read_launch
 from postprocess.parsers.osu import parse_osu
+from postprocess.parsers.osu_imb_launch import read_witness
 from postprocess.parsers.reframe_report import read_report
-from postprocess.parsers.witness import read_witness
 from postprocess.references.catalog import read_provenance
 from postprocess.references.expected_failures import COLUMNS, parse_expected_file
 from postprocess.references.reference_file import load_references
@@ -75,7 +75,7 @@ from postprocess.results.index import read_covered_sessions, read_intact_index
 from postprocess.results.launch_costs import read_elapsed_seconds
 from postprocess.results.query import read_headlines
 from postprocess.results.store import read_session, write_frame
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory

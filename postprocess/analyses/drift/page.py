@@ -4,16 +4,127 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from datetime import date, datetime, timezone
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
 
 from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import Cluster, DriftChange
-from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Trend
-from postprocess.analyses.drift.plot import draw_drift_plot
-from postprocess.base.formats import plural
+from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Floats, NightSeries, Trend
+from postprocess.base.formats import SHOWN, plural
+from postprocess.report import axes as small
 from postprocess.report import templating
 from postprocess.report.judged_value import JUDGED
+from postprocess.report.plots import BAND, LEVELS, Y_LABELS
+from postprocess.report.svg import BAD, INK, MUTED, SERIES, apply_style, render_inline_svg
+
+EXTENT = (420, 230)  #: in CSS pixels
+TICKS = 5  #: dates under the axis, at most
+SECONDS_OF_A_DAY = 86_400
+INSIDE = (2.0, 98.0)  #: percentiles of the values that are surely inside the picture
+ROOM = 0.6  #: beyond them, as a share of their distance
+NIGHT: dict[str, Any] = {"marker": "o", "color": SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
+EARLIER = NIGHT | {"color": MUTED}
+BEYOND: dict[str, Any] = {
+    "marker": "^",
+    "markersize": 5,
+    "markeredgewidth": 0,
+    "color": BAD,
+    "clip_on": False,
+}
+LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.8, "solid_capstyle": "butt"}
+BEGIN: dict[str, Any] = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
+EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
+
+
+@apply_style
+def draw_drift_plot(trend: Trend) -> str:
+    """Draw one ``<svg>`` element. Nights far out of line are triangles at the edge."""
+    nights = trend.nights
+    figure, axes = small.draw_panel(
+        text.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
+    )
+    x = np.array([_day(start) for start in nights.started])
+    scale = SHOWN[nights.unit][0]
+    values = scale * nights.values
+    small.set_linear_y(axes, *_range(nights, scale))
+    _references(axes, nights, x, scale)
+    _points(axes, values, x, nights.epoch)
+    _levels(axes, trend, x, scale)
+    for finding in trend.findings:
+        axes.axvline(x[finding.begin], **BEGIN)
+    _dates(axes, x)
+    said = "; ".join(f"{f.kind} of {text.percent(f.size)}" for f in trend.findings)
+    return render_inline_svg(figure, f"{nights.case.key}: {len(x)} nights; {said}")
+
+
+def _day(started: str) -> float:
+    """Return the days since 1970, with their fraction."""
+    when = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    return when.timestamp() / SECONDS_OF_A_DAY
+
+
+def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
+    """Return the range of the axis: nearly all values and every reference; a wide band is cut off."""
+    low, high = np.percentile(nights.values, INSIDE)
+    low, high = min(low, nights.references.min()), max(high, nights.references.max())
+    room = max(ROOM * (high - low), 0.02 * high)
+    ends = max(low - room, nights.values.min()), min(high + room, nights.values.max())
+    return scale * min(low, ends[0]), scale * max(high, ends[1])
+
+
+def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> None:
+    """Draw center and band from each change of reference to the next; the change to today's has a line."""
+    same = np.flatnonzero(np.diff(nights.references)) + 1
+    bounds = sorted({0, *(int(place) for place in same), nights.epoch, len(x)})
+    low, high = axes.get_ylim()
+    for begin, end in pairwise(bounds):
+        ends = [x[begin], x[min(end, len(x) - 1)]]
+        center = scale * nights.references[begin]
+        axes.plot(ends, [center, center], **LEVELS["reference"])
+        limits = scale * nights.lower[begin], scale * nights.upper[begin]
+        if np.isfinite(limits).all():
+            axes.fill_between(ends, *np.clip(limits, low, high), **BAND)
+    if nights.epoch:
+        axes.axvline(x[nights.epoch], **EPOCH)
+
+
+def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
+    """Draw a dot for each night, pale before today's epoch, a triangle at the edge for what is beyond it."""
+    low, high = axes.get_ylim()
+    inside = (values >= low) & (values <= high)
+    now = np.arange(len(x)) >= epoch
+    for some, how in ((inside & now, NIGHT), (inside & ~now, EARLIER)):
+        axes.plot(x[some], values[some], **how | {"linestyle": "none"})
+    for some, edge, sign in ((values > high, high, "^"), (values < low, low, "v")):
+        axes.plot(
+            x[some], np.full(some.sum(), edge), **BEYOND | {"linestyle": "none", "marker": sign}
+        )
+
+
+def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
+    """Draw the fitted levels of today's epoch."""
+    nights = trend.nights
+    for begin, end in pairwise([nights.epoch, *trend.changes, len(x)]):
+        level = scale * float(np.median(nights.values[begin:end]))
+        axes.plot([x[begin], x[min(end, len(x) - 1)]], [level, level], **LEVEL)
+
+
+def _dates(axes: Axes, x: Floats) -> None:
+    """Draw a few dates under the axis, evenly apart."""
+    room = 0.02 * (x[-1] - x[0]) + 0.5
+    axes.set_xlim(x[0] - room, x[-1] + room)
+    days = np.unique(np.floor(np.linspace(x[0], x[-1], TICKS)))
+    epoch = date(1970, 1, 1).toordinal()
+    long = x[-1] - x[0] > 300
+    form = "%Y-%m" if long else "%m-%d"
+    labels = [date.fromordinal(epoch + int(each)).strftime(form) for each in days]
+    small.set_ticks_x(axes, days.tolist(), labels)
+
 
 PAGE = "drift.html"
 MOST_SECTIONS = 100  #: changes that are drawn: a picture takes a twentieth of a second and 10 kB

@@ -26,8 +26,7 @@ from postprocess.model.verdict import JUDGED
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import read_provenance
 from postprocess.results import query
-from postprocess.results.rows import parse_run_json
-from postprocess.results.store import SUFFIX, read_session
+from postprocess.results.store import SUFFIX, parse_run_json, read_session
 from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.topology.machine import read_machine
 from site_configs.validation.catalog import locate_site_file

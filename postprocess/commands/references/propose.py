@@ -13,10 +13,10 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration import ledger, proposal_text
-from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration import ledger
+from postprocess.calibration import proposal as proposal_text
+from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupted
 from postprocess.calibration.proposal import Proposal, propose_references
-from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
 from postprocess.calibration.update import select_place
 from postprocess.cli.options import add_json, add_system

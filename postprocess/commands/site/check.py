@@ -25,7 +25,7 @@ from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
-from postprocess.session.nightly.launch_budget import choose_launch_counts, repeat_launches
+from postprocess.session.nightly.estimate import choose_launch_counts, repeat_launches
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.limits import find_unknown_limits

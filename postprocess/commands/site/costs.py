@@ -11,13 +11,13 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import AUTOMATIC_LAUNCHES
-from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     ROUGH_RATE,
     ROUGH_SIZE,
     ROUGH_START,
     ROUGH_TRIAL,
     Job,
+    describe_flush,
     estimate_job_seconds,
     list_jobs,
     read_job_seconds,

@@ -17,10 +17,14 @@ from postprocess.cli.options import add_bytes, add_json, add_places, add_surroun
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.agreement import text
-from postprocess.extensions.agreement.compare import AgreementResult, Disagreement, compare_programs
+from postprocess.extensions.agreement.compare import (
+    FEWEST_LAUNCHES,
+    AgreementResult,
+    Disagreement,
+    compare_programs,
+)
 from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
 from postprocess.extensions.agreement.page import write_agreement_page
-from postprocess.extensions.agreement.ratio_tests import FEWEST_LAUNCHES
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch

@@ -12,14 +12,182 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import scipy
+
 from postprocess.base.units import compute_slowdown
-from postprocess.extensions.agreement.ranges import ExpectedRange, find_expected_range
-from postprocess.extensions.agreement.ratio_tests import (
-    compute_outside_probability,
-    compute_ratio_interval,
-    estimate_log_spread,
-    reject_by_holm,
+from postprocess.model.routines.mpicost import ROUTINES
+
+CONFIDENCE = 0.95  #: of an interval
+FEWEST_LAUNCHES = 3  #: for an interval
+
+
+def estimate_log_spread(logs: Sequence[float]) -> float:
+    """Estimate the standard deviation of two or more logarithms."""
+    return statistics.stdev(logs)
+
+
+def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
+    """Compute the confidence interval of the geometric mean of ratios, from their logarithms; None for too few.
+
+    Student's interval of the mean, the paired t procedure on ln(a/b): mean -+ t(1 - alpha/2; n - 1)
+    s / sqrt(n) (Jain, The Art of Computer Systems Performance Analysis, 13.4.1). ``least``: a smaller
+    standard deviation s is not used.
+    """
+    if len(logs) < FEWEST_LAUNCHES:
+        return None
+    mean, error = statistics.fmean(logs), _error(logs, least)
+    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    return math.exp(mean - half), math.exp(mean + half)
+
+
+def compute_outside_probability(
+    logs: Sequence[float], low: float, high: float, least: float = 0.0
+) -> float:
+    """Compute how probable a mean so far outside ``low`` to ``high`` is if the true ratio is inside; at most 1.
+
+    Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in
+    :func:`compute_ratio_interval`.
+    """
+    if len(logs) < FEWEST_LAUNCHES:
+        return 1.0
+    mean, error = statistics.fmean(logs), _error(logs, least)
+    beyond = max(math.log(low) - mean, mean - math.log(high))
+    if error == 0 or beyond <= 0:
+        return 0.0 if beyond > 0 else 1.0
+    return min(1.0, 2 * float(scipy.stats.t.sf(beyond / error, len(logs) - 1)))
+
+
+def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
+    """Return which hypotheses are rejected if any false rejection may have the probability ``level``.
+
+    Step-down procedure of Holm, Scandinavian Journal of Statistics 6 (1979) 65-70: of m probabilities in
+    rising order the k-th, counted from 0, is rejected if it and all before it are at most level / (m - k).
+    """
+    order = sorted(range(len(probabilities)), key=lambda number: probabilities[number])
+    rejected = [False] * len(probabilities)
+    for k, number in enumerate(order):
+        if probabilities[number] > level / (len(order) - k):
+            break
+        rejected[number] = True
+    return rejected
+
+
+def _error(logs: Sequence[float], least: float) -> float:
+    """Return the standard error of the mean."""
+    return max(estimate_log_spread(logs), least) / math.sqrt(len(logs))
+
+
+SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
+ANY = 2**62  #: bytes; no message is as large
+MPICOST_AND_OTHER = (("mpicost", "osu"), ("mpicost", "imb"))
+OSU_AND_IMB = (("osu", "imb"),)
+IN_PAIRS = tuple(each.name for each in ROUTINES if each.in_pairs)
+ROOTED = tuple(each.name for each in ROUTINES if each.rooted)
+
+
+@dataclass(frozen=True)
+class ExpectedRange:
+    """The range of a ratio; outside of it one of the two programs is wrong."""
+
+    low: float
+    high: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A range, and the ratios that it holds for; ``None`` for the routines means any."""
+
+    pairs: tuple[tuple[str, str], ...]
+    routines: tuple[str, ...] | None
+    most_bytes: int
+    expected: ExpectedRange
+
+    def applies_to(self, over: str, under: str, routine: str, size: int) -> bool:
+        """Return whether it is of this ratio."""
+        known = self.routines is None or routine in self.routines
+        return (over, under) in self.pairs and known and size <= self.most_bytes
+
+
+RULES = (
+    Rule(
+        MPICOST_AND_OTHER,
+        IN_PAIRS,
+        SMALL,
+        ExpectedRange(
+            0.6,
+            2.0,
+            "OSU and IMB loop; mpicost has a barrier before each round trip, which one rank leaves first, and "
+            "takes the longer of both ranks' times (Open MPI, 1 KiB: 1.2)",
+        ),
+    ),
+    Rule(
+        MPICOST_AND_OTHER,
+        ROOTED,
+        SMALL,
+        ExpectedRange(
+            0.5,
+            2.0,
+            "the root and the others do not wait for each other; the result depends on who leaves the barrier "
+            "first (MPICH, bcast of 8 B: 0.66)",
+        ),
+    ),
+    Rule(
+        MPICOST_AND_OTHER,
+        None,
+        SMALL,
+        ExpectedRange(
+            0.6,
+            1.67,
+            "same calls, one barrier between; barrier exit and clock readings matter below 1 us (Open MPI, "
+            "barrier: 1.3; MPICH, allreduce of 1 KiB: 0.74)",
+        ),
+    ),
+    Rule(
+        MPICOST_AND_OTHER,
+        None,
+        ANY,
+        ExpectedRange(
+            0.75,
+            1.33,
+            "same calls, one barrier between; buffer placement and the data type of reductions (double, "
+            "float) remain (measured: 0.93 to 1.03 in eight of ten cases)",
+        ),
+    ),
+    Rule(
+        OSU_AND_IMB,
+        None,
+        SMALL,
+        ExpectedRange(
+            0.6,
+            1.67,
+            "same statistic; IMB times the barrier in a loop, OSU every call (Intel MPI: 1.3), and slow first "
+            "calls can leave a trace",
+        ),
+    ),
+    Rule(
+        OSU_AND_IMB,
+        None,
+        ANY,
+        ExpectedRange(
+            0.75,
+            1.33,
+            "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
+        ),
+    ),
 )
+
+
+def find_expected_range(over: str, under: str, routine: str, size: int) -> ExpectedRange:
+    """Find the range of one program's value over another's: that of the first rule which fits.
+
+    :raises ValueError: for two programs that are not compared.
+    """
+    for rule in RULES:
+        if rule.applies_to(over, under, routine, size):
+            return rule.expected
+    raise ValueError(f"no range is stated for {over} over {under}")
+
 
 PROGRAMS = ("mpicost", "osu", "imb")
 PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))

@@ -8,7 +8,9 @@ from itertools import groupby
 from postprocess.base.formats import factor, first_of, plural, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.agreement.compare import (
+    FEWEST_LAUNCHES,
     PAIRS,
+    RULES,
     AgreementResult,
     Disagreement,
     Gap,
@@ -16,8 +18,6 @@ from postprocess.extensions.agreement.compare import (
     RatioStatus,
     Topic,
 )
-from postprocess.extensions.agreement.ranges import RULES
-from postprocess.extensions.agreement.ratio_tests import FEWEST_LAUNCHES
 
 MARKS = {
     RatioStatus.AGREE: "",

@@ -13,20 +13,19 @@ from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
 from postprocess.extensions.papers.common.skew import read_skews
 from postprocess.extensions.papers.forms import PAPERS
+from postprocess.extensions.papers.luecke.chained import read_timers
 from postprocess.extensions.papers.luecke.page import (
     arrange_summaries,
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
 )
-from postprocess.extensions.papers.luecke.timer import read_timers
 from postprocess.extensions.papers.one_paper import FORMATS, Asked, build_paper, format_paper
+from postprocess.extensions.papers.taboada.figures import FORM, parse_theory
 from postprocess.extensions.papers.taboada.kernels import collect_kernels
-from postprocess.extensions.papers.taboada.theory import FORM, parse_theory
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import SUFFIX, read_sessions
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import SessionSummary, load_summary
 
 HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"

@@ -13,7 +13,7 @@ from postprocess.extensions.papers.common.data import (
     describe_conditions,
     describe_split,
 )
-from postprocess.extensions.papers.common.few_processes import describe_few_processes
+from postprocess.extensions.papers.common.linear_model import describe_few_processes
 from postprocess.extensions.papers.common.numbers import format_csv
 from postprocess.extensions.papers.common.paper_figure import PaperFigure
 from postprocess.extensions.papers.common.printed import History
@@ -29,20 +29,22 @@ from postprocess.extensions.papers.luecke import (
     ratios,
     scalability,
 )
-from postprocess.extensions.papers.luecke.cold_caches import build_cold_table
+from postprocess.extensions.papers.luecke.chained import build_cold_table, build_timer_table
 from postprocess.extensions.papers.luecke.figures import draw_libraries, draw_machines
 from postprocess.extensions.papers.luecke.page import STANDS, PaperView, paper_views_as_text
 from postprocess.extensions.papers.luecke.spread import build_spread_table
-from postprocess.extensions.papers.luecke.timer import build_timer_table
 from postprocess.extensions.papers.rus import costs as rus
 from postprocess.extensions.papers.rus import reduction as rus_reduction
 from postprocess.extensions.papers.rus import sends as rus_sends
-from postprocess.extensions.papers.rus import sweep as rus_sweep
+from postprocess.extensions.papers.rus import sends as rus_sweep
 from postprocess.extensions.papers.rus.figures import draw_costs
 from postprocess.extensions.papers.taboada import kernels
 from postprocess.extensions.papers.taboada import tables as taboada
-from postprocess.extensions.papers.taboada.figures import draw_models
-from postprocess.extensions.papers.taboada.theory import NetworkTheory, build_theory_table
+from postprocess.extensions.papers.taboada.figures import (
+    NetworkTheory,
+    build_theory_table,
+    draw_models,
+)
 from postprocess.model.verdict import CaseResult
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials

@@ -21,10 +21,10 @@ from postprocess.stats.procurement.acceptance import (
     OperatingCharacteristic,
     RowVerdict,
     choose_acceptance_looks,
+    compute_exceedance,
     judge_acceptance,
     simulate_characteristic,
 )
-from postprocess.stats.procurement.exceedance import compute_exceedance
 
 MADE_UP = 2  #: times the most launches: that are made in all, those that do not count included
 SLOWER = tuple(each / 100 for each in range(-10, 31))  #: of the operating characteristic

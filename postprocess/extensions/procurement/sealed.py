@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_utc, utc_now
 from postprocess.base.signature import (
     MANIFEST,
+    OFFER,
     SIGNATURE,
     Change,
     compare_manifest,
@@ -21,7 +26,16 @@ from postprocess.base.signature import (
     require_signers,
     seal,
 )
+from postprocess.extensions.procurement.check.data import COMMITMENTS, SEALED, read_sealed
+from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
+from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.form.commitments import (
+    StoredCommitments,
+    check_commitments,
+    check_form,
+    read_commitments,
+)
 
 CHANGES = {
     Change.CHANGED: Code.FILE_CHANGED,
@@ -105,3 +119,106 @@ def verify_seal(folder: Path, signers: Path | None, namespace: str) -> SealedFol
 def _list_changes(folder: Path) -> Iterator[Violation]:
     for name, change in compare_manifest(folder):
         yield Violation(CHANGES[change], name, change.value)
+
+
+@dataclass(frozen=True)
+class CheckedOffer:
+    """An offer, what its seal says, what it commits to and what is wrong with it."""
+
+    offer: OpenedOffer
+    seal: SealedFolder | None  #: None for a folder that is still filled
+    commitments: StoredCommitments | None
+    violations: tuple[Violation, ...]
+
+
+def check_folder(
+    folder: Path, official: OfficialSource, issued: str = "", final: bool = False
+) -> CheckedOffer:
+    """Check the folder of an offer.
+
+    :param issued: SHA-256 of the buyer's own rules; empty if they are not at hand
+    :param final: whether commitments must be there
+    :raises UsageError: if it has no rules or passes that can be read
+    """
+    offer = open_offer(folder)
+    found = check_offer(offer, official, issued)
+    kept = None
+    if final or (folder / COMMITMENTS).exists():
+        try:
+            kept = read_commitments(folder)
+        except UsageError as error:
+            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, str(error)).inside(folder))
+    if kept:
+        if kept.rules != offer.stored.header.rules:
+            found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))
+        found += check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept)
+        if final:
+            found += check_form(offer, kept)
+    if final:
+        found += check_sealed(offer)
+    return CheckedOffer(offer, None, kept, tuple(found))
+
+
+def check_sealed(offer: OpenedOffer) -> Iterator[Violation]:
+    """Check that an offer was sealed after it was measured, as far as it tells when."""
+    try:
+        told = read_sealed(offer.stored.folder)
+    except UsageError as error:
+        yield Violation(Code.SEAL_BROKEN, SEALED, str(error)).inside(offer.stored.folder)
+        return
+    last = max((each.ended_utc for each in offer.stored.passes), default="")
+    if told and told < last:
+        yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, and measured until {last}")
+    if told and parse_utc(told) > parse_utc(utc_now()) + timedelta(days=1):
+        yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, which is to come")
+
+
+def check_archive(
+    path: Path,
+    folder: Path,
+    official: OfficialSource,
+    issued: str = "",
+    signers: Path | None = None,
+) -> CheckedOffer:
+    """Check an offer as it was handed in; its files are unpacked into an empty folder.
+
+    :param signers: file of allowed signers; None leaves out who signed
+    :raises UsageError: if it is no offer
+    """
+    open_archive(path, folder)
+    with archive_named(path, folder):
+        return check_opened(folder, official, issued, signers)
+
+
+@contextmanager
+def archive_named(path: Path, folder: Path) -> Iterator[None]:
+    """Name an archive, in what is refused of it, in the place of the folder that it is unpacked in."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(str(error).replace(str(folder), str(path))) from None
+
+
+def check_opened(
+    folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
+) -> CheckedOffer:
+    """Check an offer that was handed in and is unpacked.
+
+    :raises UsageError: if it is no offer
+    """
+    sealed = verify_seal(folder, signers, OFFER)
+    found = check_folder(folder, official, issued, final=True)
+    violations = (*sealed.violations, *found.violations)
+    return CheckedOffer(found.offer, sealed, found.commitments, violations)
+
+
+@contextmanager
+def opened_archive(
+    path: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
+) -> Iterator[CheckedOffer]:
+    """Check an offer in a folder that goes away afterwards.
+
+    :raises UsageError: as :func:`check_archive` does
+    """
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        yield check_archive(path, Path(scratch), official, issued, signers)

@@ -10,7 +10,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import locate_ledger
-from postprocess.calibration.rounds import LAUNCHES
+from postprocess.calibration.schedule import LAUNCHES
 from postprocess.cli.option_types import (
     parse_comma_list,
     parse_count,
@@ -31,7 +31,7 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.selftest import data as nights
-from postprocess.extensions.selftest.measure.references import SelftestDemand
+from postprocess.extensions.selftest.measure.night import SelftestDemand
 from postprocess.extensions.selftest.measure.run import QUICK, conclude_selftest, run_selftest
 from postprocess.model.routines.mpicost import CACHE, CACHES
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections

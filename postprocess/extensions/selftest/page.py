@@ -9,14 +9,14 @@ from typing import Any
 from postprocess.base.formats import format_signed, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
 from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
-from postprocess.extensions.selftest.result import (
+from postprocess.extensions.selftest.score import (
+    FLAT,
     FalseAlarmScore,
     FalselyCalledCase,
     InjectionScore,
     Outcome,
     SelftestScores,
 )
-from postprocess.extensions.selftest.score import FLAT
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"

@@ -4,19 +4,87 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
-from postprocess.base.formats import plural
+from postprocess.base.formats import factor, first_of, format_signed, plural, size
 from postprocess.base.units import compute_slowdown
 from postprocess.features.compare.data import NEW, OLD, ComparisonHeader, SharedCase
-from postprocess.features.compare.modes import Contradiction, find_contradiction
 from postprocess.features.compare.pairs import CasePairs
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_BYTES
 from postprocess.stats.comparison.paired_verdicts import PairedResult
 from postprocess.stats.shrinkage import SMALL_BYTES
+
+LEAST = 2  #: pairs of a mode
+SHARE = 0.4  #: of the whole range that lies between two modes, at least
+
+
+@dataclass(frozen=True)
+class PairMode:
+    """Pairs of launches whose ratios lie together."""
+
+    pairs: int
+    ratio: float  #: the median of them
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What the medians of both sides say, and what the pairs do."""
+
+    medians: float  #: of the new side over the old one; above 1 is worse in every unit
+    ratio: float  #: by the pairs
+    pairs: tuple[float, ...]  #: the ratio of each, the smallest first
+    modes: tuple[PairMode, ...]  #: two, or none if the pairs merely scatter
+
+    @property
+    def name(self) -> str:
+        """What stands in the place of a change."""
+        return "two modes" if self.modes else "contradictory"
+
+    @property
+    def words(self) -> str:
+        """The contradiction in a sentence."""
+        medians, pairs = (format_signed(each - 1) for each in (self.medians, self.ratio))
+        said = f"the medians differ by {medians}, the pairs by {pairs}"
+        if self.modes:
+            low, high = (
+                f"{plural(each.pairs, 'pair')} about {factor(each.ratio)}" for each in self.modes
+            )
+            return f"two modes, {low} and {high} times: {said}"
+        ends = f"{factor(self.pairs[0])} to {factor(self.pairs[-1])} times"
+        return f"{said}: single pairs go from {ends}"
+
+
+def find_contradiction(
+    differences: Sequence[float], medians: float, center: float, margin: float
+) -> Contradiction | None:
+    """Find whether medians and pairs contradict each other by more than the margin; None if they agree.
+
+    :param differences: ln(new / old) of each pair; above 0 is worse
+    :param medians: the same of the medians of both sides
+    :param center: the same as the pairs estimate it
+    :param margin: on the logarithm
+    """
+    if len(differences) < LEAST or abs(medians - center) <= margin:
+        return None
+    ordered = sorted(differences)
+    ratios = tuple(map(math.exp, ordered))
+    return Contradiction(math.exp(medians), math.exp(center), ratios, split_modes(ordered, margin))
+
+
+def split_modes(ordered: Sequence[float], margin: float) -> tuple[PairMode, ...]:
+    """Split differences at their widest gap; none if it is narrow, or leaves too few on a side."""
+    gaps = [after - before for before, after in pairwise(ordered)]
+    widest = max(range(len(gaps)), key=gaps.__getitem__)
+    halves = ordered[: widest + 1], ordered[widest + 1 :]
+    far = gaps[widest] > max(margin, SHARE * (ordered[-1] - ordered[0]))
+    if not far or min(map(len, halves)) < LEAST:
+        return ()
+    return tuple(PairMode(len(each), math.exp(statistics.median(each))) for each in halves)
 
 
 class ComparisonVerdict(str, Enum):
@@ -162,3 +230,89 @@ def describe_case(
         wrong_data=any(verdict == Verdict.INCORRECT for verdict, _ in pairs.failures[NEW]),
         contradiction=contradiction,
     )
+
+
+SHOWN = (
+    *BAD,
+    ComparisonVerdict.UNDECIDED,
+    ComparisonVerdict.FASTER,
+    ComparisonVerdict.MENDED,
+    ComparisonVerdict.ONLY_NEW,
+)
+NAMED = 6  #: routines that a line names
+Place = tuple[str, str, str, str]  #: partition, program, state of the caches, layout
+
+
+@dataclass(frozen=True)
+class CaseGroup:
+    """Cases of some routines with one verdict at one place, over one range of sizes."""
+
+    verdict: ComparisonVerdict
+    place: Place
+    routines: tuple[str, ...]
+    sizes: tuple[int, int]  #: smallest and largest
+    cases: tuple[ComparedCase, ...]
+    of: int  #: cases of these routines in this range, whatever their verdict
+
+    @property
+    def words(self) -> str:
+        """The group in one line."""
+        low, high = self.sizes
+        range_ = size(low) if low == high else f"{size(low)} to {size(high)}"
+        partition, program, variant, layout = self.place
+        where = f"{describe_layout(layout)} ({program}, {variant}, {partition})"
+        text = f"{first_of(self.routines, NAMED)}, {range_}, at {where}"
+        ratios = [each.ratio for each in self.cases if each.ratio is not None]
+        least, most = (f"{ratio:.2f}" for ratio in (min(ratios, default=0), max(ratios, default=0)))
+        times = f", {least if least == most else f'{least} to {most}'} times" if ratios else ""
+        return f"{text}: {len(self.cases)} of {plural(self.of, 'case')}{times}"
+
+
+def describe_layout(layout: str) -> str:
+    """Describe a layout such as ``4x2`` in words."""
+    processes, _, per_node = layout.partition("x")
+    return f"{plural(int(processes), 'process', 'es')}, {per_node} a node"
+
+
+def place_of(each: ComparedCase) -> Place:
+    """Return where and how a case was measured."""
+    case = each.case
+    return case.partition, case.program, case.variant, case.layout
+
+
+def group_cases(cases: Sequence[ComparedCase]) -> list[CaseGroup]:
+    """Group the cases that people must look at, the most important verdicts first, large groups first."""
+    groups = []
+    for verdict in SHOWN:
+        own: dict[tuple[Place, str], list[ComparedCase]] = defaultdict(list)
+        for each in cases:
+            if each.verdict == verdict:
+                own[place_of(each), each.case.label].append(each)
+        joined: dict[tuple[Place, int, int], list[ComparedCase]] = defaultdict(list)
+        for (place, _), members in own.items():
+            sizes = [each.case.bytes for each in members]
+            joined[place, min(sizes), max(sizes)] += members
+        found = [
+            make_group(verdict, place, (low, high), members, cases)
+            for (place, low, high), members in joined.items()
+        ]
+        groups += sorted(found, key=lambda each: -len(each.cases))
+    return groups
+
+
+def make_group(
+    verdict: ComparisonVerdict,
+    place: Place,
+    sizes: tuple[int, int],
+    members: Sequence[ComparedCase],
+    cases: Sequence[ComparedCase],
+) -> CaseGroup:
+    """Make a group of its members."""
+    routines = tuple(sorted({each.case.label for each in members}))
+    of = sum(
+        place_of(each) == place
+        and each.case.label in routines
+        and sizes[0] <= each.case.bytes <= sizes[1]
+        for each in cases
+    )
+    return CaseGroup(verdict, place, routines, sizes, tuple(members), of)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
-from postprocess.base.numbers import parse_decimal
+from postprocess.base.formats import parse_decimal
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list, parse_count, parse_seconds

@@ -28,12 +28,15 @@ from postprocess.features.compare.data import (
     StoredComparison,
 )
 from postprocess.features.compare.differences.facts import FactDifference, compare_facts
-from postprocess.features.compare.differences.fingerprint import FingerprintPair, build_fingerprints
-from postprocess.features.compare.differences.settings import list_settings_to_try
-from postprocess.features.compare.explain import explain_slower
+from postprocess.features.compare.differences.fingerprint import (
+    FingerprintPair,
+    build_fingerprints,
+    list_settings_to_try,
+)
 from postprocess.features.compare.next_steps import (
     NextStep,
     estimate_pair_cost,
+    explain_slower,
     propose_deciding,
     propose_settings,
 )

@@ -16,11 +16,17 @@ from postprocess.base.formats import size
 from postprocess.base.same_values import is_same, is_same_page
 from postprocess.base.text_table import TextTable
 from postprocess.features.compare import text
-from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
+from postprocess.features.compare.cases import (
+    BAD,
+    ComparedCase,
+    ComparisonVerdict,
+    describe_layout,
+    group_cases,
+    place_of,
+)
 from postprocess.features.compare.decision import SignedDecision, tell_waivers
 from postprocess.features.compare.differences.facts import SHOWN_WHOLE
 from postprocess.features.compare.differences.fingerprint import describe_fingerprint
-from postprocess.features.compare.groups import describe_layout, group_cases, place_of
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.pictures import TONES as TONES_OF_ROWS
 from postprocess.features.compare.pictures import build_cards

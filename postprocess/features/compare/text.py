@@ -16,7 +16,7 @@ from postprocess.base.formats import (
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.afterwards import format_effects
-from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
+from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.differences.facts import (
     KINDS,
     MPI,
@@ -25,7 +25,6 @@ from postprocess.features.compare.differences.facts import (
     rank_verbosity,
 )
 from postprocess.features.compare.differences.fingerprint import tell_fingerprint
-from postprocess.features.compare.groups import group_cases
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.report.judged_value import JUDGED
 from postprocess.stats.comparison.paired_verdicts import ERROR

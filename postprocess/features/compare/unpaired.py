@@ -29,9 +29,10 @@ from postprocess.features.compare.data import (
     StoredComparison,
 )
 from postprocess.features.compare.pairs import CasePairs, compare_places, note_launch
-from postprocess.stats.comparison.paired_ratio import PairedRatio
-from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict
-from postprocess.stats.comparison.unpaired_verdicts import (
+from postprocess.stats.comparison.paired_verdicts import (
+    PairedRatio,
+    PairedResult,
+    PairedVerdict,
     UnpairedCase,
     UnpairedResult,
     judge_unpaired,

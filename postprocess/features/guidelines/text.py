@@ -8,12 +8,12 @@ from itertools import groupby
 
 from postprocess.base.formats import factor, microseconds, plural, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
-from postprocess.features.guidelines.data import Place
 from postprocess.features.guidelines.judge import (
     FEWEST_LAUNCHES,
     MARGIN,
     JudgedGuideline,
     JudgedOverride,
+    Place,
     Standing,
     select_violated,
 )

@@ -6,29 +6,60 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
+from postprocess.base.formats import parse_utc, plural
 from postprocess.base.near_words import choose_environment
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.ledger import recover_interrupted
 from postprocess.calibration.machine_load import note_other_work
-from postprocess.calibration.recovery import recover_interrupted
 from postprocess.model.options import BYTES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.flush_costs import describe_flush
+from postprocess.results.launch_costs import describe_flush
+from postprocess.results.store import SUFFIX, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
-from postprocess.session.lifecycle.clock import describe_clock
-from postprocess.session.lifecycle.interrupted import store_interrupted
+from postprocess.session.lifecycle.interrupted import read_start, store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
+
+BACKWARDS = timedelta(minutes=2)  #: that a clock may be set back without a word
+LONG = timedelta(days=365)  #: without a session
+
+
+def describe_clock(work: WorkDirectory, now: datetime | None = None) -> Iterator[str]:
+    """Describe, in a line, a clock that is behind a stored session, or far ahead of all of them.
+
+    :param now: of the clock; None for this machine's
+    """
+    now = now or datetime.now(timezone.utc)
+    begun = {}
+    if not work.store.is_dir():
+        return
+    for path in list_sessions(work.store):
+        try:
+            begun[path] = parse_utc(read_start(path.with_name(path.name.removesuffix(SUFFIX))))
+        except UsageError:
+            continue
+    if not begun:
+        return
+    last = max(begun, key=lambda path: (begun[path], path.name))
+    when, today = (f"{each:%Y-%m-%d %H:%M} UTC" for each in (begun[last], now))
+    if begun[last] > now + BACKWARDS:
+        what = f"time went backwards: it is {today}, and a stored session began on {when}"
+        fix = f"set the clock, or, if it was ahead then, remove {last}"
+        yield f"{what}; until then drift, ages and histories leave such sessions out; {fix}"
+    elif now - begun[last] > LONG:
+        what = f"it is {today}, and the last stored session began on {when}"
+        yield f"{what}; if the clock is wrong, set it and remove this session from the store"
 
 
 @dataclass(frozen=True)

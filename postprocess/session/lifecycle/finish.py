@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,25 +13,53 @@ from pathlib import Path
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
 from postprocess.base.files import write_output, write_summary
+from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_flagged
+from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, describe_unjudged
+from postprocess.references.catalog import load_catalog
+from postprocess.references.provenance import find_calibration_date
 from postprocess.report import trial_selection
 from postprocess.report.junit import format_junit
-from postprocess.report.openmetrics import format_openmetrics
+from postprocess.report.openmetrics import PartitionNodes, format_openmetrics
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store
-from postprocess.results.rows import build_rows
-from postprocess.results.store import StoreRow
+from postprocess.results.store import StoreRow, build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.lifecycle.context import SessionContext
-from postprocess.session.lifecycle.monitored import format_monitored
 from postprocess.session.lifecycle.past import read_past
 from spack_envs.layout import SpackLayout
+
+
+def format_monitored(context: SessionContext, summary: SessionSummary) -> str:
+    """Format a session as OpenMetrics, with the nodes of its partitions and the moments of its references."""
+    nodes = {
+        name: PartitionNodes(each.count, each.away)
+        for name, each in context.prepared.usable_nodes.items()
+    }
+    return format_openmetrics(summary, nodes, find_calibration_moments(context, summary.results))
+
+
+def find_calibration_moments(
+    context: SessionContext, results: Iterable[CaseResult]
+) -> dict[Case, float]:
+    """Find when the reference of each case was measured, in Unix time; nothing where no file tells."""
+    cases = [each.case for each in results if each.reference is not None]
+    places = {(f"{case.system}:{case.partition}", case.environment) for case in cases}
+    sets = load_catalog(context.reference_roots, sorted(places)).sets
+    found = {}
+    for case in cases:
+        known = sets.get((f"{case.system}:{case.partition}", case.environment))
+        if calibration := known.find_calibration(case) if known else None:
+            when = find_calibration_date(calibration, case.key)
+            found[case] = parse_utc(when).timestamp()
+    return found
+
 
 COMMAND_SECONDS = 60  #: that a user's command may take
 

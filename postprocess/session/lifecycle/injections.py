@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case
-from postprocess.model.fault_injection import INJECTION_PREFIX, LIBRARY
+from postprocess.model.interposed import INJECTION_PREFIX, LIBRARY
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
 from postprocess.stats.band import LARGE_BYTES
 

@@ -7,13 +7,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from postprocess.base.faults import describe_fault
+from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.recovery import assess_without_report
+from postprocess.calibration.ledger import assess_without_report
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results import store
-from postprocess.results.rows import build_rows
+from postprocess.results.store import build_rows
 
 MODE = "interrupted"  #: of the rows: they are of no night
 #: the test of every launch of a site's own ReFrame: a session of them holds copies

@@ -6,15 +6,14 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.faults import describe_fault
+from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
 from postprocess.report import templating
 from postprocess.report.session_report import render_html
 from postprocess.report.site_index import INDEX, KICKER, SiteEntry, build_entry, render_index
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import read_sessions
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import SessionSummary, load_summary
 from postprocess.session.lifecycle.past import read_past
 
 PAGE = "report.html"

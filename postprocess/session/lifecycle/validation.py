@@ -30,16 +30,16 @@ from postprocess.model.options import (
     TOGETHER,
     VALIDATION,
 )
-from postprocess.model.routines.benchmark import CHECKED
+from postprocess.model.routines.benchmark import CHECKED, LEAST_ITERATIONS
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.parsers.witness import LOADED
+from postprocess.parsers.osu_imb_launch import LOADED
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session
 from site_configs.programs.installed import find_executable
 
 FILE = "validated.json"  #: in a work directory
 MODE = "validate"
-CALLS = 2  #: of each size, each with new data
+CALLS = LEAST_ITERATIONS  #: of each size, each with new data
 WHERE = "verification of its data"
 UNVERIFIED = "data not verified: its launches could not be started"
 

@@ -14,17 +14,22 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration import ledger, regression_guard, update
-from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration import ledger, update
+from postprocess.calibration import update as regression_guard
+from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupted
 from postprocess.calibration.machine_load import (
     BESIDE_OTHERS,
     start_load_monitor,
     wait_for_idle,
 )
-from postprocess.calibration.recovery import recover_interrupted
-from postprocess.calibration.rounds import Family, LaunchTarget
 from postprocess.calibration.samples import collect_samples
-from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
+from postprocess.calibration.schedule import (
+    Family,
+    LaunchTarget,
+    PassResult,
+    calibrate_all,
+    plan_part_of,
+)
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
@@ -34,11 +39,11 @@ from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUN
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.flush_costs import flushes
 from postprocess.results.launch_costs import (
     LaunchCost,
     WholeLaunch,
     estimate_job_seconds,
+    flushes,
     launch_place_of,
     list_jobs,
     list_whole_launches,

@@ -24,7 +24,7 @@ from postprocess.calibration.ledger import (
 from postprocess.calibration.machine_load import BUSY_SHARE
 from postprocess.calibration.update import update_references
 from postprocess.judging.busy import assess_disturbance
-from postprocess.judging.session_history import SessionHistory, find_leaning
+from postprocess.judging.suspicion import SessionHistory, find_leaning
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.reference import MOST_SESSIONS

@@ -14,10 +14,9 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.judging.busy import excuse_headlines
-from postprocess.judging.common_cause_onset import find_onset_in_store
+from postprocess.judging.common_cause import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.foreign_output import describe_foreign_lines
 from postprocess.judging.missing_cases import (
     RequestedCases,
     find_unplanned_cases,
@@ -29,10 +28,10 @@ from postprocess.judging.notes import (
     describe_interposed_libraries,
     describe_waivers,
 )
-from postprocess.judging.session_history import SessionHistory, read_history
+from postprocess.judging.outcome import describe_foreign_lines
+from postprocess.judging.suspicion import SessionHistory, read_history
 from postprocess.model.case import Case
-from postprocess.model.launch import FinishedLaunch
-from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
@@ -54,8 +53,11 @@ from postprocess.session.lifecycle.finish import finish_session, show_first_verd
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
-from postprocess.session.nightly.estimate import estimate_night
-from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
+from postprocess.session.nightly.estimate import (
+    choose_launch_counts,
+    describe_launch_counts,
+    estimate_night,
+)
 from postprocess.session.nightly.learning import Lesson, learn_night
 
 CALIBRATED = "in the calibration of this night"

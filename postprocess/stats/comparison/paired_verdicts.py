@@ -15,21 +15,96 @@ about 11% in three looks. Two questions have two error rates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import ndtri, stdtr
 
-from postprocess.stats.comparison.paired_ratio import (
-    PairedRatio,
-    count_deciding_pairs,
-    estimate_paired_ratio,
-)
+from postprocess.stats.sessions import Prediction
 from postprocess.stats.shrinkage import LEAST_GROUP_SIZE, fit_prior
+
+#: Variance of the signed ranks for normal differences, over that of the mean (ibid., 3.11).
+EFFICIENCY = math.pi / 3
+
+UNKNOWN_SPREAD = 2  #: pairs more, because the spread is estimated from the pairs themselves
+
+
+@dataclass(frozen=True)
+class PairedRatio:
+    """An estimate of ln(new / old) with its interval."""
+
+    center: float
+    lower: float  #: minus infinity if there are too few pairs for the level
+    upper: float
+    pairs: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times as slow the new side is."""
+        return math.exp(self.center)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Limits of the ratio."""
+        return math.exp(self.lower), math.exp(min(self.upper, 700.0))
+
+
+def estimate_paired_ratio(differences: Sequence[float], alpha: float) -> PairedRatio:
+    """Estimate ln(new / old) from the differences of pairs.
+
+    :param differences: ln(new / old) of each pair; at least one
+    :param alpha: probability that the value lies beyond either limit, at most
+    """
+    walsh = compute_walsh_averages(differences)
+    count = len(differences)
+    outside = count_outside(count, alpha)
+    lower = float(walsh[outside - 1]) if outside else -math.inf
+    upper = float(walsh[len(walsh) - outside]) if outside else math.inf
+    return PairedRatio(float(np.median(walsh)), lower, upper, count)
+
+
+def compute_walsh_averages(differences: Sequence[float]) -> NDArray[np.float64]:
+    """Compute the averages of all pairs of differences, each with itself too; sorted."""
+    d = np.asarray(differences, dtype=float)
+    rows, columns = np.triu_indices(len(d))
+    return np.sort((d[rows] + d[columns]) / 2)
+
+
+@cache
+def count_outside(pairs: int, alpha: float) -> int:
+    """Count the Walsh averages up to and with a limit: the largest c with P(W < c) <= alpha; 0 if none is."""
+    chances = np.cumsum(compute_signed_rank_distribution(pairs))
+    return int(np.searchsorted(chances, alpha * (1 + 1e-12), side="right"))
+
+
+@cache
+def compute_signed_rank_distribution(pairs: int) -> NDArray[np.float64]:
+    """Compute the probability of each sum of positive ranks, from 0 to n (n + 1) / 2, if the center is 0."""
+    chances = np.ones(1)
+    for rank in range(1, pairs + 1):
+        longer = np.zeros(len(chances) + rank)
+        longer[: len(chances)] += chances / 2
+        longer[rank:] += chances / 2
+        chances = longer
+    return chances
+
+
+def count_deciding_pairs(spread: float, distance: float, alpha: float) -> int:
+    """Count the pairs whose interval reaches no farther than a distance to either side, for normal differences.
+
+    :param spread: standard deviation of the differences
+    :param distance: above 0
+    :param alpha: probability that the value lies beyond either limit
+    """
+    z = float(-ndtri(alpha))
+    return math.ceil((z * spread / distance) ** 2 * EFFICIENCY) + UNKNOWN_SPREAD
+
 
 ERROR = 0.05  #: of either question
 #: Pairs after which one looks. At six pairs a third of the error still gives an interval.
@@ -216,3 +291,74 @@ def count_pairs_more(
         distance = max(distance, center)
     needed = count_deciding_pairs(float(np.std(case.differences, ddof=1)), distance, level)
     return max(max(needed, first) - have, 1)
+
+
+@dataclass(frozen=True)
+class UnpairedCase:
+    """The difference of a case between two sides."""
+
+    difference: float  #: ln(new / old) of the means of sessions; above 0 is worse
+    #: how far the side lies off by its sessions; None: nothing is known of that
+    old: Prediction | None
+    new: Prediction | None
+    margin: float  #: on the logarithm
+    exact: bool = False  #: whether time is simulated: any difference is one
+
+    @property
+    def noise(self) -> Prediction | None:
+        """How far the difference lies off; None if nothing is known of it.
+
+        Both sides may know their noise from the same reference, so their degrees of freedom do not add up.
+        """
+        if self.old is None or self.new is None:
+            return None
+        deviation = math.hypot(self.old.deviation, self.new.deviation)
+        return Prediction(deviation, min(self.old.degrees, self.new.degrees))
+
+
+@dataclass(frozen=True)
+class UnpairedResult:
+    """The verdict on a case, and what it rests on."""
+
+    verdict: PairedVerdict
+    limits: tuple[float, float] | None  #: of the difference, 90% between them
+    q: float | None  #: of being slower, among all cases
+    unseen: float | None  #: the difference that two sessions of the case reach without a cause
+
+
+def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
+    """Judge all cases of an unpaired comparison."""
+    if not cases:
+        return []
+    worse = np.array([compute_probability(each, each.difference) for each in cases])
+    better = np.array([compute_probability(each, -each.difference) for each in cases])
+    slower_q, faster_q = map(scipy.stats.false_discovery_control, (worse, better))
+    return [
+        judge_case(each, float(slow), float(fast))
+        for each, slow, fast in zip(cases, slower_q, faster_q, strict=True)
+    ]
+
+
+def compute_probability(case: UnpairedCase, difference: float) -> float:
+    """Compute the probability that an unchanged case differs as far to the same side; 1 if that is unknown."""
+    if case.exact:
+        return float(difference <= EXACT)
+    noise = case.noise
+    if noise is None or noise.deviation <= 0:
+        return 1.0
+    return float(stdtr(noise.degrees, -difference / noise.deviation))
+
+
+def judge_case(case: UnpairedCase, slower_q: float, faster_q: float) -> UnpairedResult:
+    """Judge one case."""
+    noise = Prediction(0.0, 0.0) if case.exact else case.noise
+    if noise is None or (noise.deviation <= 0 and not case.exact):
+        return UnpairedResult(PairedVerdict.UNDECIDED, None, None, None)
+    reach = noise.limit(ERROR)
+    lower, upper = case.difference - reach, case.difference + reach
+    verdict = PairedVerdict.UNDECIDED
+    if lower > 0 and case.difference > case.margin / 2 and slower_q <= ERROR:
+        verdict = PairedVerdict.SLOWER
+    elif upper < 0 and case.difference < -case.margin / 2 and faster_q <= ERROR:
+        verdict = PairedVerdict.FASTER
+    return UnpairedResult(verdict, (lower, upper), slower_q, reach)

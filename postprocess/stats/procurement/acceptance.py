@@ -14,10 +14,75 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
+
+
+def compute_exceedance(others: int, own: int, largest: int) -> float:
+    """Compute the probability that so many largest values are all of one's own sample, by chance alone.
+
+    :param others: size of the other sample
+    :param own: size of one's own
+    """
+    return math.comb(own, largest) / math.comb(others + own, largest)
+
+
+NORMAL, ORDERED, EXACT = "normal tolerance limit", "order statistic", "exact"
+LEAST_LAUNCHES = 3  #: launches; of two, k is 37, which proposes nothing that anybody could use
+
+
+@dataclass(frozen=True)
+class ToleranceLimit:
+    """A limit on the slow side, on the logarithm."""
+
+    limit: float
+    method: str
+    factor: float  #: k of the normal limit; 0 else
+    launches: int
+
+
+@cache
+def compute_tolerance_factor(launches: int, confidence: float, coverage: float) -> float:
+    """Compute k of the one-sided normal limit m + k s of n launches."""
+    root = math.sqrt(launches)
+    return (
+        float(scipy.stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
+    )
+
+
+@cache
+def find_order_statistic(launches: int, confidence: float, coverage: float) -> int:
+    """Find which of the largest values is a limit without a distribution: 1 for the largest; 0 for none."""
+    ranks = np.arange(1, launches + 1)
+    sure = scipy.stats.binom.cdf(launches - ranks, launches, coverage)
+    return int(np.count_nonzero(sure >= confidence))
+
+
+def compute_tolerance_limit(
+    logs: Sequence[float], confidence: float, coverage: float, exact: bool = False
+) -> ToleranceLimit:
+    """Compute the limit of launches.
+
+    :param logs: ln of how slow each launch was; more is worse
+    :param exact: whether they are of simulated time, which has no spread
+    :raises ValueError: for too few launches
+    """
+    values = np.sort(np.asarray(logs, dtype=float))
+    count = len(values)
+    if exact and count:
+        return ToleranceLimit(float(values[-1]), EXACT, 0.0, count)
+    if count < LEAST_LAUNCHES:
+        raise ValueError(f"{count} launches give no tolerance limit; {LEAST_LAUNCHES} do")
+    if rank := find_order_statistic(count, confidence, coverage):
+        return ToleranceLimit(float(values[-rank]), ORDERED, 0.0, count)
+    factor = compute_tolerance_factor(count, confidence, coverage)
+    limit = float(values.mean() + factor * values.std(ddof=1))
+    return ToleranceLimit(limit, NORMAL, factor, count)
+
 
 GROWTH = 2  #: times as many launches at each look
 MOST_NEEDED = 10**6  #: launches; where more would decide, nobody makes them

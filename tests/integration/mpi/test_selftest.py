@@ -12,9 +12,10 @@ import pytest
 from rich.console import Console
 
 from postprocess.base.progress import Progress
-from postprocess.extensions.selftest import data, injections
+from postprocess.extensions.selftest import data
 from postprocess.extensions.selftest.measure.run import conclude_selftest
-from postprocess.model.fault_injection import TOLD
+from postprocess.model.interposed import TOLD
+from postprocess.session.lifecycle import injections
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.long
 HUGE = injections.InjectionKind("huge", "31 times as slow", 30.0)
 PROGRAM = f"""
 import sys
-from postprocess.extensions.selftest import injections
+from postprocess.session.lifecycle import injections
 from postprocess.main import main
 injections.INJECTION_KINDS["huge"] = injections.{HUGE!r}
 sys.exit(main(*sys.argv[1:3], sys.argv[3:]))

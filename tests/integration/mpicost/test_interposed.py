@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.parsers.witness import read_witness
+from postprocess.parsers.osu_imb_launch import read_witness
 from tests.support.mpi import FAULTS, environment_with, of_family
 from tests.support.mpicost import TINY, Record, preload, program, read
 from tests.support.mpicost import library as fault_library

@@ -13,7 +13,7 @@ import pytest
 from postprocess.features.compare.differences.facts import compare_facts, read_facts
 from postprocess.judging.outcome import ALONE
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.parsers.witness import read_witness
+from postprocess.parsers.osu_imb_launch import read_witness
 from tests.support.faults import Declared, plants
 from tests.support.mpi import environment_with, of_family
 from tests.support.mpicost import build

@@ -71,7 +71,7 @@ def test_the_last_night_has_a_row_for_each_case(dsn: str) -> None:
 
 
 def test_a_bandwidth_below_its_reference_is_a_slowdown(dsn: str) -> None:
-    from postprocess.results.postgres_views import SLOWDOWN
+    from postprocess.results.postgres import SLOWDOWN
 
     text = f"SELECT {SLOWDOWN} AS slowdown FROM (VALUES ('MB/s', 50.0, 100.0)) AS x (unit, median, reference)"
     assert float(query(dsn, text)[0]["slowdown"]) == 2

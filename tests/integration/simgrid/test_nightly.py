@@ -9,8 +9,8 @@ import pytest
 
 from postprocess.extensions.papers.common.data import arrange_sessions
 from postprocess.extensions.papers.commtest.contention import build_contention_tables
-from postprocess.extensions.papers.taboada.measured_models import fit_measured
-from postprocess.results.summary_file import load_summary
+from postprocess.extensions.papers.taboada.model_fit import fit_measured
+from postprocess.results.summary import load_summary
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT, Workshop
 from tests.support.simgrid import NO_SIMGRID

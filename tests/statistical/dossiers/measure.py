@@ -24,7 +24,7 @@ from postprocess.features.compare.measure.run import (
     describe_comparison,
     measure_comparison,
 )
-from postprocess.features.compare.measure.values import find_own_case
+from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.features.compare.pairs import collect_pairs
 from postprocess.model.plan import list_planned_cases
 from postprocess.model.session import Request

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import scipy
 
 from postprocess.base.formats import format_signed, plural
-from postprocess.extensions.selftest.result import CHANCE, Outcome, PlantScore
+from postprocess.extensions.selftest.score import CHANCE, Outcome, PlantScore
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
-from postprocess.stats.comparison.paired_ratio import EFFICIENCY
 from postprocess.stats.comparison.paired_verdicts import (
     BLOCK_CORRELATION,
+    EFFICIENCY,
     ERROR,
     NOT_WORSE,
     PairedVerdict,

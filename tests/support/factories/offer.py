@@ -23,8 +23,7 @@ from postprocess.extensions.procurement.check.data import (
     write_header,
 )
 from postprocess.extensions.procurement.check.official import OfficialSource
-from postprocess.extensions.procurement.rules.layouts import MachineFacts
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.rules.rules_data import MachineFacts, hash_rules
 from postprocess.model.plan import PlannedLaunch, write_launch
 from spack_envs.programs import BuiltBinary, locate_program_file, write_program
 from tests.support.factories import benchmark, record

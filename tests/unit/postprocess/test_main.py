@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
-from postprocess.cli.parser import Parser
-from postprocess.cli.registry import subcommands
+from postprocess.cli.parser import Parser, subcommands
 from postprocess.main import COMMANDS, SECTIONS, build_parser, load_commands, main
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT

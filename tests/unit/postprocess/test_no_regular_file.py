@@ -21,7 +21,7 @@ from postprocess.parsers.reframe_report import read_report
 from postprocess.references import tsv
 from postprocess.references.session_priors import load_session_priors
 from postprocess.results import index, launch_costs, store
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import read_imported_tests
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.programs.program_facts import ExecutableFacts, read_facts

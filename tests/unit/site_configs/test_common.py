@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reframe.core.backends import getlauncher
 
-from postprocess.base.shell_words import quote_word
+from postprocess.base.sanitize import quote_word
 from postprocess.model.session import Selection
 from postprocess.runner import reframe
 from site_configs.common import (

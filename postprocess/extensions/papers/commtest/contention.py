@@ -14,7 +14,7 @@ from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.common.data import PaperMeasurements
 from postprocess.extensions.papers.common.numbers import write_bytes, write_rate, write_ratio
-from postprocess.extensions.papers.taboada.measured_models import compute_minimum
+from postprocess.extensions.papers.taboada.model_fit import compute_minimum
 from postprocess.stats.curves.segments import fit_segments
 
 ALONE = "0 with 1"

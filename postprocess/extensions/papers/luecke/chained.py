@@ -6,15 +6,133 @@ T(NT) / T(T3E-600), where the torus stands for the T3E-600.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
+
+import polars as pl
 
 from postprocess.base.formats import size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.data import Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import write_ratio
+from postprocess.extensions.papers.common.data import (
+    Operation,
+    PaperCell,
+    PaperMeasurements,
+    operation_sort_key,
+)
+from postprocess.extensions.papers.common.numbers import Number, write_plain, write_ratio
 from postprocess.extensions.papers.common.printed import History
 from postprocess.extensions.papers.luecke.ratios import find_stand_ins
+from postprocess.model.routines.mpicost import EVICT, FLUSH
+
+PLACE = ("system", "partition", "environment")
+
+
+def read_timers(
+    frame: pl.DataFrame, session: str
+) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Read resolution and overhead of the clock, in seconds, by system, partition and environment."""
+    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    if frame.is_empty():
+        return found
+    rows = frame.filter((pl.col("session") == session) & (pl.col("program") == "mpicost"))
+    for row in rows.select(*PLACE, "provenance").unique().iter_rows(named=True):
+        timer = json.loads(row["provenance"] or "{}").get("timer")
+        if isinstance(timer, dict) and {"resolution", "overhead"} <= timer.keys():
+            place = (row["system"], row["partition"], row["environment"])
+            before = found.get(place, (0.0, 0.0))
+            told = (float(timer["resolution"]), float(timer["overhead"]))
+            found[place] = (max(before[0], told[0]), max(before[1], told[1]))
+    return found
+
+
+def build_timer_table(
+    measured: PaperMeasurements,
+    timers: Mapping[str, Mapping[tuple[str, str, str], tuple[float, float]]],
+    history: History,
+) -> TextTable | None:
+    """Build a row for each machine and MPI, and those in print; None if no session tells."""
+    rows = []
+    for machine in measured.machines:
+        known = [timers.get(session, {}) for session in measured.sessions[machine]]
+        for environment in measured.environments_on(machine):
+            place = (*measured.systems[machine], environment)
+            if told := [each[place] for each in known if place in each]:
+                largest = (
+                    write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True)
+                )
+                rows.append((machine, environment, *largest))
+    if not rows:
+        return None
+    printed = [
+        (f"{each.machine} (in print)", NOT_PRINTED, write_plain(each.value, "us"), NOT_PRINTED)
+        for each in history.figures
+        if each.paper == "Luecke 2003" and each.quantity == "timer_resolution"
+    ]
+    return TextTable(
+        "The clock",
+        ("machine", "MPI"),
+        ("resolution (us)", "a reading takes (us)"),
+        (*rows, *printed),
+        (
+            "in print: of MPI_Wtime; ours: of the clock that mpicost reads, the largest of all launches",
+        ),
+    )
+
+
+WARM = "warm"
+COLD = (FLUSH, EVICT)
+
+
+def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable | None:
+    """Build a row for each operation that an MPI has a warm time and a cold one of; None without any.
+
+    They may be of several sessions; of several times the median counts.
+    """
+    found: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    for cell in sorted(measured.results, key=_order):
+        time = measured.times[cell]
+        if time is not None:
+            operation = replace(cell.operation, cache="")
+            place = (*measured.systems[cell.machine], cell.environment)
+            size = Number(operation.size, operation.bytes)
+            about = (operation.routine, size, operation.sync, str(cell.processes))
+            times = found.setdefault((*place, *about), {})
+            times.setdefault(cell.operation.cache, []).append(time)
+    rows = tuple(
+        (
+            *about,
+            *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD),
+        )
+        for about, times in found.items()
+        if WARM in times and len(times) > 1
+    )
+    if not rows:
+        return None
+    labels = ("system", "partition", "MPI", "routine", "size", "sync", "processes")
+    return TextTable(
+        "Time with cold caches over that with warm ones",
+        labels,
+        COLD,
+        rows,
+        tuple(
+            f"in print: {1 / each.value:g} of {each.routine} of {each.bytes} B on the {each.machine}, "
+            f"{each.processes} processes, flushed"
+            for each in history.figures
+            if each.quantity == "no_flush_over_flush_time"
+        ),
+    )
+
+
+def _over_warm(times: dict[str, list[float]], cold: str) -> Number:
+    over = median(times[cold]) / median(times[WARM])
+    return write_ratio(over, quantity="cold over warm", about={"cache": cold})
+
+
+def _order(cell: PaperCell) -> tuple[object, ...]:
+    return cell.machine, cell.environment, operation_sort_key(cell.operation), cell.processes
+
 
 NEEDED = (
     "--against {against}: the paper has only ratios, and no session stands for one of its machines "

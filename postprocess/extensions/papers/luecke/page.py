@@ -13,16 +13,16 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.extensions.papers.common import printed
 from postprocess.extensions.papers.common.data import PaperMeasurements, arrange_sessions
-from postprocess.extensions.papers.common.few_processes import describe_few_processes
+from postprocess.extensions.papers.common.linear_model import describe_few_processes
 from postprocess.extensions.papers.common.paper_figure import PaperFigure
 from postprocess.extensions.papers.common.printed import History
 from postprocess.extensions.papers.luecke import ratio_tables, ratios, scalability
-from postprocess.extensions.papers.luecke.plot import (
+from postprocess.extensions.papers.luecke.figures import (
     Agreement,
     build_agreement_plots,
     draw_agreement_plot,
 )
-from postprocess.extensions.papers.rus.sweep import read_settings
+from postprocess.extensions.papers.rus.sends import read_settings
 from postprocess.report import legend, plots, templating
 from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary

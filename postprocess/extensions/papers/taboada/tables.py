@@ -9,10 +9,10 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_significant, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.common.data import PaperMeasurements
-from postprocess.extensions.papers.common.few_processes import PAIR
 from postprocess.extensions.papers.common.linear_model import (
     COMPOSITIONS,
     FACTORS,
+    PAIR,
     Growth,
     find_crossovers,
 )
@@ -24,18 +24,16 @@ from postprocess.extensions.papers.common.numbers import (
     write_share,
 )
 from postprocess.extensions.papers.common.printed import History, PrintedModel
-from postprocess.extensions.papers.taboada.measured_models import (
-    SEND,
-    MeasuredModel,
-    ModelPlace,
-    compute_minimum,
-    fit_measured,
-)
 from postprocess.extensions.papers.taboada.model_fit import (
     ERRORS,
     GOOD,
+    SEND,
     FittedModel,
+    MeasuredModel,
+    ModelPlace,
+    compute_minimum,
     find_model_size,
+    fit_measured,
     name_growth,
 )
 from postprocess.model.routines.mpicost import BARRIER, PINGPONG

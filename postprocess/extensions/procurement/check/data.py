@@ -26,8 +26,7 @@ from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, utc_now
-from postprocess.extensions.procurement.rules.layouts import MachineFacts
-from postprocess.extensions.procurement.rules.rules_data import TOLD
+from postprocess.extensions.procurement.rules.rules_data import TOLD, MachineFacts
 
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"

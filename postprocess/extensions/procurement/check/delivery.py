@@ -14,7 +14,7 @@ from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.extensions.procurement.check.data import read_sealed
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.judging.identity import CLOCKS_DIFFER, read_span
+from postprocess.judging.outcome import CLOCKS_DIFFER, read_span
 
 
 @dataclass(frozen=True)

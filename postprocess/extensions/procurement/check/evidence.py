@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postprocess.extensions.procurement.check.data import OfferPass
-from postprocess.extensions.procurement.rules.plan import AskedCase, OfferPlan, plan_offer
+from postprocess.extensions.procurement.rules.lint import AskedCase, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules_data import RuleCase, Rules
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case

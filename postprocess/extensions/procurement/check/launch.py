@@ -9,19 +9,21 @@ from postprocess.base.units import compute_slowdown
 from postprocess.extensions.procurement.check.builds import OfferSources, check_source, find_build
 from postprocess.extensions.procurement.check.data import ToldFacts
 from postprocess.extensions.procurement.check.evidence import LaunchEvidence
-from postprocess.extensions.procurement.check.physics import list_speed_limits
-from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.check.violations import Code, Violation, list_speed_limits
 from postprocess.extensions.procurement.rules.rules_data import Rules
-from postprocess.judging.identity import describe_foreign_records
 from postprocess.judging.outcome import (
     check_mpi_world,
+    describe_foreign_records,
     is_asked_library,
     read_contents,
     read_exit_code,
 )
 from postprocess.model.conditions import cpus_of
-from postprocess.model.fault_injection import describe_unplanned_injection
-from postprocess.model.interposed import describe_differing_ranks, list_interposed
+from postprocess.model.interposed import (
+    describe_differing_ranks,
+    describe_unplanned_injection,
+    list_interposed,
+)
 from postprocess.model.launch import Records
 from postprocess.model.routines.benchmark import WINDOW_SHARE
 from postprocess.model.routines.mpicost import OWN_PROGRAM

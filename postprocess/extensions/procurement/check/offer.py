@@ -39,10 +39,9 @@ from postprocess.extensions.procurement.check.evidence import (
 from postprocess.extensions.procurement.check.launch import check_launch
 from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.rules.lint import read_rules
-from postprocess.extensions.procurement.rules.plan import count_needed_launches
+from postprocess.extensions.procurement.rules.lint import count_needed_launches, read_rules
 from postprocess.extensions.procurement.rules.rules_data import TOLD, Rules, hash_rules
-from postprocess.judging.identity import CLOCKS_DIFFER, read_moment, read_span
+from postprocess.judging.outcome import CLOCKS_DIFFER, read_moment, read_span
 from postprocess.model.plan import read_plan
 
 

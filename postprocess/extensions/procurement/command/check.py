@@ -40,8 +40,14 @@ from postprocess.extensions.procurement.measure.plan import (
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
 from postprocess.extensions.procurement.rules.lint import lint_rules
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
-from postprocess.extensions.procurement.sealed import UNKNOWN, SealedFolder, open_archive
-from postprocess.extensions.procurement.whole_check import archive_named, check_folder, check_opened
+from postprocess.extensions.procurement.sealed import (
+    UNKNOWN,
+    SealedFolder,
+    archive_named,
+    check_folder,
+    check_opened,
+    open_archive,
+)
 from postprocess.session.lifecycle.context import open_session_context
 
 HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."

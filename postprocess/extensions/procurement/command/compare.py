@@ -35,8 +35,7 @@ from postprocess.extensions.procurement.rank import (
 )
 from postprocess.extensions.procurement.rules.lint import read_rules
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
-from postprocess.extensions.procurement.sealed import UNKNOWN
-from postprocess.extensions.procurement.whole_check import opened_archive
+from postprocess.extensions.procurement.sealed import UNKNOWN, opened_archive
 
 HELP = "Show sealed offers side by side: must rows, scores, ratios, means over common rows."
 EXAMPLE = "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers"

@@ -18,7 +18,7 @@ from postprocess.extensions.procurement.measure.acceptance_check import (
     check_acceptance,
     is_acceptance,
 )
-from postprocess.extensions.procurement.measure.references import enter_launches
+from postprocess.extensions.procurement.measure.plan import enter_launches
 
 HELP = (
     "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."

@@ -18,8 +18,7 @@ from postprocess.extensions.procurement.check.violations import (
     format_violations,
     is_rejected,
 )
-from postprocess.extensions.procurement.sealed import seal_archive
-from postprocess.extensions.procurement.whole_check import check_folder
+from postprocess.extensions.procurement.sealed import check_folder, seal_archive
 
 HELP = "Sign an offer and pack it into one file."
 EXAMPLE = "./plumbline offer seal offer --key ~/.ssh/id_ed25519 --output A.tar"

@@ -19,15 +19,15 @@ from postprocess.extensions.procurement.check.violations import (
     is_rejected,
 )
 from postprocess.extensions.procurement.form.commitments import (
+    FORM_HTML,
     check_commitments,
     read_commitments,
+    render_form,
     take_form,
     write_commitments,
 )
-from postprocess.extensions.procurement.form.page import FORM_HTML
 from postprocess.extensions.procurement.form.rows import FormRow, build_form
 from postprocess.extensions.procurement.form.spreadsheet import CSV, XLSX, read_form
-from postprocess.extensions.procurement.form.written import render_form
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
 
 HELP = "Write the form of an offer as CSV, spreadsheet and page; or read back what was typed."

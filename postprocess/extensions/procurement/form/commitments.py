@@ -4,33 +4,149 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.documents.records import Measured, is_measurable, read_record
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import quantity, size
-from postprocess.base.numbers import parse_decimal
+from postprocess.base.formats import DASH, format_significant, parse_decimal, quantity, size
+from postprocess.base.same_values import is_same_page
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.text_table import TextTable
 from postprocess.base.units import SECONDS
-from postprocess.extensions.procurement.check.data import COMMITMENTS, ToldFacts
+from postprocess.extensions.procurement.check.data import COMMITMENTS, RULES, ToldFacts
 from postprocess.extensions.procurement.check.evidence import LaunchEvidence, MeasuredRow
-from postprocess.extensions.procurement.check.physics import list_speed_limits
-from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.check.offer import OpenedOffer
+from postprocess.extensions.procurement.check.violations import Code, Violation, list_speed_limits
 from postprocess.extensions.procurement.form.rows import (
+    DIGITS,
     FILLED,
+    TYPED,
+    TYPED_DIGITS,
     Cell,
     FormRow,
+    build_form,
     find_slowest,
     is_worse,
     limit_of,
+    show,
     take,
 )
-from postprocess.extensions.procurement.form.spreadsheet import TypedRow, read_decimal_comma
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.form.spreadsheet import (
+    CSV,
+    XLSX,
+    TypedRow,
+    build_xlsx,
+    format_csv,
+    is_same_book,
+    read_decimal_comma,
+)
+from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
 from postprocess.model.case import Case
+from postprocess.report import templating
+
+FORM_HTML = "offer.html"
+TEXTS = 6  #: columns, from demand to category
+NOTES = (
+    "layout: processes x processes of a node.",
+    "measured: by the statistic of the rules; slowest: the worst launch; spread %: between launches.",
+    "committed: what acceptance holds the machine against, in the unit of the row.",
+    "projected: of hardware that is not there, by the model beside it.",
+)
+
+
+def render_form_page(
+    title: str,
+    facts: Sequence[str],
+    rows: Sequence[FormRow],
+    typed: Mapping[str, Mapping[str, Cell]],
+) -> str:
+    """Render the form as a page."""
+    shown = [name for name in FILLED if name not in ("row", "risk")]
+    places = [FILLED.index(name) for name in shown]
+    lines = tuple(
+        tuple(
+            [show_cell(row.cells()[place]) for place in places]
+            + [show_cell(typed.get(row.key.key, {}).get(name), TYPED_DIGITS) for name in TYPED]
+        )
+        for row in rows
+    )
+    risks = tuple(dict.fromkeys(row.risk for row in rows))
+    table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *TYPED]), lines, ())
+    context = {
+        "good": True,
+        "headline": title,
+        "kicker": "form of an offer",
+        "facts": facts,
+        "tables": (table,),
+        "notes": [*NOTES, *(f"proposed: {each}" for each in risks)],
+        "pictures": (),
+    }
+    return templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
+
+
+def show_cell(cell: Cell, digits: int = DIGITS) -> str:
+    """Show a cell of the form."""
+    if cell is None:
+        return DASH
+    return format_significant(cell, digits) if isinstance(cell, float) else str(cell)
+
+
+#: Whether two files of a form say the same, by the name of the file.
+COMPARED: Mapping[str, Callable[[bytes, bytes], bool]] = {
+    CSV: lambda ours, theirs: ours == theirs,
+    FORM_HTML: lambda ours, theirs: is_same_page(ours.decode(), theirs.decode(errors="replace")),
+    XLSX: is_same_book,
+}
+
+
+def render_form(
+    offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments | None
+) -> dict[str, bytes]:
+    """Render the form with what was typed, by the names of the files."""
+    typed = list_typed(rows, kept)
+    code = hash_rules(offer.stored.folder / RULES)
+    title = f"{offer.rules.title}: offer of {offer.told.offeror or 'somebody'}"
+    facts = [f"rules {code}", f"{offer.told.system}, {offer.told.interconnect}".strip(", ")]
+    return {
+        CSV: format_csv(rows, typed).encode(),
+        XLSX: build_xlsx(title, code, rows, typed),
+        FORM_HTML: render_form_page(title, [each for each in facts if each], rows, typed).encode(),
+    }
+
+
+def list_typed(
+    rows: list[FormRow], kept: StoredCommitments | None
+) -> Mapping[str, Mapping[str, Cell]]:
+    """List what was typed before, in the unit that people read."""
+    units = {row.key.key: row.unit for row in rows}
+    return {
+        each.key: {
+            "committed": show(each.committed, units[each.key], TYPED_DIGITS),
+            "projected": show(each.projected, units[each.key], TYPED_DIGITS),
+            "model": each.model or None,
+        }
+        for each in (kept.rows if kept else ())
+        if each.key in units
+    }
+
+
+def check_form(offer: OpenedOffer, kept: StoredCommitments) -> Iterator[Violation]:
+    """Check that the form, as far as it is there, says what was measured and committed: people read it."""
+    folder = offer.stored.folder
+    there = [name for name in COMPARED if (folder / name).exists()]
+    ours = render_form(offer, build_form(offer), kept) if there else {}
+    for name in there:
+        try:
+            same = COMPARED[name](ours[name], files.read_regular(folder / name))
+        except OSError:
+            same = False
+        if not same:
+            what = "is not what was measured and committed"
+            yield Violation(Code.FORM_OTHER, name, what)
+
 
 ROUNDING = 1e-5  #: by which a value in the form may be better than it was
 SAME = 1e-6  #: relative difference of a number that went through a spreadsheet

@@ -12,7 +12,7 @@ from postprocess.base.units import SECONDS
 from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.rules.rules_data import RuleCase, Rules, parse_quantity
-from postprocess.stats.procurement.tolerance import (
+from postprocess.stats.procurement.acceptance import (
     EXACT,
     LEAST_LAUNCHES,
     ORDERED,

@@ -57,11 +57,13 @@ from postprocess.extensions.procurement.protocol import (
 from postprocess.extensions.procurement.rules.rules_data import Rules
 from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
+    CheckedOffer,
+    archive_named,
+    check_folder,
     open_archive,
     seal_archive,
     verify_seal,
 )
-from postprocess.extensions.procurement.whole_check import CheckedOffer, archive_named, check_folder
 from postprocess.model.session import Request
 from postprocess.report import templating
 from postprocess.session.lifecycle.context import SessionContext, open_session_context

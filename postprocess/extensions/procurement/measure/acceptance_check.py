@@ -20,10 +20,14 @@ from postprocess.extensions.procurement.check.delivery import check_delivery
 from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
 from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations
-from postprocess.extensions.procurement.measure.links_verdict import judge_links
+from postprocess.extensions.procurement.measure.links import judge_links
 from postprocess.extensions.procurement.protocol import ACCEPT, Parties, render_protocol
-from postprocess.extensions.procurement.sealed import SealedFolder, verify_seal
-from postprocess.extensions.procurement.whole_check import CheckedOffer, check_folder
+from postprocess.extensions.procurement.sealed import (
+    CheckedOffer,
+    SealedFolder,
+    check_folder,
+    verify_seal,
+)
 
 OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
 #: What rows say themselves.

@@ -41,16 +41,23 @@ from postprocess.extensions.procurement.measure.plan import (
     plan_on_site,
     select_offer,
 )
-from postprocess.extensions.procurement.rules.lint import read_rules
-from postprocess.extensions.procurement.rules.plan import OfferPlan, count_needed_launches
+from postprocess.extensions.procurement.rules.lint import (
+    OfferPlan,
+    count_needed_launches,
+    read_rules,
+)
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.runner.reframe_pass import PassRecord, make_plan, run_again, run_plan
-from postprocess.session.lifecycle.clock import describe_clock
-from postprocess.session.lifecycle.context import SessionContext, open_session_context, report_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    describe_clock,
+    open_session_context,
+    report_plan,
+)
 from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
 from postprocess.session.lifecycle.validation import verify_data
 

@@ -18,19 +18,24 @@ from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.selftest import data as rows_file
-from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
-from postprocess.extensions.selftest.measure.night import MODE, SelftestBench
-from postprocess.extensions.selftest.measure.references import (
+from postprocess.extensions.selftest.data import (
+    FinishedNight,
+    InjectionNight,
+    SelftestHeader,
+    schedule_nights,
+)
+from postprocess.extensions.selftest.measure.night import (
+    MODE,
+    SelftestBench,
     SelftestDemand,
     pause,
     take_references,
 )
 from postprocess.extensions.selftest.page import JSON, MARKDOWN, SelftestPage, build_selftest_page
-from postprocess.extensions.selftest.schedule import InjectionNight, schedule_nights
 from postprocess.extensions.selftest.score import score_nights
 from postprocess.model.case import Case
-from postprocess.model.fault_injection import LIBRARY
-from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.interposed import LIBRARY
+from postprocess.model.launch import select_launch_counts
 from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.routines.mpicost import ROUTINES
@@ -39,7 +44,7 @@ from postprocess.report.templating import write_pages
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
-from postprocess.session.nightly.launch_budget import choose_launch_counts, describe_launch_counts
+from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts
 from spack_envs.programs import find_mpicost_prefix
 
 #: Routines that are measured unless others are asked for.

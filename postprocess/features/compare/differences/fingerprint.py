@@ -7,8 +7,9 @@ size to the next, as a change of protocol leaves it; which protocol, no measurem
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,104 @@ import numpy as np
 from postprocess.base.documents.records import Amount, Count, Measured
 from postprocess.base.formats import quantity, size
 from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.features.compare.differences.facts import (
+    PLACE,
+    SETTING,
+    SETTINGS,
+    UNREAD,
+    VARIABLE,
+    FactDifference,
+    SideFacts,
+    compare_facts,
+    rank_verbosity,
+)
 from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segments
 from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
 from postprocess.stats.placement import group_placements
+from site_configs.mpi.family import identify_library
+
+#: Variables that let a library tell it; to all others they are nothing.
+VERBOSE: Mapping[str, str] = {
+    "UCX_LOG_LEVEL": "info",
+    "MPIR_CVAR_DEBUG_SUMMARY": "1",
+    "I_MPI_DEBUG": "5",
+    "OMPI_MCA_pml_base_verbose": "10",
+    "OMPI_MCA_btl_base_verbose": "10",
+}
+#: What is told, by name: the library's words for it. Where one name is told several times, all values count.
+TOLD: Mapping[str, str] = {
+    "UCX version": r"UCX  INFO +Version (\S+)",
+    "UCX inside a node": r"UCX  INFO .*\bintra-node cfg#\d+ (tag\(.*?\))",
+    "UCX between nodes": r"UCX  INFO .*\binter-node cfg#\d+ (tag\(.*?\))",
+    "Open MPI's layer of messages (pml)": r"select: component (\w+) selected",
+    "Open MPI's transports (btl)": r"mca: bml: Using (\w+) btl for send to",
+    "libfabric version": r"MPI startup\(\): libfabric version: (\S+)",
+    "libfabric provider": r"(?:MPI startup\(\): libfabric |^)provider: ([\w;]+)",
+    "Intel MPI's tuning": r"MPI startup\(\): Load tuning file: \".*/([^/]+)\"",
+}
+
+
+def read_transports(output: str) -> dict[str, str]:
+    """Read what a verbose launch printed of its transports, by name; empty if its library tells nothing.
+
+    :param output: all that its processes printed; each of them may tell the same
+    """
+    found = {}
+    for name, pattern in TOLD.items():
+        if values := sorted(set(re.findall(pattern, output, re.MULTILINE))):
+            found[name] = ", ".join(values)
+    return found
+
+
+#: How an MPI is told the value of a control variable, where its name is not that of a variable itself
+OF_FAMILY = {"openmpi": "OMPI_MCA_"}
+MOST_LETTERS = 60  #: of a value: longer ones say how something was built
+TELLS = "_version"  #: how the name of a variable ends that tells something and sets nothing
+
+
+@dataclass(frozen=True)
+class TriedSetting:
+    """A setting of the old side that may be tried on the new one."""
+
+    name: str  #: as the MPI, or the environment, has it
+    variable: str  #: of the environment that sets it
+    old: str
+    new: str
+
+
+def list_settings_to_try(old: SideFacts, new: SideFacts) -> list[TriedSetting]:
+    """List what both sides have with another value, and a variable can set; those for users first.
+
+    A value that names a place, or cannot be read, is left out.
+    """
+    found = [
+        TriedSetting(each.name, variable, *each.texts)
+        for each in sorted(
+            compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name)
+        )
+        if (variable := find_variable(each, new))
+    ]
+    return list({each.variable: each for each in found}.values())
+
+
+def find_variable(each: FactDifference, new: SideFacts) -> str:
+    """Find the variable that gives the new side the old value; empty if nothing can."""
+    if not each.old or each.old == UNREAD or each.name.endswith(TELLS):
+        return ""
+    if PLACE in each.old or "/" in each.old or len(each.old) > MOST_LETTERS:
+        return ""
+    if each.kind == VARIABLE and each.new is not None:
+        return name_variable(each.name, new)
+    return each.name if each.kind == SETTING else ""
+
+
+def name_variable(control: str, side: SideFacts) -> str:
+    """Name the variable of the environment that sets a control variable; empty if none is known."""
+    if control.startswith(SETTINGS):
+        return control
+    prefix = OF_FAMILY.get(identify_library(side.mpi_library)[0])
+    return f"{prefix}{control}" if prefix else ""
+
 
 STEPS = (1, 1.5)  #: sizes of an octave, as parts of a power of two
 #: Bytes that are measured: from an empty message to 4 MiB.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from postprocess.base.numbers import parse_decimal
+from postprocess.base.formats import parse_decimal
 from postprocess.base.sanitize import show_line
 from postprocess.base.signature import DOSSIER, seal
 from postprocess.base.workdir import WorkDirectory

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from postprocess.base.formats import DASH, factor, first_of, format_signed, number, plural, quantity
 from postprocess.base.text_table import TextTable, render_text
-from postprocess.features.compare.groups import describe_layout
+from postprocess.features.compare.cases import describe_layout
 from postprocess.features.compare.history.steps import CaseHistory, JudgedHistory
 from postprocess.features.compare.text import format_controls
 from postprocess.report.judged_value import JUDGED

@@ -23,8 +23,11 @@ from postprocess.features.compare.history import page as history_page
 from postprocess.features.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
 from postprocess.features.compare.history.text import format_history_text
 from postprocess.features.compare.measure.bench import ComparisonBench, is_exact
-from postprocess.features.compare.measure.folder import discard_unplanned, find_or_begin
-from postprocess.features.compare.measure.run import choose_with_controls
+from postprocess.features.compare.measure.run import (
+    choose_with_controls,
+    discard_unplanned,
+    find_or_begin,
+)
 from postprocess.features.compare.measure.sides import find_environment, index_environments
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context

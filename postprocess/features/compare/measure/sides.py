@@ -4,21 +4,239 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import propose_word
-from postprocess.features.compare.data import ComparedSide
-from postprocess.model.options import PARTITION, PLANTED
-from postprocess.model.session import Selection
+from postprocess.base.progress import Progress
+from postprocess.calibration import ledger
+from postprocess.features.compare import data
+from postprocess.features.compare.afterwards import ReferenceEffects
+from postprocess.features.compare.data import (
+    CaseValue,
+    ComparedSide,
+    ComparisonPass,
+    LaunchValues,
+    SharedCase,
+)
+from postprocess.features.compare.differences.facts import SideFacts, read_facts
+from postprocess.features.compare.differences.fingerprint import VERBOSE, read_transports
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model.case import Case
+from postprocess.model.conditions import binding_of, caches_of
+from postprocess.model.interposed import WITNESS
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import AGAIN, PARTITION, PLANTED
+from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
+from postprocess.model.session import Selection, Session
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.injections import Injection
+from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.mpi.family import environment_name, is_prefix, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 from spack_envs.programs import find_mpicost_prefix
+
+TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
+MODE = "compare"
+
+
+def take_facts(
+    context: SessionContext, selection: Selection, side: ComparedSide, case: SharedCase
+) -> SideFacts:
+    """Launch a case of a side with the witness in front, and read what it tells; then once more, verbosely.
+
+    :raises UsageError: if it tells nothing
+    """
+    witness = find_mpicost_prefix(context.work.root, side.environment) / WITNESS
+    if not witness.exists():
+        raise UsageError(f"{witness}: is not there; simulated machines have none")
+    chosen = select_side(context, selection, replace(side, plant=""))
+    again = build_retest_choice([find_own_case(case, side.environment)], {})
+    chosen = replace(chosen, choice=chosen.choice | {AGAIN: again})
+    own = dict(chosen.set_env.get(side.environment, {}))
+    with TemporaryDirectory(prefix="facts-", dir=context.work.root) as scratch:
+        told = {TOLD: str(path := Path(scratch, "facts.json"))}
+        if case.program in OWN_PROGRAMS:  # the others have it in front anyway
+            told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
+        launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
+        facts = read_facts(path)
+    verbose = replace(chosen, set_env={side.environment: {**VERBOSE, **own}})
+    return replace(facts, transports=read_transports(launch_unstored(context, verbose)))
+
+
+def launch_unstored(context: SessionContext, selection: Selection) -> str:
+    """Launch what is selected, of which nothing is stored; return all that it printed."""
+    session, reframe = context.open_session(MODE)
+    (session.directory / LOOKED_AT).touch()
+    run_again(reframe, selection, Progress(Console(quiet=True)))
+    return reframe.read_job_outputs()
+
+
+def choose_case(passes: Sequence[ComparisonPass], side: str) -> SharedCase | None:
+    """Choose the case whose launch tells: of our own program if there is one, with the most processes."""
+    found = [
+        SharedCase.from_key(key)
+        for each in passes
+        if each.side == side
+        for launch in each.launches
+        for key, said in launch.cases.items()
+        if said.value is not None
+    ]
+    return max(
+        found,
+        key=lambda each: (
+            each.program == OWN_PROGRAM,
+            int(each.layout.partition("x")[0]),
+            -each.bytes,
+        ),
+        default=None,
+    )
+
+
+def find_own_case(shared: SharedCase, environment: str) -> Case:
+    """Find the case of one side."""
+    cache, _, sync = shared.variant.partition("-")
+    routine, _, peer = shared.label.partition("@")
+    processes, _, per_node = shared.layout.partition("x")
+    return Case(
+        "either",
+        shared.partition,
+        environment,
+        shared.program,
+        routine,
+        int(peer or 0),
+        cache,
+        sync,
+        int(processes),
+        int(per_node),
+        shared.bytes,
+    )
+
+
+def collect_values(
+    finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
+) -> list[LaunchValues]:
+    """Collect what the launches of a pass say of each case."""
+    by_case = {each.case: each for each in results}
+    return [
+        LaunchValues(
+            each.launch.name,
+            describe_run_place(each.run, each.hosts),
+            {
+                SharedCase.of(case).key: read_value(by_case[case], each)
+                for case in each.launch.all_cases
+                if case in by_case
+            },
+        )
+        for each in finished
+    ]
+
+
+def read_value(result: CaseResult, launch: FinishedLaunch) -> CaseValue:
+    """Read what a result says of the launch: its value, or why there is none. Its speed is not judged here."""
+    if result.verdict in (*FAILED_LAUNCH, Verdict.SKIPPED) or not result.value:
+        verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
+        lost = launch.outcome.job_end is not None
+        return CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)
+    measured = launch.measurements.get(result.case.variable)
+    cores = measured.core_latency if measured else None
+    return CaseValue(
+        result.value,
+        result.unit,
+        rerun=result.rerun,
+        exact=launch.launch.exact,
+        core_latency=(cores.before, cores.after) if cores else None,
+    )
+
+
+def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, str]:
+    """Describe where and how a launch ran, by its run record and its nodes."""
+    return {
+        "nodes": ",".join(hosts),
+        "binding": binding_of(run) or "",
+        "processor": run.get("cpu_model") or "",
+        "caches": caches_of(run.get("caches")) or "",
+        "trials": str(run.get("trials", "")),
+    }
+
+
+def note_effects(
+    context: SessionContext,
+    path: Path,
+    old: ComparedSide,
+    finished: Sequence[FinishedLaunch],
+) -> ReferenceEffects:
+    """Write down which references of the old side's environment hold for these launches of the new side.
+
+    :param path: of the comparison's records
+    :raises postprocess.base.errors.UsageError: if a reference file is damaged, or nothing can be written
+    """
+    places = {
+        (each.launch.partition, environment)
+        for each in finished
+        for environment in (each.launch.environment, old.environment)
+    }
+    catalog = load_catalog(context.reference_roots, places)
+    outdated: dict[str, str] = {}
+    holding = without = 0
+    for each in finished:
+        told = each.launch.accepts, each.launch.by_hand
+        for case in each.launch.cases if each.run else ():
+            own = catalog.find_set(case)
+            held = (
+                own and case in own.references and not own.difference(each.conditions, case, *told)
+            )
+            without += not held
+            before = replace(case, environment=old.environment)
+            references = catalog.find_set(before)
+            if references is None or before not in references.references:
+                continue
+            if why := references.difference(each.conditions, before, *told):
+                outdated[before.key] = why
+            else:
+                holding += 1
+    effects = ReferenceEffects(old.environment, outdated, holding, without)
+    data.append_record(path, effects)
+    return effects
+
+
+def keep_for_references(
+    folder: Path,
+    selection: Selection,
+    session: Session,
+    side: ComparedSide,
+    finished: Sequence[FinishedLaunch],
+) -> None:
+    """Keep launches of the new side in the dossier as a calibration's; those with a planted delay never.
+
+    Nothing becomes a reference by that: ``references propose --compare`` reads them.
+
+    :param selection: of the comparison, without the settings of the side
+    :raises postprocess.base.errors.UsageError: if they cannot be written
+    """
+    if side.plant:
+        return
+    own = dict(selection.set_env.get(side.environment, {})) | dict(side.set_env)
+    opened = ledger.CalibrationHeader(
+        session.name,
+        {side.environment: own} if own else {},
+        selection.oversubscribe,
+        shell=selection.shell,
+    )
+    launches = ledger.collect_launches(opened, session.directory, finished)
+    if launches:
+        ledger.append_launches(folder, session.name, launches)
+
 
 #: What is told of an environment, in the order of telling: words for people, and keys of its declaration.
 FACTS = (

@@ -22,11 +22,15 @@ from postprocess.features.compare.data import (
     LaunchValues,
     SharedCase,
 )
-from postprocess.features.compare.measure.folder import is_finished, name_new_folder
-from postprocess.features.compare.measure.noise import find_case_noise
-from postprocess.features.compare.measure.run import conclude_comparison, report_differences
+from postprocess.features.compare.measure.bench import find_case_noise
+from postprocess.features.compare.measure.run import (
+    conclude_comparison,
+    is_finished,
+    name_new_folder,
+    report_differences,
+)
+from postprocess.features.compare.measure.sides import describe_run_place
 from postprocess.features.compare.measure.stored_sides import StoredCase, StoredSide, read_side
-from postprocess.features.compare.measure.values import describe_run_place
 from postprocess.model.conditions import library_identity
 
 NAMED = 3  #: things that a line names

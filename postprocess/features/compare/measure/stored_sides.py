@@ -19,9 +19,8 @@ from postprocess.model.case import Case
 from postprocess.model.options import OPTIONS
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
 from postprocess.results.query import read_headlines
-from postprocess.results.rows import parse_run_json
-from postprocess.results.store import SUFFIX, list_sessions, read_session
-from postprocess.results.summary_file import load_summary
+from postprocess.results.store import SUFFIX, list_sessions, parse_run_json, read_session
+from postprocess.results.summary import load_summary
 from site_configs.schema.fields import PLATFORM_HASH
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

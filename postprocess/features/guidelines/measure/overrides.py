@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from postprocess.base.formats import plural
-from postprocess.features.guidelines.data import LaunchTimes, Place, extract_times
 from postprocess.features.guidelines.judge import (
     JudgedGuideline,
     JudgedOverride,
+    LaunchTimes,
     OverrideSeries,
+    Place,
+    extract_times,
     judge_overrides,
     list_losers,
     select_violated,

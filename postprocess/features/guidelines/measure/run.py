@@ -12,11 +12,11 @@ from postprocess.base.files import write_output
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.features.guidelines.data import extract_times
 from postprocess.features.guidelines.judge import (
     FEWEST_LAUNCHES,
     JudgedGuideline,
     JudgedOverride,
+    extract_times,
     judge_guidelines,
     select_violated,
 )

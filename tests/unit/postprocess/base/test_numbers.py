@@ -8,11 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import parse_day, parse_utc
-from postprocess.base.numbers import parse_decimal, parse_whole
+from postprocess.base.formats import parse_day, parse_decimal, parse_utc, parse_whole
 from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
 from postprocess.extensions.procurement.form.commitments import parse_number
-from postprocess.extensions.procurement.rules.layouts import SHARE
+from postprocess.extensions.procurement.rules.rules_data import SHARE
 from postprocess.features.compare.command import parse_margins
 from postprocess.features.compare.dossier.sign import parse_factor
 from postprocess.results.query import parse_since

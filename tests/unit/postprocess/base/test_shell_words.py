@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reframe.utility import osext
 
-from postprocess.base.shell_words import quote_word, quote_words
+from postprocess.base.sanitize import quote_word, quote_words
 
 META = "$`'\"\\(){}[]*?~!#&|;<>= \t\n%^:,-aé"
 texts = st.text(st.sampled_from(META), max_size=30) | st.text(

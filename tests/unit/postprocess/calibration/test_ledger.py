@@ -17,8 +17,8 @@ from postprocess.calibration.ledger import (
     collect_launches,
     open_calibration,
     read_ledger,
+    recover_interrupted,
 )
-from postprocess.calibration.recovery import recover_interrupted
 from tests.support.factories.launch import (
     CASES,
     finished,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration import ledger, proposal, proposal_text
-from postprocess.calibration.disturbance import MarkKind, compute_mode_gap
-from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration import ledger, proposal
+from postprocess.calibration import proposal as proposal_text
+from postprocess.calibration.machine_load import BUSY_SHARE, MarkKind, compute_mode_gap
 from postprocess.calibration.proposal import ABSORBS, propose_references
 from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.update import update_references

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import drop_forgotten
-from postprocess.calibration.rounds import LaunchTarget, plan_rounds
-from postprocess.calibration.schedule import PassResult, calibrate_all
+from postprocess.calibration.schedule import LaunchTarget, PassResult, calibrate_all, plan_rounds
 from postprocess.model.case import ReferencePlace
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict

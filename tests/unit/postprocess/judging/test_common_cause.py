@@ -14,8 +14,12 @@ import pytest
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.judging import common_cause, common_cause_retest
 from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest, name_confirmed_causes
-from postprocess.judging.common_cause_text import describe_cause, describe_controls
+from postprocess.judging.common_cause_retest import (
+    CommonCauseRetest,
+    describe_cause,
+    describe_controls,
+    name_confirmed_causes,
+)
 from postprocess.judging.common_shift import (
     COMMON_CASES,
     FLOOR,

@@ -13,9 +13,15 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.judging import common_cause_onset, common_cause_retest, confirmation
-from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
-from postprocess.judging.common_cause_onset import find_onset, find_onset_in_store
+from postprocess.judging import common_cause as common_cause_onset
+from postprocess.judging import common_cause_retest, confirmation
+from postprocess.judging.common_cause import (
+    PROBE_CASES,
+    CommonCause,
+    find_common_causes,
+    find_onset,
+    find_onset_in_store,
+)
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome

@@ -24,8 +24,7 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import RetestTarget
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.launch import FinishedLaunch, LaunchOutcome
-from postprocess.model.launch_counts import select_places
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome, select_places
 from postprocess.model.measurement import Measurement
 from postprocess.model.options import AGAIN, LAUNCHES
 from postprocess.model.reference import Reference

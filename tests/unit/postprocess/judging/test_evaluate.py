@@ -31,8 +31,7 @@ from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.routines.mpicost import CACHE, CACHES, TRIAL_ROUNDS
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
-from postprocess.results.rows import build_rows
-from postprocess.results.store import read_sessions, write_session
+from postprocess.results.store import build_rows, read_sessions, write_session
 from postprocess.stats.band import compute_band
 from spack_envs.programs import BuiltBinary
 from tests.support.factories.benchmark import measured, start

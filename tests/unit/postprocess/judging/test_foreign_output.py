@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from postprocess.judging.foreign_output import describe_foreign_lines
+from postprocess.judging.outcome import describe_foreign_lines
 from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.formats import DATE_FORMAT
-from postprocess.judging import session_history
-from postprocess.judging.session_history import (
+from postprocess.judging import suspicion as session_history
+from postprocess.judging.suspicion import (
     JudgedSession,
     SessionHistory,
     find_leaning,

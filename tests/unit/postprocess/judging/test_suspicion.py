@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging.session_history import NO_HISTORY, JudgedSession, SessionHistory
-from postprocess.judging.suspicion import call_slow_sums, decide_suspicion, list_suspects
+from postprocess.judging.suspicion import (
+    NO_HISTORY,
+    JudgedSession,
+    SessionHistory,
+    call_slow_sums,
+    decide_suspicion,
+    list_suspects,
+)
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postprocess.judging.outcome import assess_launch
-from postprocess.model.fault_injection import TOLD, describe_unplanned_injection, is_delayed
+from postprocess.model.interposed import TOLD, describe_unplanned_injection, is_delayed
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned

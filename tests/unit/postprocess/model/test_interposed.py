@@ -10,8 +10,7 @@ import pytest
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.conditions import circumstances_of
-from postprocess.model.fault_injection import TOLD
-from postprocess.model.interposed import INTERPOSED
+from postprocess.model.interposed import INTERPOSED, TOLD
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import Verdict
 from postprocess.references.comparability import join_conditions

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.foreign_lines import is_foreign
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
-from postprocess.parsers.text_output import OutputError
+from postprocess.parsers.text_output import OutputError, is_foreign
 from tests.support.faults import Declared, each_of, plants
 
 OSU = """\

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.parsers.witness import read_witness
+from postprocess.parsers.osu_imb_launch import read_witness
 from tests.support.faults import MARK, plants
 
 RUN: dict[str, Any] = {

@@ -18,7 +18,7 @@ from postprocess.references import expected_failures
 from postprocess.references.expected_failures import COLUMNS, KEYS, MOST_DAYS
 from postprocess.report import overview, session_report
 from postprocess.report.terminal import render_terminal
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.factories.common import Noise, calibrated, cases, night
 from tests.support.factories.launch import case
 from tests.support.factories.report import few_cases, healthy_night

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.report import curves as view
 from postprocess.report import panels
-from postprocess.report.curve_svg import build_scales, draw_curve
+from postprocess.report.curves import build_scales, draw_curve
 from postprocess.report.panels import Panel, PanelLine, Point
 from tests.support.factories import report as samples
 from tests.support.faults import plants

@@ -16,8 +16,7 @@ from postprocess.cli.output_files import is_own_output
 from postprocess.model.verdict import Verdict
 from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import PartitionNodes, format_openmetrics
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import load_summary
+from postprocess.results.summary import SessionSummary, load_summary
 from postprocess.session.lifecycle.finish import publish_summary
 from tests.support.factories import report as samples
 from tests.support.paths import ROOT

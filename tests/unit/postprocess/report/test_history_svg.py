@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.report import history_svg as view
+from postprocess.report import case_table as view
 from postprocess.report.past import Step
 from postprocess.results.nights import Night
 

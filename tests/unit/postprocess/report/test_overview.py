@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from postprocess.base.formats import plural
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import overview
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 

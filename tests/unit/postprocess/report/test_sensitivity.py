@@ -22,7 +22,7 @@ from postprocess.report.sensitivity import (
     select_with_power,
     summarise_sensitivity,
 )
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 
 CASE = Case("local", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)

@@ -20,7 +20,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.report import case_table, curves, session_report, trial_selection
 from postprocess.report.past import Past, find_news
 from postprocess.results.nights import Night
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.faults import plants

@@ -12,8 +12,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import HEALTHY, Verdict
 from postprocess.report import case_lines
 from postprocess.report import terminal as tables
-from postprocess.results.summary import SessionSummary
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import SessionSummary, parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 

@@ -14,9 +14,8 @@ from postprocess.model.launch import LaunchOutcome
 from postprocess.model.verdict import Verdict
 from postprocess.report import trial_selection
 from postprocess.report.trial_selection import LaunchTrials
-from postprocess.results.rows import build_rows
-from postprocess.results.store import StoreRow, read_sessions, write_session
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.store import StoreRow, build_rows, read_sessions, write_session
+from postprocess.results.summary import parse_summary
 from postprocess.stats.headline import mark_removed_trials
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes

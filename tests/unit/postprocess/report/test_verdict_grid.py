@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from postprocess.report.verdict_grid import GridCell, build_grid
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 

@@ -19,10 +19,11 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.summary import (
     BuiltProgram,
     environments,
+    load_summary,
+    parse_summary,
     programs,
     summarise_session,
 )
-from postprocess.results.summary_file import load_summary, parse_summary
 from site_configs.mpi.family import Mpi
 from spack_envs.programs import BuiltBinary
 from tests.support.factories import report as samples

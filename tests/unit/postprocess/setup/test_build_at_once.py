@@ -13,8 +13,8 @@ import pytest
 
 from postprocess.base.processes import find_processes
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup import build_at_once as building
-from postprocess.setup.build_at_once import BuildOutcome, build_at_once
+from postprocess.setup import build_programs as building
+from postprocess.setup.build_programs import BuildOutcome, build_at_once
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import FAILURE
 from spack_envs.provide import Spack

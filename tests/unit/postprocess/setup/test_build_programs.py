@@ -10,8 +10,7 @@ import pytest
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import build_programs as building
-from postprocess.setup.build_at_once import BuildOutcome
-from postprocess.setup.build_programs import build_programs
+from postprocess.setup.build_programs import BuildOutcome, build_programs
 from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory

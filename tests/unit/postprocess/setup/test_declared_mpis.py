@@ -10,13 +10,13 @@ from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.setup import prepare as preparation
-from postprocess.setup.declared_mpis import (
+from postprocess.setup.prepare import (
     DeclaredMpi,
     UnusableEnvironment,
     parse_declared_mpi,
+    prepare_machine,
     read_declared_mpis,
 )
-from postprocess.setup.prepare import prepare_machine
 from site_configs.common import environment
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout

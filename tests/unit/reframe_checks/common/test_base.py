@@ -13,7 +13,7 @@ from reframe.core.runtime import temp_runtime
 
 from postprocess.judging.retest import RetestTarget
 from postprocess.model.case import LaunchPlace
-from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.launch import select_launch_counts
 from postprocess.model.options import AGAIN
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import Benchmark

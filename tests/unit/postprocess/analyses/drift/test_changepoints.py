@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.analyses.drift import changepoints
-from postprocess.analyses.drift.changepoints import (
+from postprocess.analyses.drift import detect as changepoints
+from postprocess.analyses.drift.detect import (
     LEAST_SEGMENT,
     PENALTY,
     compute_cusums,

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.analyses.drift import detect
-from postprocess.analyses.drift.changepoints import Creep
-from postprocess.analyses.drift.detect import CREEP, STEP, DriftFinding, detect_trends
+from postprocess.analyses.drift.detect import CREEP, STEP, Creep, DriftFinding, detect_trends
 from postprocess.base.units import MEGABYTES, SECONDS
 from tests.statistical.simulated_drift import NOISES, run_length, shares
 from tests.support.factories.drift import CASE, REFERENCE, nights, noise

@@ -14,8 +14,7 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.main import main
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.references.reference_file import load_references, locate_references
-from postprocess.results.rows import build_rows
-from postprocess.results.store import write_session
+from postprocess.results.store import build_rows, write_session
 from tests.support.factories.launch import CASES, PLACE, finished
 
 FIRST, SECOND = "20261121T090000Z-1", "20261122T090000Z-1"

@@ -14,15 +14,14 @@ from postprocess.extensions.agreement import compare
 from postprocess.extensions.agreement.compare import (
     PAIRS,
     PROGRAMS,
+    RULES,
     ProgramSample,
     RatioStatus,
     Topic,
     compare_programs,
-)
-from postprocess.extensions.agreement.ranges import RULES, find_expected_range
-from postprocess.extensions.agreement.ratio_tests import (
     compute_outside_probability,
     compute_ratio_interval,
+    find_expected_range,
     reject_by_holm,
 )
 from postprocess.stats.headline import bound_slowest_mean

@@ -25,8 +25,7 @@ from postprocess.extensions.agreement.compare import (
     compare_programs,
 )
 from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
-from postprocess.extensions.agreement.page import write_agreement_page
-from postprocess.extensions.agreement.plot import draw_ratio_plot
+from postprocess.extensions.agreement.page import draw_ratio_plot, write_agreement_page
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import SkippedCase

@@ -17,7 +17,7 @@ from postprocess.base.text_table import MISSING
 from postprocess.extensions.papers.common.data import arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
 from postprocess.extensions.papers.forms import PAPERS, build_printed_tables
-from postprocess.extensions.papers.luecke.cold_caches import build_cold_table
+from postprocess.extensions.papers.luecke.chained import build_cold_table
 from postprocess.extensions.papers.luecke.spread import build_spread_table, compute_spread
 from postprocess.extensions.papers.one_paper import NO_SPREAD, Asked, build_paper, format_paper
 from postprocess.extensions.papers.rus import costs

@@ -14,8 +14,9 @@ from postprocess.extensions.papers.commtest import contention
 from postprocess.extensions.papers.forms import PAPERS
 from postprocess.extensions.papers.luecke import chained, libraries, predictions
 from postprocess.extensions.papers.one_paper import Asked, build_figures, build_paper, format_paper
-from postprocess.extensions.papers.rus import costs, reduction, sweep
+from postprocess.extensions.papers.rus import costs, reduction
 from postprocess.extensions.papers.rus import sends as rus_sends
+from postprocess.extensions.papers.rus import sends as sweep
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples

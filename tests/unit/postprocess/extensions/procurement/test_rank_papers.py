@@ -19,8 +19,7 @@ from postprocess.extensions.procurement.rank import (
     compare_offers,
 )
 from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rule_sets import read_rule_set
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.rules.rules_data import Rules, read_rule_set
 from postprocess.references.reference_file import load_references
 from tests.support.paths import ROOT
 

@@ -42,8 +42,13 @@ from postprocess.extensions.procurement.form.commitments import (
 from postprocess.extensions.procurement.form.rows import COLUMNS
 from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, open_committed
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
-from postprocess.extensions.procurement.sealed import open_archive, seal_archive, verify_seal
-from postprocess.extensions.procurement.whole_check import check_archive, check_folder
+from postprocess.extensions.procurement.sealed import (
+    check_archive,
+    check_folder,
+    open_archive,
+    seal_archive,
+    verify_seal,
+)
 from postprocess.main import main
 from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
 from tests.support.faults import Declared, plants

@@ -35,7 +35,7 @@ from postprocess.features.compare.decision import (
     read_decision,
 )
 from postprocess.features.compare.judge import Decision, judge_comparison
-from postprocess.features.compare.order import draw_block
+from postprocess.features.compare.pairs import draw_block
 from postprocess.main import main
 from tests.support.faults import Declared, plants
 

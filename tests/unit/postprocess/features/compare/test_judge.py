@@ -21,7 +21,7 @@ from postprocess.features.compare.data import (
     StoredComparison,
 )
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison
-from postprocess.features.compare.order import draw_block
+from postprocess.features.compare.pairs import draw_block
 from postprocess.features.compare.text import format_comparison_text
 from tests.support.factories.comparison import HEADER
 

@@ -11,11 +11,11 @@ import pytest
 
 from postprocess.cli.parser import Parser
 from postprocess.features.compare import command, page, pictures
+from postprocess.features.compare.cases import find_contradiction
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.differences.facts import ControlVariable, SideFacts
-from postprocess.features.compare.differences.settings import list_settings_to_try
+from postprocess.features.compare.differences.fingerprint import list_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
-from postprocess.features.compare.modes import find_contradiction
 from postprocess.features.compare.next_steps import (
     FINGERPRINT_SHARE,
     PairCost,

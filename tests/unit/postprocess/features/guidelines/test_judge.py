@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from postprocess.features.guidelines.data import LaunchTimes, Place
 from postprocess.features.guidelines.judge import (
+    LaunchTimes,
     OverrideSeries,
+    Place,
     Standing,
     judge_guidelines,
     judge_overrides,

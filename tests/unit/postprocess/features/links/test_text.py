@@ -30,18 +30,16 @@ from postprocess.features.links.command import (
 from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import analyse_sweep
 from postprocess.features.links.page import (
-    SweepReport,
-    links_as_data,
-    render_links_page,
-    write_links_page,
-)
-from postprocess.features.links.plot import (
     MISSING,
     STEPS,
     PairHeatMap,
+    SweepReport,
     assign_colour_steps,
     choose_label_positions,
     draw_heat_map,
+    links_as_data,
+    render_links_page,
+    write_links_page,
 )
 from postprocess.features.links.text import (
     describe_contention,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.workdir import WorkDirectory
-from postprocess.session.lifecycle.clock import describe_clock
+from postprocess.session.lifecycle.context import describe_clock
 
 THEN = datetime(2026, 11, 21, 2, 15, tzinfo=timezone.utc)
 

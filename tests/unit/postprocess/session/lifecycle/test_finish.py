@@ -21,7 +21,7 @@ from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results import store
 from postprocess.results import summary as summaries
-from postprocess.results.rows import build_rows
+from postprocess.results.store import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.lifecycle import finish
 from spack_envs.layout import SpackLayout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.fault_injection import TOLD
+from postprocess.model.interposed import TOLD
 from postprocess.results import store
 from postprocess.results.query import read_headlines
 from postprocess.session.lifecycle.interrupted import IMPORTED, LOOKED_AT, MODE, store_interrupted

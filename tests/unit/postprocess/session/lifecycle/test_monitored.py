@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from postprocess.base.formats import parse_utc
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.reference_file import load_references
-from postprocess.session.lifecycle import monitored
+from postprocess.session.lifecycle import finish as monitored
 from site_configs.schedulers.base import UsableNodes
 from tests.support.paths import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.model.verdict import Verdict
 from postprocess.report.past import find_news
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import parse_summary
 from postprocess.session.lifecycle.past import read_past
 from tests.support.factories import drift
 from tests.support.factories import report as samples

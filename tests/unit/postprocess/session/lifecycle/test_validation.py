@@ -10,7 +10,7 @@ import pytest
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, fail_launch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.parsers.witness import LOADED
+from postprocess.parsers.osu_imb_launch import LOADED
 from postprocess.session.lifecycle import validation
 from tests.support.factories.launch import case, planned
 from tests.support.faults import plants

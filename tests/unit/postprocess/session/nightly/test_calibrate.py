@@ -16,8 +16,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
-from postprocess.calibration.rounds import LaunchTarget
-from postprocess.calibration.schedule import PassResult
+from postprocess.calibration.schedule import LaunchTarget, PassResult
 from postprocess.main import build_parser
 from postprocess.model.plan import list_places
 from postprocess.model.session import Selection

@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.judging.session_history import JudgedSession, SessionHistory
+from postprocess.judging.suspicion import JudgedSession, SessionHistory
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict

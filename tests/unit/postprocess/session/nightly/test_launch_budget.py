@@ -16,7 +16,7 @@ from postprocess.model.session import Session
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.launch_costs import list_jobs, read_seconds_of_cases
 from postprocess.results.summary import summarise_session
-from postprocess.session.nightly.launch_budget import (
+from postprocess.session.nightly.estimate import (
     choose_launch_counts,
     describe_launch_counts,
     repeat_launches,

@@ -21,7 +21,7 @@ from postprocess.calibration.ledger import (
 )
 from postprocess.calibration.update import update_references
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.session_history import NO_HISTORY, JudgedSession, SessionHistory
+from postprocess.judging.suspicion import NO_HISTORY, JudgedSession, SessionHistory
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Selection, Session

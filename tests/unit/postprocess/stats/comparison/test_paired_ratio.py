@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from postprocess.stats.comparison.paired_ratio import (
+from postprocess.stats.comparison.paired_verdicts import (
     compute_signed_rank_distribution,
     compute_walsh_averages,
     count_deciding_pairs,

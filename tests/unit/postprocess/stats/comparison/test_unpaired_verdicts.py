@@ -9,8 +9,7 @@ import pytest
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference, SessionEvidence
-from postprocess.stats.comparison.paired_verdicts import PairedVerdict
-from postprocess.stats.comparison.unpaired_verdicts import UnpairedCase, judge_unpaired
+from postprocess.stats.comparison.paired_verdicts import PairedVerdict, UnpairedCase, judge_unpaired
 from postprocess.stats.sessions import (
     Prediction,
     SessionValue,

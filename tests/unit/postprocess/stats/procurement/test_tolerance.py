@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from postprocess.stats.procurement.tolerance import (
+from postprocess.stats.procurement.acceptance import (
     EXACT,
     NORMAL,
     ORDERED,

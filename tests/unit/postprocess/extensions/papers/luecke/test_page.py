@@ -16,8 +16,7 @@ from postprocess.extensions.papers.luecke.page import (
     write_paper_views,
 )
 from postprocess.main import main
-from postprocess.results.summary import SummaryEnvironment
-from postprocess.results.summary_file import parse_summary
+from postprocess.results.summary import SummaryEnvironment, parse_summary
 from tests.support.factories import papers as samples
 from tests.support.factories import report
 from tests.support.factories import size as sizes

@@ -11,7 +11,7 @@ from postprocess.base.text_table import MISSING, NOT_PRINTED
 from postprocess.extensions.papers.common.data import arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
 from postprocess.extensions.papers.luecke import ratio_tables, ratios
-from postprocess.extensions.papers.luecke.plot import build_agreement_plots, draw_agreement_plot
+from postprocess.extensions.papers.luecke.figures import build_agreement_plots, draw_agreement_plot
 from postprocess.extensions.papers.luecke.ratios import RatioBasis
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict

@@ -11,11 +11,12 @@ from postprocess.base.errors import UsageError
 from postprocess.extensions.papers.common.data import PaperMeasurements
 from postprocess.extensions.papers.common.printed import load_history
 from postprocess.extensions.papers.one_paper import Asked, build_figures, build_paper
-from postprocess.extensions.papers.taboada.measured_models import fit_measured
+from postprocess.extensions.papers.taboada.figures import build_theory_table, parse_theory
 from postprocess.extensions.papers.taboada.model_fit import (
     ERRORS,
     find_model_size,
     fit_growth,
+    fit_measured,
     fit_model,
     name_growth,
 )
@@ -24,7 +25,6 @@ from postprocess.extensions.papers.taboada.tables import (
     build_model_tables,
     describe_missing,
 )
-from postprocess.extensions.papers.taboada.theory import build_theory_table, parse_theory
 from postprocess.model.case import Case
 from postprocess.model.routines.taboada import HELD_OUT
 from postprocess.model.routines.taboada import TOTALS as SIZES

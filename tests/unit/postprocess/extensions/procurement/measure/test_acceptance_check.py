@@ -30,8 +30,7 @@ from postprocess.extensions.procurement.measure.acceptance_check import (
 )
 from postprocess.extensions.procurement.protocol import ACCEPT
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
-from postprocess.extensions.procurement.sealed import open_archive, seal_archive
-from postprocess.extensions.procurement.whole_check import check_folder
+from postprocess.extensions.procurement.sealed import check_folder, open_archive, seal_archive
 from postprocess.main import main
 from tests.support.factories.offer import (
     DAY,

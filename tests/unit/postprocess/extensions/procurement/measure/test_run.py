@@ -20,8 +20,7 @@ from postprocess.extensions.procurement.measure.run import (
     describe_failed,
     sum_job_seconds,
 )
-from postprocess.extensions.procurement.rules.lint import read_rules
-from postprocess.extensions.procurement.rules.plan import plan_offer
+from postprocess.extensions.procurement.rules.lint import plan_offer, read_rules
 from postprocess.extensions.procurement.rules.rules_data import TOLD
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.verdict import Verdict

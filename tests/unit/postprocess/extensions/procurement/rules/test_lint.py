@@ -7,11 +7,21 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.procurement.rules.layouts import MachineFacts, resolve_layout
-from postprocess.extensions.procurement.rules.lint import lint_rules, lint_text, read_rules
-from postprocess.extensions.procurement.rules.plan import build_offer_choice, plan_offer
-from postprocess.extensions.procurement.rules.rule_sets import FOLDER, list_rule_sets
-from postprocess.extensions.procurement.rules.rules_data import RuleCase, parse_quantity
+from postprocess.extensions.procurement.rules.lint import (
+    build_offer_choice,
+    lint_rules,
+    lint_text,
+    plan_offer,
+    read_rules,
+)
+from postprocess.extensions.procurement.rules.rules_data import (
+    FOLDER,
+    MachineFacts,
+    RuleCase,
+    list_rule_sets,
+    parse_quantity,
+    resolve_layout,
+)
 from postprocess.main import main
 from postprocess.model.options import check_choice
 from postprocess.model.wanted import select_wanted

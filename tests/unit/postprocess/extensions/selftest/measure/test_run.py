@@ -23,11 +23,17 @@ from postprocess.base.progress import Progress
 from postprocess.calibration import ledger, update
 from postprocess.extensions.selftest import data as selftest_rows
 from postprocess.extensions.selftest import page as selftest_page
-from postprocess.extensions.selftest.data import CaseNight, FinishedNight, SelftestHeader
+from postprocess.extensions.selftest.data import (
+    CaseNight,
+    FinishedNight,
+    InjectionNight,
+    SelftestHeader,
+    schedule_nights,
+)
 from postprocess.extensions.selftest.measure import night as selftest_night
 from postprocess.extensions.selftest.measure import run as selftest_session
-from postprocess.extensions.selftest.measure.night import SelftestBench
-from postprocess.extensions.selftest.measure.references import (
+from postprocess.extensions.selftest.measure.night import (
+    SelftestBench,
     SelftestDemand,
     calibrate_bench,
     describe_bursts,
@@ -41,10 +47,12 @@ from postprocess.extensions.selftest.measure.run import (
     publish_page,
     resume_or_begin,
 )
-from postprocess.extensions.selftest.result import CHANCE, SURE, SelftestScores, is_too_many_missed
-from postprocess.extensions.selftest.schedule import InjectionNight, schedule_nights
 from postprocess.extensions.selftest.score import (
+    CHANCE,
+    SURE,
+    SelftestScores,
     compute_fail_probability,
+    is_too_many_missed,
     predict_verdict,
     score_nights,
 )

@@ -19,7 +19,7 @@ from postprocess.features.compare.differences.fingerprint import (
     describe_fingerprint,
     tell_fingerprint,
 )
-from postprocess.features.compare.explain import explain_slower
+from postprocess.features.compare.next_steps import explain_slower
 
 KIB = 1024
 

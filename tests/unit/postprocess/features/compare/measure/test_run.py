@@ -20,8 +20,8 @@ from postprocess.features.compare.data import (
     LaunchValues,
 )
 from postprocess.features.compare.measure.bench import ComparisonBench
-from postprocess.features.compare.measure.folder import discard_unplanned, find_or_begin
-from postprocess.features.compare.measure.values import find_own_case
+from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
