@@ -59,8 +59,7 @@ class Clone:
             "errors",
             "files",
             "os_errors",
-            "place_names",
-            "shell_words",
+            "sanitize",
             "standard_streams",
         ):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")

@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 SCRIPT = """
 import sys
-from postprocess.base.progress import finish_output, secure_streams
+from postprocess.base.standard_streams import finish_output, secure_streams
 output = secure_streams()
 for number in range(20000):
     print(number)
