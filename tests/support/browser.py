@@ -47,6 +47,10 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+class LeftPage(AssertionError):
+    """The page was left while something was asked of it."""
+
+
 class Browser:
     """One browser with one page."""
 
@@ -70,7 +74,8 @@ class Browser:
         while (told := self._read()).get("id") != self.number:
             self.events.append(told)
         if "error" in told:
-            raise AssertionError(f"{method}: {told['error']}")
+            kind = LeftPage if "navigated" in told["error"]["message"] else AssertionError
+            raise kind(f"{method}: {told['error']}")
         return told["result"]
 
     def _read(self) -> dict[str, Any]:
@@ -94,9 +99,17 @@ class Browser:
     def wait_until(self, condition: str) -> None:
         """Wait until an expression holds, also while the page changes."""
         end = time.monotonic() + PATIENCE
-        while not self.call("Runtime.evaluate", expression=condition)["result"].get("value"):
+        while not self.holds(condition):
             assert time.monotonic() < end, condition
             time.sleep(0.02)
+
+    def holds(self, condition: str) -> bool:
+        """Whether an expression holds; not while the page gives way to another."""
+        try:
+            told = self.call("Runtime.evaluate", expression=condition)
+        except LeftPage:
+            return False
+        return bool(told["result"].get("value"))
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
