@@ -6,7 +6,7 @@
 
 #include "generator.h"
 
-enum { SEED = 136506717, ROUNDS = 8, KEY_WORDS = 8, SUBKEYS = 6 * ROUNDS + 4, BLOCK_BYTES = 8, WORDS = 4, ROTATION = 25 };
+enum { GENERATOR_SEED = 136506717, ROUNDS = 8, KEY_WORDS = 8, SUBKEYS = 6 * ROUNDS + 4, BLOCK_BYTES = 8, WORDS = 4, ROTATION = 25 };
 enum { PLAIN, CIPHER, DECIPHERED, HOME };
 
 /* That the deciphered text is the plain one is also true of a cipher that does nothing: the cipher text is known, too. */
@@ -73,7 +73,7 @@ static uint16_t negative(uint16_t a)
 /* The key, and what comes of turning its 128 bits by 25 again and again. */
 static void make_subkeys(uint16_t subkeys[SUBKEYS])
 {
-    struct generator generator = generator_open(SEED);
+    struct generator generator = generator_open(GENERATOR_SEED);
     uint16_t key[KEY_WORDS], turned[KEY_WORDS];
     for (int i = 0; i < KEY_WORDS; i++)
         key[i] = (uint16_t)generator_int(&generator);

@@ -4,7 +4,7 @@
 
 #include "generator.h"
 
-enum { HALF_SWEEPS = 200, SEED = 10101010, UPWARDS = 1, DOWNWARDS, HOME };
+enum { HALF_SWEEPS = 200, GENERATOR_SEED = 10101010, UPWARDS = 1, DOWNWARDS, HOME };
 
 static const double OMEGA = 1.25;
 static const struct {
@@ -52,7 +52,7 @@ static void exchange_rows(const struct exchange *x, struct part own)
 /* Each rank draws the whole matrix and keeps its rows; those around them are its neighbours'. */
 static void prepare(const struct exchange *x)
 {
-    struct generator generator = generator_open(SEED);
+    struct generator generator = generator_open(GENERATOR_SEED);
     struct part own = own_part(x, x->rank);
     int size = size_of(x), rows = own.first + own.count;
     double *next = row_at(x, own.first);

@@ -6,7 +6,7 @@
 
 #include "generator.h"
 
-enum { PRODUCTS = 200, PER_ROW = 5, SEED = 10101010 };
+enum { PRODUCTS = 200, PER_ROW = 5, GENERATOR_SEED = 10101010 };
 
 static const struct {
     int size;
@@ -56,7 +56,7 @@ static struct entry draw_entry(struct generator *generator, int size)
 static void prepare(const struct exchange *x)
 {
     struct problem p = problem_of(x);
-    struct generator generator = generator_open(SEED);
+    struct generator generator = generator_open(GENERATOR_SEED);
     for (int i = 0; i < p.size; i++) {
         p.vector[i] = 1e-6 * generator_double(&generator);
         p.partial[i] = 0;
@@ -84,7 +84,7 @@ void sparse(const struct exchange *x)
 static struct finding check(const struct exchange *x)
 {
     struct problem p = problem_of(x);
-    struct generator generator = generator_open(SEED);
+    struct generator generator = generator_open(GENERATOR_SEED);
     double sum = 0;
     for (int i = 0; i < p.size; i++)
         generator_double(&generator);
