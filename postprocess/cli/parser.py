@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -60,6 +61,13 @@ def exit_statuses(fails: str, others: Sequence[tuple[int, str]] = ()) -> list[tu
     return [(0, "success"), *one, (2, "usage or configuration error"), *others]
 
 
+def parse_path(text: str) -> Path:
+    """Parse a path. An empty one is wrong: it would be the folder that one happens to be in."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; name a file or a folder")
+    return Path(text)
+
+
 class Parser(argparse.ArgumentParser):
     """Parse the words of one command."""
 
@@ -81,6 +89,7 @@ class Parser(argparse.ArgumentParser):
             "allow_abbrev", False
         )  # a beginning of an option may be that of another later
         super().__init__(*words, **how)
+        self.register("type", Path, parse_path)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
         self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title

@@ -99,6 +99,8 @@ dossier sign nowhere --key nowhere --accept
 dossier verify nowhere --signers nowhere
 import nowhere
 lint nowhere
+lint ''
+report --site ''
 load nowhere
 load postgresql://127.0.0.1:1/x
 mirror check nowhere

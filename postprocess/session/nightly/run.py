@@ -107,9 +107,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
-        verified = DataVerification({}, (UNVERIFIED,))
-        with progress.keeping("verification of data"):
-            verified = verify_data(context, request.selection, finished)
+        verified, ended = verify_night(context, finished)
         results = judge_night(context, finished, catalog, failed, verified)
         history = read_history(work.store, [each.case for each in results])
 
@@ -129,7 +127,11 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
 
-        confirmed = confirm_night(context, finished, results, catalog, history, began)
+        confirmed = (
+            Confirmation(list(results), ended=ended)
+            if ended
+            else confirm_night(context, finished, results, catalog, history, began)
+        )
         if not confirmed.ended:
             return conclude(confirmed)
         progress.note("confirmation ended early: slow cases not cleared count as regressed")
@@ -154,6 +156,19 @@ def tell_estimate(
     for line in found.describe(request.mode):
         progress.say(line)
     progress.expected = {"calibration": found.calibration, "running": found.night}
+
+
+def verify_night(
+    context: SessionContext, finished: Sequence[FinishedLaunch]
+) -> tuple[DataVerification, BaseException | None]:
+    """Verify the data of OSU and IMB. A signal is returned: what was measured is still to be judged."""
+    verified = DataVerification({}, (UNVERIFIED,))
+    try:
+        with context.progress.keeping("verification of data"):
+            verified = verify_data(context, context.request.selection, finished)
+    except BaseException as error:  # raised again when all is kept
+        return verified, error
+    return verified, None
 
 
 def confirm_night(

@@ -189,6 +189,13 @@ def test_a_launch_that_failed_in_the_nights_own_calibration_fails_its_case(night
     assert kept.reason == "in the calibration of this night: wrong data"
 
 
+def test_what_was_measured_is_judged_if_a_signal_ends_the_verification(night: Night, monkeypatch):
+    monkeypatch.setattr(module, "verify_data", end)
+    with pytest.raises(SystemExit):
+        night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+
+
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize(
     ("choice", "missed"),
