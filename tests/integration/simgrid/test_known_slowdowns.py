@@ -167,8 +167,10 @@ def with_barrier_in_bcast(directory: Path) -> Path:
     assert text.count(call) == 1
     planted = directory / "routines.c"
     planted.write_text(text.replace(call, f"    MPI_Barrier(x->comm);\n{call}"))
-    others = [path for path in sources.glob("*.c") if path.name != planted.name]
-    flags = ["-std=c11", "-O2", "-D_XOPEN_SOURCE=700", f"-I{sources}", f"-I{built.build}/generated"]
+    everything = [*sources.glob("*.c"), *(SUITE / "kernels").glob("*.c")]
+    others = [path for path in everything if path.name != planted.name]
+    flags = ["-std=c11", "-O2", "-D_XOPEN_SOURCE=700", f"-I{sources}", f"-I{SUITE}/kernels"]
+    flags.append(f"-I{built.build}/generated")
     program = directory / "planted"
     command = [built.mpi.mpicc, *flags, *map(str, [planted, *others]), "-lm", "-o", str(program)]
     subprocess.run(command, check=True, capture_output=True, text=True)

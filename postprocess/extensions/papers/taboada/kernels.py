@@ -213,7 +213,7 @@ def describe_missing_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> st
     """Describe what of the kernels no session has, and what measures it."""
     times = arrange_kernels(machines)
     if not times:
-        return f"Kernels: not measured; {COMMAND}"
+        return f"Kernels: in a session of their own: {COMMAND}"
     readings = {each.table for layouts in times.values() for each in list_placements(layouts)}
     lacking = [
         *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),

@@ -72,7 +72,9 @@ def test_placements_stand_beside_those_in_print(tables):
 
 
 def test_what_is_not_measured_is_told():
-    assert describe_missing_kernels({}).startswith("Kernels: not measured; ./plumbline run")
+    assert describe_missing_kernels({}).startswith(
+        "Kernels: in a session of their own: ./plumbline run"
+    )
     one = collect_kernels({"night": [result("1x1", 1.0), result("2x2", 0.5)]})
     told = describe_missing_kernels(one)
     assert "table 6" in told and "table 7" not in told and "table 8" in told
