@@ -71,7 +71,7 @@ class agreement(OsuImbCheck):
         return {
             routine: sizes
             for routine in names
-            if sum(routine in each for each in programs) > 1
+            if sum(routine in program for program in programs) > 1
             and not (routine == "pingpong" and self.processes != 2)
             and (not self.routines or routine in self.routines)
             and (sizes := self.sizes_compared(routine))
@@ -129,17 +129,17 @@ class agreement(OsuImbCheck):
     def osu_starts(self) -> list[PlannedLaunch]:
         """Return a start for each benchmark; one more for sizes that are no power of two."""
         return [
-            self.start_of("osu", Start(f"{each.name}_{chain[0]}", [each], chain))
-            for each in self.benchmarks_of("osu")
-            for chain in chains(self.sizes_by_routine()[each.routine])
+            self.start_of("osu", Start(f"{benchmark.name}_{chain[0]}", [benchmark], chain))
+            for benchmark in self.benchmarks_of("osu")
+            for chain in chains(self.sizes_by_routine()[benchmark.routine])
         ]
 
     def imb_starts(self) -> list[PlannedLaunch]:
         """Return one start for all benchmarks that have the same sizes."""
         groups: dict[tuple[int, ...], list[Benchmark]] = {}
-        for each in self.benchmarks_of("imb"):
-            sizes = self.sizes_by_routine()[each.routine]
-            groups.setdefault(tuple(add_warmup_sizes(sizes)), []).append(each)
+        for benchmark in self.benchmarks_of("imb"):
+            sizes = self.sizes_by_routine()[benchmark.routine]
+            groups.setdefault(tuple(add_warmup_sizes(sizes)), []).append(benchmark)
         return [
             self.start_of("imb", Start(f"{MPI1}-{group[0].name}", group, list(sizes)))
             for sizes, group in groups.items()
@@ -160,7 +160,9 @@ class agreement(OsuImbCheck):
         )
         planned = self.planned_start(start, reason)
         sizes = {
-            size for each in start.benchmarks for size in self.sizes_by_routine()[each.routine]
+            size
+            for benchmark in start.benchmarks
+            for size in self.sizes_by_routine()[benchmark.routine]
         }
         return replace(
             planned,

@@ -118,16 +118,19 @@ class imb(OsuImbCheck):
         IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Where it is to be
         known whose data is wrong, each benchmark has a start of its own.
         """
-        benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
+        benchmarks = [
+            benchmark for benchmark in self.chosen_benchmarks() if self.sizes_of(benchmark)
+        ]
         if self.validates:
             benchmarks = [
-                replace(each, executable=each.executable + CHECKED) for each in benchmarks
+                replace(benchmark, executable=benchmark.executable + CHECKED)
+                for benchmark in benchmarks
             ]
         groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
-        for each in benchmarks:
-            alone = each.name if read_choice(VALIDATION) == APART else ""
-            key = each.executable, tuple(self.sizes_of(each)), each.window, alone
-            groups.setdefault(key, []).append(each)
+        for benchmark in benchmarks:
+            alone = benchmark.name if read_choice(VALIDATION) == APART else ""
+            key = benchmark.executable, tuple(self.sizes_of(benchmark)), benchmark.window, alone
+            groups.setdefault(key, []).append(benchmark)
         for number, ((executable, sizes, *_), group) in enumerate(groups.items(), 1):
             yield Start(f"{executable}-{number}", group, list(sizes))
 

@@ -32,9 +32,9 @@ class kernels(RequestedCheck):
     table = {name: [count] for name, count in known.BYTES.items()}
     layout = parameter(list_all_kernel_layouts())
     site_variables = tuple(
-        each
-        for each in MpicostCheck.site_variables
-        if each not in ("trials", "trial_rounds", "cache", "peers")
+        variable
+        for variable in MpicostCheck.site_variables
+        if variable not in ("trials", "trial_rounds", "cache", "peers")
     )
 
     #: those that rules set are of mpicost

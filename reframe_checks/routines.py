@@ -30,7 +30,7 @@ class RoutineCheck(MpicostCheck, family=True):
 
     def chosen_routines(self) -> list[str]:
         """Return the routine, unless others were chosen."""
-        return [each for each in super().chosen_routines() if each == self.routine]
+        return [routine for routine in super().chosen_routines() if routine == self.routine]
 
     @run_after("init")
     def add_tags(self):

@@ -180,7 +180,7 @@ def write_single_program(directory: Path, place: Path, product: Product) -> None
     whole = yaml.safe_load(files.read_text(directory / "spack.yaml"))["spack"]
     common = directory.parent / "common"
     definitions = yaml.safe_load(files.read_text(common / "definitions.yaml"))["definitions"]
-    specs = [spec for each in definitions for spec in each["programs"]]
+    specs = [spec for definition in definitions for spec in definition["programs"]]
     own = [spec for spec in specs if spec.partition("@")[0] == product.package]
     include = [str(directory / "machine.yaml"), str(common)]
     text = yaml.safe_dump({"spack": {**whole, "include": include, "specs": own}}, sort_keys=False)

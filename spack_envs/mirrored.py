@@ -98,7 +98,7 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
     """
     if not substitutes:
         return {}
-    texts = {each.package: write_recipe(each, ours) for each in substitutes}
+    texts = {substitute.package: write_recipe(substitute, ours) for substitute in substitutes}
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
     name = f"mirror_{digest}"  # Spack's index goes by the names of repositories
     repository = root / name / "spack_repo" / name

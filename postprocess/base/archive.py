@@ -96,10 +96,10 @@ def unpack_archive(path: Path, folder: Path) -> None:
             raise UsageError(f"{path}: is compressed by {name}; {ANEW}")
     found = list_files(path, data)
     try:
-        for parent in {(folder / each.name).parent for each in found}:
+        for parent in {(folder / file.name).parent for file in found}:
             parent.mkdir(parents=True, exist_ok=True)
-        for each in found:
-            (folder / each.name).write_bytes(memoryview(data)[each.start : each.start + each.size])
+        for file in found:
+            (folder / file.name).write_bytes(memoryview(data)[file.start : file.start + file.size])
     except OSError as error:
         where = error.filename or folder
         raise UsageError(f"{where}: {error.strerror}; cannot unpack {path}") from None
@@ -113,15 +113,15 @@ def list_files(path: Path, data: bytes) -> list[PackedFile]:
     found: list[PackedFile] = []
     names: set[str] = set()
     folders: set[PurePosixPath] = set()
-    for each in _walk(path, data):
-        if each.name in names or PurePosixPath(each.name) in folders:
-            raise UsageError(f"{path}: {each.name[:200]!r} is there twice; do not open it")
-        names.add(each.name)
-        folders.update(PurePosixPath(each.name).parents)
+    for file in _walk(path, data):
+        if file.name in names or PurePosixPath(file.name) in folders:
+            raise UsageError(f"{path}: {file.name[:200]!r} is there twice; do not open it")
+        names.add(file.name)
+        folders.update(PurePosixPath(file.name).parents)
         if len(names) > MOST_FILES or len(folders) > MOST_FILES:
             raise UsageError(f"{path}: has more than {MOST_FILES} files or folders; do not open it")
-        found.append(each)
-    if clash := next((each.name for each in found if PurePosixPath(each.name) in folders), ""):
+        found.append(file)
+    if clash := next((file.name for file in found if PurePosixPath(file.name) in folders), ""):
         raise UsageError(f"{path}: {clash[:200]!r} is a file and a folder; do not open it")
     return found
 

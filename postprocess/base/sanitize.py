@@ -32,7 +32,7 @@ def quote_word(text: str) -> str:
 
 def quote_words(words: Iterable[object]) -> str:
     """Quote several words as a part of a command line."""
-    return " ".join(quote_word(str(each)) for each in words)
+    return " ".join(quote_word(str(word)) for word in words)
 
 
 #: In a path, with what takes them for something else. Each was tried with a night.

@@ -13,15 +13,15 @@ LEAST_SPAN = 0.2  #: of the logarithm: smaller changes do not fill the whole hei
 
 def draw_sparkline(values: Sequence[float | None], encoding: str = "utf-8") -> str:
     """Draw positive numbers by their logarithm, the smallest lowest; a change of a fifth stays small."""
-    known = [math.log(each) for each in values if each is not None and each > 0]
+    known = [math.log(value) for value in values if value is not None and value > 0]
     if not known:
         return GAP * len(values)
     levels = BLOCKS if can_encode(BLOCKS, encoding) else PLAIN
     middle = (min(known) + max(known)) / 2
     span = max(max(known) - min(known), LEAST_SPAN)
     return "".join(
-        GAP if each is None or each <= 0 else levels[find_level(math.log(each), middle, span)]
-        for each in values
+        GAP if value is None or value <= 0 else levels[find_level(math.log(value), middle, span)]
+        for value in values
     )
 
 

@@ -151,8 +151,8 @@ def collect_launches(
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
     machine = read_machine().as_dict()
-    right = (each for each in finished if each.run and not each.wrong)
-    new = [build_launch(opened, directory, each, machine) for each in right]
+    right = (launched for launched in finished if launched.run and not launched.wrong)
+    new = [build_launch(opened, directory, run, machine) for run in right]
     return [each if each.exact else replace(each, others=others) for each in new]
 
 
@@ -214,7 +214,7 @@ def append_launches(
     data = {
         "schema": SCHEMA,
         "afresh": sorted(case.key for case in afresh),
-        "launches": [asdict(each) for each in launches],
+        "launches": [asdict(launch) for launch in launches],
     }
     try:
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
@@ -245,8 +245,10 @@ def drop_forgotten(
     :param begun: the last session that began a case afresh, by key
     """
     cut = [
-        restrict_launch(each, [key for key in each.values if each.session >= begun.get(key, "")])
-        for each in launches
+        restrict_launch(
+            launch, [key for key in launch.values if launch.session >= begun.get(key, "")]
+        )
+        for launch in launches
     ]
     return [each for each in cut if each.values]
 
@@ -282,8 +284,8 @@ def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
         told = read_record(path, _LedgerFile, exact=False)
         if told.schema != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
-        for each in told.launches:
-            check_launch(each)
+        for launch in told.launches:
+            check_launch(launch)
         return told.launches, [Case.from_key(key).key for key in told.afresh]
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: is damaged; {fix}") from None

@@ -156,7 +156,7 @@ def find_disturbances(sample: CaseSample) -> list[Mark]:
 
 def check_other_load(sample: CaseSample) -> list[Mark]:
     """Return the mark of a sample during which others used the machine, if they did."""
-    shares = [share for each in sample.launches if (share := each.others or 0.0) > BUSY_SHARE]
+    shares = [share for launch in sample.launches if (share := launch.others or 0.0) > BUSY_SHARE]
     if not shares:
         return []
     told = (
@@ -184,7 +184,7 @@ def compute_mode_gap(values: Sequence[float]) -> float:
 
 def check_one_day(sample: CaseSample) -> list[Mark]:
     """Return the mark of launches that are all of one day, if they are."""
-    minutes = count_minutes_together([each.ended_utc for each in sample.launches])
+    minutes = count_minutes_together([launch.ended_utc for launch in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: differences between days are not in it"
     return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
 
@@ -200,7 +200,7 @@ def check_few_sessions(reference: Reference) -> list[Mark]:
 
 def check_one_node_set(sample: CaseSample) -> list[Mark]:
     """Return the mark of launches that all ran on the same nodes, if they did."""
-    same = find_common_nodes([each.hosts for each in sample.launches])
+    same = find_common_nodes([launch.hosts for launch in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
     return (
@@ -215,7 +215,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
     :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
     """
-    sets = {tuple(sorted(each)) for each in hosts}
+    sets = {tuple(sorted(host)) for host in hosts}
     if len(hosts) < 2 or len(sets) != 1:
         return ()
     (same,) = sets
@@ -225,7 +225,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
 def count_minutes_together(moments: Sequence[str]) -> int:
     """Count the minutes between the ends of several launches, if all are of one day; else return 0."""
-    parsed = [parse_utc(each) for each in moments]
+    parsed = [parse_utc(moment) for moment in moments]
     if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
         return 0
     return max(round(lasted.total_seconds() / 60), 1)

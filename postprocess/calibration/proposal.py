@@ -297,9 +297,9 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
 def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
     """Summarise new cases: a line for each program and class of sizes."""
     groups: dict[tuple[str, int], list[ReferenceChange]] = {}
-    for each in changes:
-        size = next(n for n, (most, _) in enumerate(SIZES) if each.case.bytes <= most)
-        groups.setdefault((each.case.program, size), []).append(each)
+    for change in changes:
+        size = next(n for n, (most, _) in enumerate(SIZES) if change.case.bytes <= most)
+        groups.setdefault((change.case.program, size), []).append(change)
     rows = [NEW_HEAD]
     for (program, size), some in sorted(groups.items()):
         widest = max(some, key=lambda each: each.width or 0.0)
@@ -321,20 +321,20 @@ def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
     """List the kinds of marks, the gravest first, each with the number of its cases."""
     found = []
-    absorbing = sum(ABSORBS in each.marks for each in changes)
+    absorbing = sum(ABSORBS in change.marks for change in changes)
     if absorbing:
         found.append(
             f"WARNING: a slowdown is absorbed in {plural(absorbing, 'case')}: slower than the stored band "
             "allows. Taken, it would be the new normal; find its cause first"
         )
-    everything = [mark for each in changes for mark in each.marks]
+    everything = [mark for change in changes for mark in change.marks]
     for kind in (kind for kind in MarkKind if not kind.of_one):
         texts = Counter(mark.text for mark in everything if mark.kind is kind)
         if texts:
             most = max(texts, key=lambda text: (texts[text], text))
             others = "" if len(texts) == 1 else ", or alike"
             found.append(f"{plural(texts.total(), 'case')}: {most}{others}")
-    if gone := [each for each in changes if each.kind == VANISHES]:
+    if gone := [change for change in changes if change.kind == VANISHES]:
         found.append(f"WARNING: {plural(len(gone), 'case')} would have no reference any more")
     return found
 

@@ -70,7 +70,7 @@ def write_ledger_file(
     data = {
         "schema": SCHEMA,
         "afresh": sorted(afresh),
-        "launches": [asdict(each) for each in launches],
+        "launches": [asdict(launch) for launch in launches],
     }
     try:
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})

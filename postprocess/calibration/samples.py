@@ -32,29 +32,29 @@ class CaseSample:
     @property
     def values(self) -> list[float]:
         """Values that are judged, one a launch."""
-        return [each.values[self.case.key] for each in self.launches]
+        return [launch.values[self.case.key] for launch in self.launches]
 
     @property
     def headlines(self) -> list[float]:
         """The papers' headline of each launch; the value of one that tells no other."""
         key = self.case.key
-        return [each.headlines.get(key, each.values[key]) for each in self.launches]
+        return [launch.headlines.get(key, launch.values[key]) for launch in self.launches]
 
     @property
     def sessions(self) -> list[int]:
         """Number of the session of each launch, by the gap that the site has now."""
-        ends = [each.ended_utc for each in self.launches]
+        ends = [launch.ended_utc for launch in self.launches]
         return number_sessions(ends, 60.0 * self.launches[-1].session_gap_minutes)
 
     @property
     def days(self) -> list[int]:
         """Number of the day of each launch."""
-        return [number_day(each.ended_utc) for each in self.launches]
+        return [number_day(launch.ended_utc) for launch in self.launches]
 
     @property
     def core_latencies(self) -> list[float | None]:
         """Time from core to core of each launch, in seconds; None where it is not known."""
-        return [each.core_latencies.get(self.case.key) for each in self.launches]
+        return [launch.core_latencies.get(self.case.key) for launch in self.launches]
 
     @property
     def at_home(self) -> CaseSample:
@@ -62,7 +62,7 @@ class CaseSample:
         if is_placeless(self.case):
             return self
         home = group_placements(self.core_latencies)[0]
-        return replace(self, launches=tuple(self.launches[each] for each in home.members))
+        return replace(self, launches=tuple(self.launches[member] for member in home.members))
 
     @property
     def unit(self) -> Unit:
@@ -117,7 +117,7 @@ def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunche
 
 def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[CalibrationLaunch]:
     """Select the launches without options set by hand; all of them if each has some."""
-    return [each for each in launches if not each.by_hand] or launches
+    return [launch for launch in launches if not launch.by_hand] or launches
 
 
 def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
@@ -135,7 +135,7 @@ def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> st
 def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
     """Return whether a launch is bound to CPUs in another way than the last one of its layout."""
     last = next(
-        (each for each in reversed(others) if each.binding.keys() == one.binding.keys()), one
+        (launch for launch in reversed(others) if launch.binding.keys() == one.binding.keys()), one
     )
     return "binding" if last.binding != one.binding else ""
 

@@ -91,7 +91,7 @@ def plan_rounds(
     :param taken: launches that this call has taken of each part. One is taken of each even where nothing is
         missing: only a launch tells whether program, MPI and processor are still those of the earlier ones.
     """
-    some = sorted((each for each in planned if each.cases), key=family_of)
+    some = sorted((launch for launch in planned if launch.cases), key=family_of)
     found = [
         plan_round(family, list(members), have, demand, taken.get(family, 0))
         for family, members in groupby(some, key=family_of)
@@ -107,14 +107,14 @@ def plan_round(
     taken: int,
 ) -> CalibrationRound | None:
     """Plan the round of one part of the plan; None if it lacks nothing, or may take no more."""
-    lacking = [each for each in launches if count_missing_launches(each, have, demand)]
-    number = max((count_missing_launches(each, have, demand) for each in lacking), default=0)
+    lacking = [launch for launch in launches if count_missing_launches(launch, have, demand)]
+    number = max((count_missing_launches(launch, have, demand) for launch in lacking), default=0)
     if not lacking and not taken:
         lacking, number = list(launches), 1
     number = min(number, (demand.at_most or number) - taken if demand.at_most else number)
     if number < 1:
         return None
-    cases = tuple(sorted({case for each in lacking for case in each.cases}))
+    cases = tuple(sorted({case for launch in lacking for case in launch.cases}))
     # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
     whole = len(lacking) == len(launches) or family[2] in OWN_PROGRAMS
     parts = () if whole else tuple(sorted({case.routine for case in cases}))
@@ -126,7 +126,7 @@ def count_joint_launches(
 ) -> int:
     """Count the launches of one pass for all rounds; 0 if the rounds differ or are not of the whole plan."""
     here = {case for each in found for case in each.cases}
-    whole = here == {case for each in planned for case in each.cases}
+    whole = here == {case for launch in planned for case in launch.cases}
     return found[0].launches if whole and len({each.launches for each in found}) == 1 else 0
 
 
@@ -176,7 +176,7 @@ class CalibrationProgress:
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
         self.unhealthy.discard(part.family)
         self.unhealthy |= {part.family} & set(done.unhealthy)
-        wrong = (each.case for each in done.failed if each.verdict == Verdict.INCORRECT)
+        wrong = (result.case for result in done.failed if result.verdict == Verdict.INCORRECT)
         self.incorrect |= {part.family} & set(map(plan_part_of, wrong))
         self.held.discard(part.family)
         self.held |= {part.family} & {plan_part_of(case) for case in done.held}
@@ -218,7 +218,11 @@ def calibrate_all(
     while todo := [
         tally.limit_after_failure(part)
         for part in plan_rounds(
-            [each for each in planned if tally.futile.get(family_of(each), 0) < MOST_FUTILE_PASSES],
+            [
+                launch
+                for launch in planned
+                if tally.futile.get(family_of(launch), 0) < MOST_FUTILE_PASSES
+            ],
             count_known_launches(read, demand, tally),
             demand,
             tally.taken,
@@ -261,9 +265,9 @@ def report_round(
     progress: Progress,
 ) -> None:
     """Report the progress of a part of the plan, and what is launched next."""
-    members = [each for each in planned if family_of(each) == part.family and each.cases]
-    wanted = max(demand.wanted(each) for each in members)
-    there = min(wanted - count_missing_launches(each, have, demand) for each in members)
+    members = [launch for launch in planned if family_of(launch) == part.family and launch.cases]
+    wanted = max(demand.wanted(launch) for launch in members)
+    there = min(wanted - count_missing_launches(launch, have, demand) for launch in members)
     partition, environment, program = part.family
     why = "taking" if there < wanted else "enough; to check that they still hold, taking"
     progress.say(
@@ -281,10 +285,10 @@ def report_missing(
     """Say what still lacks launches; whether something does."""
     lacking: dict[Family, list[int]] = {}
     wanted: dict[Family, int] = {}
-    for each in planned:
-        if each.cases and (number := count_missing_launches(each, have, demand)):
-            lacking.setdefault(family_of(each), []).append(number)
-            wanted[family_of(each)] = demand.wanted(each)
+    for launch in planned:
+        if launch.cases and (number := count_missing_launches(launch, have, demand)):
+            lacking.setdefault(family_of(launch), []).append(number)
+            wanted[family_of(launch)] = demand.wanted(launch)
     for family, numbers in sorted(lacking.items()):
         there = wanted[family] - max(numbers)
         progress.note(

@@ -100,7 +100,7 @@ def find_long_provisional(
 ) -> Iterator[StaleFinding]:
     """Find the cases that have long had too few launches to tell more than gross changes."""
     cases = tuple(case for case in group.cases if known[case].few_launches)
-    first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
+    first = min((launch["ended_utc"] for launch in group.launches), default=group.told["date_utc"])
     since = (now - parse_utc(first)).days
     if cases and since > PROVISIONAL_DAYS:
         number = max(known[case].launches for case in cases)
@@ -129,7 +129,7 @@ def find_software_changes(
     for fact, name in NIGHT.items():
         befores = [group.told.get(fact)]
         if fact == "kernel":
-            befores = [each.get(fact) for each in group.launches]
+            befores = [launch.get(fact) for launch in group.launches]
         lasts = {nights[c.key].last.get(fact) for c in group.cases if c.key in nights}
         for last in sorted(filter(None, lasts)):
             if before := describe_changed_fact(fact, befores, last):
@@ -150,7 +150,7 @@ def describe_changed_fact(fact: str, befores: Iterable[str | None], today: str) 
 
 def find_mixed_kernels(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration whose launches ran on different kernels."""
-    counts = Counter(each["kernel"] for each in group.launches if each.get("kernel"))
+    counts = Counter(launch["kernel"] for launch in group.launches if launch.get("kernel"))
     if len(counts) > 1:
         told = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
         yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {told}")
@@ -179,7 +179,7 @@ def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
 
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration whose launches are all of one day."""
-    if minutes := count_minutes_together([each["ended_utc"] for each in group.launches]):
+    if minutes := count_minutes_together([launch["ended_utc"] for launch in group.launches]):
         text = f"all launches within {minutes} min: differences between days are not in them"
         yield group.finding("one moment", False, text)
 
@@ -188,7 +188,7 @@ def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Itera
     """Find a calibration whose launches all ran on the same nodes, where there are others."""
     if "simulated" in group.told.get("machine", {}):
         return
-    if same := find_common_nodes([each["hosts"] for each in group.launches], nodes):
+    if same := find_common_nodes([launch["hosts"] for launch in group.launches], nodes):
         number = f" of {nodes}" if nodes else ""
         text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
         yield group.finding(
@@ -267,7 +267,7 @@ class CalibrationGroup:
     @property
     def machines(self) -> list[Mapping[str, Any]]:
         """Those from which the launches were started; of the last alone where no more is told."""
-        told = [each["machine"] for each in self.launches if "machine" in each]
+        told = [launch["machine"] for launch in self.launches if "machine" in launch]
         told = told or [self.told.get("machine", {})]
         return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
 
@@ -280,8 +280,8 @@ class CalibrationGroup:
 def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
     """Merge equal findings of several groups."""
     said: dict[StaleFinding, list[str]] = {}
-    for each in found:
-        said.setdefault(replace(each, cases=()), []).extend(each.cases)
+    for finding in found:
+        said.setdefault(replace(finding, cases=()), []).extend(finding.cases)
     return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
 
 

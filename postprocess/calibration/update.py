@@ -230,7 +230,7 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
 
     :raises UsageError: if simulated time does not repeat, or a value is no time.
     """
-    exact = any(each.launches[-1].exact for each in measured.values())
+    exact = any(sample.launches[-1].exact for sample in measured.values())
     homes = {case: each.at_home for case, each in measured.items()}
     values = {case: each.values for case, each in homes.items()}
     sessions = {case: each.sessions for case, each in homes.items()}
@@ -281,7 +281,9 @@ def build_provenance(
         earlier = provenance.restrict_calibrations(programs[program], stay) if old and stay else []
         told = build_calibration_record(new, alone=not earlier)
         programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
-    last = max((each.launches[-1] for each in measured.values()), key=lambda each: each.ended_utc)
+    last = max(
+        (sample.launches[-1] for sample in measured.values()), key=lambda each: each.ended_utc
+    )
     return {"machine": dict(last.machine), "programs": programs}
 
 
@@ -291,17 +293,17 @@ def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -
     Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
     all cases of the program (``alone``).
     """
-    launches = {id(each): each for sample in measured.values() for each in sample.launches}
+    launches = {id(launch): launch for sample in measured.values() for launch in sample.launches}
     last = max(launches.values(), key=lambda each: each.ended_utc)
     told = {
         **last.facts,
         "date_utc": last.ended_utc,
         "machine": dict(last.machine),
-        "sessions": sorted({each.session for each in launches.values()}),
+        "sessions": sorted({launch.session for launch in launches.values()}),
     }
     told["circumstances"] = {}
-    for each in launches.values():
-        told["circumstances"] = join_conditions(told["circumstances"], each.circumstances)
+    for launch in launches.values():
+        told["circumstances"] = join_conditions(told["circumstances"], launch.circumstances)
     if last.session_gap_minutes != SESSION_GAP_MINUTES:
         told[provenance.SESSION_GAP] = last.session_gap_minutes
     if last.by_hand:
@@ -318,7 +320,7 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
         families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
     return [
         {
-            "launches": [build_launch_record(each) for each in family[0].launches],
+            "launches": [build_launch_record(launch) for launch in family[0].launches],
             provenance.HEADLINES: {sample.case.key: sample.headlines for sample in family},
         }
         | build_value_record(family)

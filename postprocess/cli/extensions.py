@@ -73,7 +73,9 @@ def _find_installed() -> Iterator[Extension]:
 
 def find_linters() -> dict[str, str]:
     """Find who checks which folders of ``reference_data``."""
-    return {name: told for each in find_extensions() for name, told in each.linters.items()}
+    return {
+        name: told for extension in find_extensions() for name, told in extension.linters.items()
+    }
 
 
 def load_function(told: str) -> Callable[..., Any]:

@@ -47,7 +47,7 @@ def choose_failed(work: WorkDirectory, arguments: argparse.Namespace) -> argpars
             raise UsageError(f"{flag}: --failed runs cases as they were run; drop one of the two")
     session, _, number = str(arguments.failed).partition(":")
     summary = load_summary(find_finished_session(work, session) / "summary.json")
-    asked = [parse_again(parser, each) for each in select_results(summary, number)]
+    asked = [parse_again(parser, result) for result in select_results(summary, number)]
     chosen = {**given, **vars(asked[0]), **combine(asked)}
     return argparse.Namespace(**{**chosen, **{name: given[name] for name in FREE if name in given}})
 
@@ -88,6 +88,6 @@ def combine(asked: Sequence[argparse.Namespace]) -> dict[str, Any]:
     """Combine what several commands choose: all values of an option; all there are if one leaves it out."""
     found: dict[str, Any] = {}
     for name in COMBINED:
-        lists = [getattr(each, name) for each in asked]
+        lists = [getattr(namespace, name) for namespace in asked]
         found[name] = list(dict.fromkeys(chain(*lists))) if all(lists) else []
     return found

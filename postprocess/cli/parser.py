@@ -15,12 +15,12 @@ from postprocess.base.near_words import find_near_word, propose_word
 def list_shown_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Return the options and arguments of a parser, but for ``--help`` and the commands below it."""
     hidden = (argparse._HelpAction, argparse._SubParsersAction, argparse._VersionAction)
-    return [each for each in parser._actions if not isinstance(each, hidden)]
+    return [action for action in parser._actions if not isinstance(action, hidden)]
 
 
 def list_words(parser: argparse.ArgumentParser) -> list[str]:
     """Return what follows the name of a command in its synopsis."""
-    if any(isinstance(each, argparse._SubParsersAction) for each in parser._actions):
+    if any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
         return ["COMMAND ..."]
     every = list_shown_actions(parser)
     required = [usage(each) for each in every if each.option_strings and each.required]
@@ -140,7 +140,7 @@ class Parser(argparse.ArgumentParser):
         formatter.add_text(self.format_usage())
         formatter.add_text(self.description)
         for group in self._action_groups:
-            below = [each for each in group._group_actions if is_parent(each)]
+            below = [action for action in group._group_actions if is_parent(action)]
             if below and self.sections:
                 self._add_sections(formatter, below[0])
                 continue
@@ -229,5 +229,7 @@ def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType]) 
 
 def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:
     """Return the parsers of the commands below a parser, by name."""
-    actions = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    return {name: below for each in actions for name, below in each.choices.items()}
+    actions = (
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return {name: below for action in actions for name, below in action.choices.items()}

@@ -86,9 +86,11 @@ def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
     if positional:
         yield "arguments", positional
     for title, group in parser.groups.items():
-        own = [each for each in group._group_actions if each in every and each.option_strings]
+        own = [
+            action for action in group._group_actions if action in every and action.option_strings
+        ]
         if own:
-            yield title, [Option(usage(each), text(parser, each)) for each in own]
+            yield title, [Option(usage(action), text(parser, action)) for action in own]
 
 
 def text(parser: Parser, action: argparse.Action) -> str:

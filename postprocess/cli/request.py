@@ -58,7 +58,7 @@ def build_selection(
     """Build the user's choice in terms of the checks."""
     check_options_take_effect(arguments)
     given = vars(arguments)
-    choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
+    choice = {option.variable: given[option.name] for option in OPTIONS if given.get(option.name)}
     if family := given.get("family"):
         choose_family(choice, family)
     if choice.get(SYNCHRONISER.variable) == LOOP and choice.get(CACHE_STATE.variable, WARM) != WARM:

@@ -76,23 +76,23 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
     """Show the table of months, its meaning, and the suspicious cases."""
     found = tally_by_month(nights)
-    sites = sorted({each.site for each in found})
+    sites = sorted({month.site for month in found})
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
         table.add_column(name, justify="left" if name in ("site", "month", "") else "right")
     for name in ("predicted", "", "real", "false", "unmarked", "common"):
         table.add_column(name, justify="left" if name == "" else "right")
-    for each in found:
+    for month in found:
         table.add_row(
-            each.site,
-            each.name,
-            format_whole(each.nights),
-            format_whole(each.judged),
-            *format_month_cells(each),
+            month.site,
+            month.name,
+            format_whole(month.nights),
+            format_whole(month.judged),
+            *format_month_cells(month),
         )
     console.print(table)
     for site in sites:
-        total = [each for each in found if each.site == site][-1]
+        total = [month for month in found if month.site == site][-1]
         own = [night for night in nights if night.site == site]
         for line in describe_alarms(total, own):
             told = f"{site}: {line}" if len(sites) > 1 else line
@@ -150,9 +150,9 @@ def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
             {
                 "schema": log.SCHEMA,
                 "months": [
-                    asdict(each)
-                    | {name: _entry(getattr(each, name)) for name in ("screened", "regressed")}
-                    for each in tally_by_month(nights)
+                    asdict(month)
+                    | {name: _entry(getattr(month, name)) for name in ("screened", "regressed")}
+                    for month in tally_by_month(nights)
                 ],
                 "often_cleared": dict(find_often_cleared(nights)),
                 "slow_on": {

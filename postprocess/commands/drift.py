@@ -59,7 +59,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         )
         raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
     trends = detect_trends(series)
-    if not any(each.known for each in trends):
+    if not any(trend.known for trend in trends):
         raise UsageError(f"nothing can be said of any case yet: {text.explain_too_few_nights()}")
     found = cluster_changes(trends)
     if found:
@@ -69,7 +69,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         write_summary(arguments.json, text.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
     progress.say(text.summarise_drift(trends, found))
-    return 1 if any(each.slow for each in found) else 0
+    return 1 if any(cluster.slow for cluster in found) else 0
 
 
 def select_series(

@@ -128,9 +128,9 @@ def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterat
     shown = nights[-MOST_NIGHTS:]
     last = shown[-1]
     yield key
-    yield f"  {draw_sparkline([each.value for each in shown], encoding)}"
-    yield f"  {''.join(LETTERS.get(Verdict(each.verdict), OTHER) for each in shown)}"
-    values = [each.value for each in shown if each.value is not None]
+    yield f"  {draw_sparkline([night.value for night in shown], encoding)}"
+    yield f"  {''.join(LETTERS.get(Verdict(night.verdict), OTHER) for night in shown)}"
+    values = [night.value for night in shown if night.value is not None]
     spread = (
         f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}"
         if values

@@ -79,7 +79,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
 
 def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Print every job with what it measures, at which sizes."""
-    for job in list_jobs([each for each in planned if each.number == 1]):
+    for job in list_jobs([launch for launch in planned if launch.number == 1]):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
         yield f"{first.partition} {first.environment} {job.program}, {layout}"
@@ -119,7 +119,7 @@ def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]
 def describe_amount(chosen: Sequence[Job]) -> str:
     """Describe cases, starts and jobs."""
     cases = plural(
-        len({case for job in chosen for each in job.launches for case in each.cases}), "case"
+        len({case for job in chosen for launch in job.launches for case in launch.cases}), "case"
     )
     starts = plural(sum(len(job.launches) for job in chosen), "start")
     return f"{cases} in {starts}, {plural(len(chosen), 'job')}"

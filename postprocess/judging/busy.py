@@ -35,16 +35,16 @@ class Disturbance:
 
 def assess_disturbance(results: Sequence[CaseResult]) -> Disturbance:
     """Assess how many headlines of a session are slow."""
-    judged = [each for each in results if each.headline and each.headline_limit]
-    slow = [each for each in judged if each.slow_headline]
-    own = [each for each in slow if not each.too_slow]
-    return Disturbance(len(own), len(judged), sum(is_control(each.case) for each in own))
+    judged = [result for result in results if result.headline and result.headline_limit]
+    slow = [result for result in judged if result.slow_headline]
+    own = [result for result in slow if not result.too_slow]
+    return Disturbance(len(own), len(judged), sum(is_control(result.case) for result in own))
 
 
 def excuse_headlines(results: Sequence[CaseResult]) -> tuple[list[CaseResult], str]:
     """Judge by steady times alone where other work disturbs the machine; return that as a note, or nothing."""
     found = assess_disturbance(results)
-    excused = [each for each in results if each.by_headline]
+    excused = [result for result in results if result.by_headline]
     if not found.busy or not excused:
         return list(results), ""
     note = (
@@ -52,7 +52,7 @@ def excuse_headlines(results: Sequence[CaseResult]) -> tuple[list[CaseResult], s
         f"{plural(found.judged, 'case')}, "
         f"{found.controls} of them without MPI; the fast trials are judged, the mean of all is not"
     )
-    return [judge_by_value(each) if each.by_headline else each for each in results], note
+    return [judge_by_value(result) if result.by_headline else result for result in results], note
 
 
 def judge_by_value(result: CaseResult) -> CaseResult:

@@ -87,12 +87,12 @@ def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[Shift
     """
     centers = pl.DataFrame(
         {
-            "key": [each.case.key for each in cause.members],
-            "unit": [each.result.unit for each in cause.members],
-            "center": [each.result.reference for each in cause.members],
+            "key": [member.case.key for member in cause.members],
+            "unit": [member.result.unit for member in cause.members],
+            "center": [member.result.reference for member in cause.members],
             "sign": [
-                1.0 if find_better_direction(each.result.unit) == "lower" else -1.0
-                for each in cause.members
+                1.0 if find_better_direction(member.result.unit) == "lower" else -1.0
+                for member in cause.members
             ],
         }
     )
@@ -165,22 +165,24 @@ class CommonCause:
     @property
     def cases(self) -> tuple[Case, ...]:
         """Every judged case that it is about."""
-        return tuple(each.case for each in self.members)
+        return tuple(member.case for member in self.members)
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The nodes on which it was seen."""
-        return tuple(sorted({host for each in self.members for host in each.hosts}))
+        return tuple(sorted({host for member in self.members for host in member.hosts}))
 
     @property
     def slow(self) -> tuple[Case, ...]:
         """Those of its cases that are beyond their bands."""
-        return tuple(each.case for each in self.members if each.slow)
+        return tuple(member.case for member in self.members if member.slow)
 
     @property
     def explained(self) -> tuple[Case, ...]:
         """Those that are beyond their bands by it alone."""
-        return tuple(each.case for each in self.members if each.slow and self.explains(each))
+        return tuple(
+            member.case for member in self.members if member.slow and self.explains(member)
+        )
 
     @cached_property
     def probe_cases(self) -> tuple[Case, ...]:
@@ -189,11 +191,11 @@ class CommonCause:
         What is slow by itself, and what a night happened to show as slowest, says nothing of a cause. The
         draw follows from the cases alone: each time the same.
         """
-        known = [each for each in self.members if each.error > 0]
+        known = [member for member in self.members if member.error > 0]
         if not self.clear:
-            known = [each for each in known if each.slow and self.explains(each)]
+            known = [member for member in known if member.slow and self.explains(member)]
         known.sort(key=lambda each: (each.log, each.case))
-        ordinary = sorted(each.case for each in known[: len(known) - len(known) // LEFT_OUT])
+        ordinary = sorted(member.case for member in known[: len(known) - len(known) // LEFT_OUT])
         draw = random.Random("\n".join(case.key for case in ordinary))
         return tuple(sorted(draw.sample(ordinary, min(PROBE_CASES, len(ordinary)))))
 
@@ -227,7 +229,7 @@ def find_common_causes(
 
 def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Iterator[CommonCause]:
     """Find the causes on one partition: the first, then further ones among the cases that it leaves out."""
-    controls = [each for each in some if is_control(each.case)]
+    controls = [slowdown for slowdown in some if is_control(slowdown.case)]
     rest = exclude_controls(some)
     for _ in range(MOST_CAUSES):
         group, parts = narrow_cause(rest, alpha, {})
@@ -235,7 +237,7 @@ def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Itera
             return
         yield build_cause(group, parts, controls, alpha)
         members = {each.case for each in group}
-        rest = [each for each in rest if each.case not in members]
+        rest = [slowdown for slowdown in rest if slowdown.case not in members]
 
 
 def is_common_cause(shift: CommonShift, alpha: float) -> bool:
@@ -248,9 +250,9 @@ def list_parts(
 ) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
     """List the parts that are large enough to be looked at, in each way of dividing these cases."""
     for name, value_of in DIMENSIONS.items():
-        values = sorted({value_of(each) for each in some}, key=str)
+        values = sorted({value_of(slowdown) for slowdown in some}, key=str)
         for value in values if len(values) > 1 else ():
-            part = [each for each in some if value_of(each) == value]
+            part = [slowdown for slowdown in some if value_of(slowdown) == value]
             if len(part) >= COMMON_CASES:
                 yield name, value, part
 
@@ -269,7 +271,7 @@ def narrow_cause(
         slower = [(value, part) for value, part, is_slower in divided if is_slower]
         group = [each for _, part in slower for each in part]
         members = {each.case for each in group}
-        rest = [each for each in some if each.case not in members]
+        rest = [slowdown for slowdown in some if slowdown.case not in members]
         if (
             slower
             and len(slower) < len(divided)
@@ -296,9 +298,15 @@ def build_cause(
     """Build the finding about these cases."""
     shift = estimate_shift(group)
     clear = shift.is_clear(alpha)
-    log = shift.log if clear else float(np.median([each.log for each in group if each.slow]))
-    places = {(each.case.environment, each.hosts) for each in group}
-    beside = [each for each in controls if (each.case.environment, each.hosts) in places]
+    log = (
+        shift.log
+        if clear
+        else float(np.median([slowdown.log for slowdown in group if slowdown.slow]))
+    )
+    places = {(slowdown.case.environment, slowdown.hosts) for slowdown in group}
+    beside = [
+        slowdown for slowdown in controls if (slowdown.case.environment, slowdown.hosts) in places
+    ]
     partition = group[0].case.partition
     told = CommonCause(partition, math.expm1(log), tuple(group), tuple(beside), clear)
     return replace(told, **parts)

@@ -49,7 +49,7 @@ def describe_cause_cases(cause: CommonCause) -> str:
     if cause.environments:
         parts.append(f"with {' and '.join(cause.environments)}")
     if cause.sizes:
-        parts.append(" and ".join(SIZES[each] for each in cause.sizes))
+        parts.append(" and ".join(SIZES[size] for size in cause.sizes))
     of = f" {' '.join(parts)}" if parts else ""
     number = plural(len(cause.members), "case")
     if cause.clear:
@@ -62,7 +62,7 @@ def describe_cause_cases(cause: CommonCause) -> str:
 def describe_affected_share(cause: CommonCause) -> float:
     """Describe the share of the judged cases that are slower by half the shift."""
     half = math.log1p(cause.shift) / 2
-    return sum(each.log >= half for each in cause.members) / len(cause.members)
+    return sum(member.log >= half for member in cause.members) / len(cause.members)
 
 
 def describe_cause_nodes(cause: CommonCause) -> str:
@@ -80,8 +80,8 @@ def describe_controls(cause: CommonCause) -> str:
         return "no control was judged, so it may be the machine or MPI"
     half = math.log1p(cause.shift) / 2
     slower, same, unsure = [], [], []
-    for routine in sorted({each.case.routine for each in cause.controls}):
-        some = [each for each in cause.controls if each.case.routine == routine]
+    for routine in sorted({control.case.routine for control in cause.controls}):
+        some = [control for control in cause.controls if control.case.routine == routine]
         log, error = compute_common_slowdown(some)
         if log >= half and error > 0 and log >= TELLING * error:
             slower.append(f"{routine} is {math.expm1(log):.0%} slower")
@@ -100,7 +100,7 @@ def describe_controls(cause: CommonCause) -> str:
 
 def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
     """Compute the median log slowdown of a control over its launches, and the error of one of them."""
-    logs, errors = [each.log for each in some], [each.error for each in some]
+    logs, errors = [slowdown.log for slowdown in some], [slowdown.error for slowdown in some]
     return float(np.median(logs)), float(np.median(errors))
 
 
@@ -168,8 +168,8 @@ def name_confirmed_causes(
         told = f"common cause: {describe_cause_briefly(cause)}"
         shared |= dict.fromkeys(cause.explained, told)
     return [
-        replace(each, reason=f"{shared[each.case]}; {each.reason}", cause=shared[each.case])
-        if each.verdict in (Verdict.REGRESSED, Verdict.SUSPECT) and each.case in shared
-        else each
-        for each in results
+        replace(result, reason=f"{shared[result.case]}; {result.reason}", cause=shared[result.case])
+        if result.verdict in (Verdict.REGRESSED, Verdict.SUSPECT) and result.case in shared
+        else result
+        for result in results
     ]

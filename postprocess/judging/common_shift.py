@@ -152,9 +152,9 @@ def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
     The launches of a reference of few say nothing of small shifts; but their bands are so wide that many
     cases beyond them are many.
     """
-    slow = sum(each.slow for each in some)
-    firm = [each for each in some if each.firm]
-    log = float(np.median([each.log for each in firm or some])) if some else 0.0
+    slow = sum(slowdown.slow for slowdown in some)
+    firm = [slowdown for slowdown in some if slowdown.firm]
+    log = float(np.median([slowdown.log for slowdown in firm or some])) if some else 0.0
     if len(firm) < COMMON_CASES:
         return CommonShift(log, 1.0, 0.0, slow, len(some))
     middle, upper = (compute_shift_probability(firm, share) for share in (0.5, 1.0 - COMMON_SHARE))
@@ -167,16 +167,16 @@ def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> f
     :param some: cases of references of enough launches
     :param share: of the cases that lie below the quantile; 0.5 is the median
     """
-    tonight = float(np.quantile([each.log / each.error for each in some], share))
-    launches, number = Counter(len(each.moves) for each in some).most_common(1)[0]
+    tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in some], share))
+    launches, number = Counter(len(slowdown.moves) for slowdown in some).most_common(1)[0]
     if launches < ENOUGH_LAUNCHES or 2 * number <= len(some):
-        least = min(each.result.reference_launches for each in some)
+        least = min(slowdown.result.reference_launches for slowdown in some)
         return float(stdtr(least - 1.0, ndtri(share) - tonight))
-    told = [each for each in some if len(each.moves) == launches]
-    tonight = float(np.quantile([each.log / each.error for each in told], share))
-    usual = np.quantile([standardise_deviations(each) for each in told], share, axis=0)
+    told = [slowdown for slowdown in some if len(slowdown.moves) == launches]
+    tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in told], share))
+    usual = np.quantile([standardise_deviations(slowdown) for slowdown in told], share, axis=0)
     beyond = tonight - usual.mean()
-    session = float(np.median([each.session for each in told]))
+    session = float(np.median([slowdown.session for slowdown in told]))
     own = (1.0 - session) * float(usual.var(ddof=1)) * (1.0 + 1.0 / launches)
     between = session * COMMON_PART
     if own + between <= 0:
@@ -195,4 +195,4 @@ def standardise_deviations(one: JudgedSlowdown) -> list[float]:
 
 def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
     """Exclude the cases that an MPI has a part in."""
-    return [each for each in some if not is_control(each.case)]
+    return [slowdown for slowdown in some if not is_control(slowdown.case)]

@@ -196,8 +196,8 @@ def confirm_slow_cases(
     )
     retests = [CommonCauseRetest(cause) for cause in find_common_causes(results, catalog, hosts)]
     slow = [
-        RetestCandidate(each, hosts.get(each.case, ()))
-        for each in select_candidates(results, catalog)
+        RetestCandidate(result, hosts.get(result.case, ()))
+        for result in select_candidates(results, catalog)
     ]
     ended = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
@@ -215,7 +215,7 @@ def confirm_slow_cases(
                 history,
             )
     results = call_slow_sums(results, catalog, history)
-    after = [verdicts.get(each.case, each) for each in results]
+    after = [verdicts.get(result.case, result) for result in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
     told = tuple(map(describe_cause, causes))
     return Confirmation(name_confirmed_causes(after, causes), told, ended)
@@ -287,9 +287,9 @@ class ConfirmationRun:
 def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
     """Count the launches behind the values of each place."""
     counts: dict[LaunchPlace, int] = {}
-    for each in results:
-        place = LaunchPlace.of(each.case)
-        counts[place] = max(counts.get(place, 1), each.launches)
+    for result in results:
+        place = LaunchPlace.of(result.case)
+        counts[place] = max(counts.get(place, 1), result.launches)
     return counts
 
 
@@ -297,9 +297,9 @@ def list_failures(fresh: Iterable[FinishedLaunch]) -> list[CaseResult]:
     """List the cases that a launch failed, beside others or as a whole."""
     return [
         CaseResult(case, failure.verdict, failure.reason)
-        for each in fresh
-        for case in each.launch.cases
-        if (failure := each.failure(case)) and failure.verdict
+        for run in fresh
+        for case in run.launch.cases
+        if (failure := run.failure(case)) and failure.verdict
     ]
 
 
@@ -312,16 +312,16 @@ def apply_failures(
 
     :param where: those launches were, as words for people
     """
-    first = {each.case: each for each in reversed(list(failed))}
+    first = {result.case: result for result in reversed(list(failed))}
     return [
         replace(
-            each,
-            verdict=first[each.case].verdict,
-            reason=f"{where}: {first[each.case].reason}",
+            result,
+            verdict=first[result.case].verdict,
+            reason=f"{where}: {first[result.case].reason}",
         )
-        if each.case in first and each.verdict not in FAILED_LAUNCH
-        else each
-        for each in results
+        if result.case in first and result.verdict not in FAILED_LAUNCH
+        else result
+        for result in results
     ]
 
 
@@ -346,17 +346,19 @@ def report_causes(
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
     """Map the hosts that each case ran on."""
     found: dict[Case, set[str]] = {}
-    for each in finished:
-        for case in each.launch.cases:
-            found.setdefault(case, set()).update(each.hosts)
+    for run in finished:
+        for case in run.launch.cases:
+            found.setdefault(case, set()).update(run.hosts)
     return {case: tuple(sorted(names)) for case, names in found.items()}
 
 
 def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
     """Select the cases that are slow, without those of exact time, which repeats."""
-    slow = [each for each in results if each.verdict == Verdict.REGRESSED]
-    references = {each.case: catalog.reference(each.case, each.core_latency) for each in slow}
-    return [each for each in slow if (known := references[each.case]) and not known.exact]
+    slow = [result for result in results if result.verdict == Verdict.REGRESSED]
+    references = {
+        result.case: catalog.reference(result.case, result.core_latency) for result in slow
+    }
+    return [result for result in slow if (known := references[result.case]) and not known.exact]
 
 
 def record_retest(

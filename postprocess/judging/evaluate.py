@@ -42,7 +42,11 @@ def format_rerun_command(
     if site != "local":
         words += ["--site", site, PARTITION.flag, case.partition]
     words += ["--environment", case.environment]
-    sized = any(each.sizes is None for each in launch.benchmarks if each.routine == case.routine)
+    sized = any(
+        benchmark.sizes is None
+        for benchmark in launch.benchmarks
+        if benchmark.routine == case.routine
+    )
     # or is what a run without the option has
     told: dict[SelectionOption, str | int | None] = {PARTITION: case.partition}
     told |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
@@ -85,9 +89,9 @@ def evaluate_launches(
     :param calibrating: whether these launches made references; see :func:`evaluate_case`
     """
     launches: dict[Case, list[FinishedLaunch]] = {}
-    for each in finished:
-        for case in each.launch.cases:
-            launches.setdefault(case, []).append(each)
+    for run in finished:
+        for case in run.launch.cases:
+            launches.setdefault(case, []).append(run)
     results = [
         replace(
             evaluate_safely(case, launches[case], catalog, calibrating),
@@ -102,7 +106,7 @@ def evaluate_launches(
 
 def list_skipped(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[CaseResult]:
     """List the cases that were deliberately not run, each once, with the reason."""
-    skips = {skip.case: skip for each in finished for skip in each.launch.skips}
+    skips = {skip.case: skip for run in finished for skip in run.launch.skips}
     return [
         evaluate_without_program(case, skip.reason, catalog)
         if skip.unavailable
@@ -144,16 +148,14 @@ def evaluate_case(
 
     :param calibrating: whether these very launches made the reference, which therefore judges none of them
     """
-    failures = [failure for each in launches if (failure := each.failure(case))]
+    failures = [failure for run in launches if (failure := run.failure(case))]
     for verdict in FAILED_LAUNCH:
         for each in failures:
             if each.verdict == verdict:
                 return CaseResult(case, verdict, each.reason)
-    if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
+    if left_out := [run for run in launches if run.outcome.verdict == Verdict.SKIPPED]:
         return evaluate_without_program(case, left_out[0].outcome.reason, catalog)
-    measured = [
-        (found, each) for each in launches if (found := each.measurements.get(case.variable))
-    ]
+    measured = [(found, run) for run in launches if (found := run.measurements.get(case.variable))]
     if len(measured) != len(launches):
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     if any(found.unseen for found, _ in measured):
@@ -235,9 +237,9 @@ def select_alike(
 
 def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measurement:
     """Return the median launch with the medians of all values, and of all headlines."""
-    headlines = [each.headline for each in some if each.headline is not None]
+    headlines = [measurement.headline for measurement in some if measurement.headline is not None]
     headline = statistics.median(headlines) if len(headlines) == len(some) else None
-    value = statistics.median(each.value for each in some)
+    value = statistics.median(measurement.value for measurement in some)
     return replace(middle, value=value, headline=headline)
 
 

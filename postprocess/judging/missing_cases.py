@@ -53,7 +53,9 @@ class RequestedCases:
         return (
             (not names or place.environment in names)
             and (not partitions or place.partition in partitions)
-            and (not families or any(is_of_release(place.environment, each) for each in families))
+            and (
+                not families or any(is_of_release(place.environment, family) for family in families)
+            )
         )
 
     def among(self, known: Mapping[Case, Reference]) -> list[Reference]:
@@ -109,10 +111,10 @@ def find_unplanned_environments(
             what = f"of partition {place.partition} nothing is measured now"
         found = asked.among(reference_file.load_references(path, *place))
         if not here and provisional in path.parents:
-            found = [each for each in found if not each.few_launches]
+            found = [reference for reference in found if not reference.few_launches]
         results += [
-            build_missing_result(each, f"{what}, and has references in {path}: {fix}")
-            for each in found
+            build_missing_result(reference, f"{what}, and has references in {path}: {fix}")
+            for reference in found
         ]
     return results
 
@@ -144,14 +146,15 @@ def find_unplanned_cases(
     fix = "measure it again, or remove the row if it is given up"
     return [
         build_missing_result(
-            each, f"is not measured any more, and has a reference in {reference_set.path}: {fix}"
+            reference,
+            f"is not measured any more, and has a reference in {reference_set.path}: {fix}",
         )
         for reference_set in catalog.sets.values()
-        for each in asked.among(reference_set.references)
-        if each.case not in there
+        for reference in asked.among(reference_set.references)
+        if reference.case not in there
         and (
             provisional not in reference_set.path.parents
-            or is_counted_reference(each, reference_set, variants)
+            or is_counted_reference(reference, reference_set, variants)
         )
     ]
 
@@ -165,7 +168,7 @@ def is_counted_reference(
     ``calibrate --cache warm`` alone).
     """
     own = case_variant_of(reference.case)
-    measured = own in variants or own[:3] not in {each[:3] for each in variants}
+    measured = own in variants or own[:3] not in {variant[:3] for variant in variants}
     return measured and not reference.few_launches and not reference_set.options_of(reference.case)
 
 

@@ -27,12 +27,12 @@ def list_waived_differences(
     finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> Iterator[tuple[str, Case]]:
     """List the accepted differences, with their reasons, of every measured case that has a reference."""
-    for each in finished:
-        for case in each.launch.cases if each.run and each.launch.accepts else ():
+    for launched in finished:
+        for case in launched.launch.cases if launched.run and launched.launch.accepts else ():
             reference_set = catalog.find_set(case) if catalog.reference(case) else None
-            accepts = each.launch.accepts
+            accepts = launched.launch.accepts
             for found in (
-                reference_set.accepted(each.conditions, case, accepts) if reference_set else ()
+                reference_set.accepted(launched.conditions, case, accepts) if reference_set else ()
             ):
                 place = f"{case.partition}, {case.environment}, {case.program}"
                 why = f"accepted by the site: {accepts[found.name]}"
@@ -43,9 +43,9 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
     """Describe what is loaded in front of each MPI in a line, whether or not it is so in the references."""
     return sorted(
         {
-            f"{each.launch.partition}, {each.launch.environment}: {describe_standing(loaded)}"
-            for each in finished
-            if (loaded := each.conditions.circumstances.get(INTERPOSED))
+            f"{run.launch.partition}, {run.launch.environment}: {describe_standing(loaded)}"
+            for run in finished
+            if (loaded := run.conditions.circumstances.get(INTERPOSED))
         }
     )
 
@@ -63,13 +63,13 @@ def describe_fast_cases(
     Simulated time repeats: what is faster there is a change of the programs.
     """
     judged: dict[tuple[str, ...], list[CaseResult]] = {}
-    for each in results:
-        reference = catalog.reference(each.case, each.core_latency)
-        if each.verdict in JUDGED and reference and not reference.exact:
-            case = each.case
-            judged.setdefault((case.partition, case.environment, case.program), []).append(each)
+    for result in results:
+        reference = catalog.reference(result.case, result.core_latency)
+        if result.verdict in JUDGED and reference and not reference.exact:
+            case = result.case
+            judged.setdefault((case.partition, case.environment, case.program), []).append(result)
     for (partition, environment, program), some in sorted(judged.items()):
-        fast = sum(each.verdict == Verdict.FAST for each in some)
+        fast = sum(result.verdict == Verdict.FAST for result in some)
         if fast < FAST_CASES or fast < FAST_SHARE * len(some):
             continue
         words = ["./plumbline", "calibrate"]

@@ -46,12 +46,12 @@ def describe_foreign_lines(finished: Iterable[FinishedLaunch]) -> Iterator[str]:
     counts: dict[str, int] = {}
     launches: dict[str, int] = {}
     first: dict[str, str] = {}
-    for each in finished:
-        if count := each.run.get(FOREIGN, 0):
-            place = f"{each.launch.partition}, {each.launch.environment}, {each.launch.program}"
+    for launched in finished:
+        if count := launched.run.get(FOREIGN, 0):
+            place = f"{launched.launch.partition}, {launched.launch.environment}, {launched.launch.program}"
             counts[place] = counts.get(place, 0) + count
             launches[place] = launches.get(place, 0) + 1
-            first.setdefault(place, each.run[FIRST_FOREIGN])
+            first.setdefault(place, launched.run[FIRST_FOREIGN])
     for place, count in sorted(counts.items()):
         yield (
             f"{place}: {plural(count, 'line')} in the output of {plural(launches[place], 'launch', 'es')} "

@@ -38,7 +38,7 @@ def select_launches_of_value(
     :param median_of: launches behind a value
     """
     own = sorted(
-        (each for each in fresh if case in each.launch.cases), key=lambda each: each.launch.number
+        (run for run in fresh if case in run.launch.cases), key=lambda each: each.launch.number
     )
     some = own[value * median_of : (value + 1) * median_of]
     return some if len(some) == median_of else []
@@ -95,11 +95,11 @@ def list_wanted_nodes(targets: Iterable[RetestTarget]) -> list[str]:
 
 def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
     """Describe, in a line each, the partitions whose confirmation run could not exclude the slow nodes."""
-    able = " and ".join(each.title for each in SCHEDULERS if each.exclude_option)
+    able = " and ".join(scheduler.title for scheduler in SCHEDULERS if scheduler.exclude_option)
     return [
         f"{partition}: confirmation runs may have used the same nodes: excluding nodes is supported on "
         f"{able} only"
-        for partition in sorted({each.partition for each in launches if each.anywhere})
+        for partition in sorted({launch.partition for launch in launches if launch.anywhere})
     ]
 
 

@@ -109,7 +109,7 @@ def read_history(store: Path, cases: Iterable[Case]) -> SessionHistory:
 
     A store that is damaged tells of none, and hides nothing: a gross slowdown is called without it.
     """
-    keys = sorted(each.key for each in cases)
+    keys = sorted(case.key for case in cases)
     if not keys or not store.is_dir():
         return NO_HISTORY
     begin = (datetime.now(timezone.utc) - LOOK_BACK).strftime("%Y-%m-%d")
@@ -154,13 +154,15 @@ def find_leaning(
 ) -> set[Case]:
     """Find the cases whose last sessions, tonight's among them, lie to one side of their reference."""
     found = set()
-    for each in results:
-        reference = catalog.reference(each.case, each.core_latency)
-        if reference is None or reference.exact or not each.slowdown:
+    for result in results:
+        reference = catalog.reference(result.case, result.core_latency)
+        if reference is None or reference.exact or not result.slowdown:
             continue
-        tonight = SessionValue(math.log(each.slowdown), max(each.launches, 1), number_day_of_now())
-        if is_leaning(reference, [tonight, *history.find_run(each.case, reference)]):
-            found.add(each.case)
+        tonight = SessionValue(
+            math.log(result.slowdown), max(result.launches, 1), number_day_of_now()
+        )
+        if is_leaning(reference, [tonight, *history.find_run(result.case, reference)]):
+            found.add(result.case)
     return found
 
 
@@ -222,7 +224,7 @@ def call_slow_sums(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, history: SessionHistory
 ) -> list[CaseResult]:
     """Call the cases inside their bands whose last sessions are slower together than chance makes them."""
-    return [_call_slow_sum(each, catalog, history) for each in results]
+    return [_call_slow_sum(result, catalog, history) for result in results]
 
 
 def _call_slow_sum(
@@ -252,4 +254,4 @@ def _name_trials(result: CaseResult) -> str:
 
 def list_suspects(results: Sequence[CaseResult]) -> list[Case]:
     """List the cases that one session has left in doubt."""
-    return [each.case for each in results if each.verdict == Verdict.SUSPECT]
+    return [result.case for result in results if result.verdict == Verdict.SUSPECT]

@@ -25,9 +25,9 @@ class CaseGroup:
 def group_cases(results: Iterable[CaseResult]) -> list[CaseGroup]:
     """Group cases by common cause, else by verdict and reason, in the order of the first of each group."""
     found: dict[tuple[object, ...], list[CaseResult]] = {}
-    for each in results:
-        same = (each.cause,) if each.cause else (each.verdict, each.reason)
-        found.setdefault(same, []).append(each)
+    for result in results:
+        same = (result.cause,) if result.cause else (result.verdict, result.reason)
+        found.setdefault(same, []).append(result)
     return [
         CaseGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
         for same in found.values()

@@ -21,7 +21,7 @@ OF_AN_MPI = re.compile(r"lib(p?mpi|p?mpich|mpi_\w+)\.so(\.\d+)*")
 
 def is_replacing(described: str) -> bool:
     """Return whether one of the objects of :func:`describe_interposed` has the name of an MPI's own library."""
-    names = (each.partition(" ")[0] for each in described.split(SEPARATOR))
+    names = (word.partition(" ")[0] for word in described.split(SEPARATOR))
     return any(map(OF_AN_MPI.fullmatch, names))
 
 

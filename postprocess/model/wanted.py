@@ -38,7 +38,7 @@ def merge_wanted(found: Iterable[WantedRoutine]) -> list[WantedRoutine]:
 
 def build_wanted_choice(found: Iterable[WantedRoutine]) -> dict[str, Any]:
     """Build the choice that makes checks measure just these."""
-    return {WANTED: [asdict(each) for each in merge_wanted(found)]}
+    return {WANTED: [asdict(routine) for routine in merge_wanted(found)]}
 
 
 def select_wanted(

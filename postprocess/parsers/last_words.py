@@ -52,7 +52,7 @@ def find_last_words(lines: Sequence[str]) -> str:
     if words := find_memory_words(lines):
         return words
     paragraphs = split_messages(lines)
-    telling = [each for each in paragraphs if not AFTERWARDS.search(each)]
+    telling = [paragraph for paragraph in paragraphs if not AFTERWARDS.search(paragraph)]
     return shorten(telling[-1] if telling else next(iter(paragraphs), ""))
 
 

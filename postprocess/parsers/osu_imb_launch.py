@@ -246,7 +246,10 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
         for size, measurement in extract_table(benchmark, table, launch, cases):
             found[cases[size].variable] = measurement
     if missing := [case for case in launch.cases if case.variable not in found]:
-        reasons = [*output.invalid, *(each.reason for t in output.tables for each in t.failures)]
+        reasons = [
+            *output.invalid,
+            *(failure.reason for t in output.tables for failure in t.failures),
+        ]
         why = f" ({reasons[0]})" if reasons else ""
         raise RecordError(
             Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}{why}"

@@ -336,7 +336,7 @@ def explaining_writer(lines: Sequence[NumberedLine]) -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        text = next((each.text for each in lines if each.number == error.line), "")
+        text = next((line.text for line in lines if line.number == error.line), "")
         for name, pattern, setting in WRITERS:
             if pattern.search(text):
                 where = "; {} (--set-env, or env_vars of the site) sends it elsewhere"

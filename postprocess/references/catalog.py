@@ -263,13 +263,13 @@ def _estimate(
     """Estimate references of these values, in the units of those that are known."""
     sessions = {case: placed[case].sessions for case in values}
     return {
-        each.case: replace(
-            each,
-            unit=references[each.case].unit,
-            core_latency=placed[each.case].core_latency,
-            since=placed[each.case].since,
+        reference.case: replace(
+            reference,
+            unit=references[reference.case].unit,
+            core_latency=placed[reference.case].core_latency,
+            since=placed[reference.case].since,
         )
-        for each in estimate_references(values, sessions)
+        for reference in estimate_references(values, sessions)
     }
 
 

@@ -205,5 +205,5 @@ def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iter
 def _find_unexpected(
     launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]
 ) -> Iterator[str]:
-    for name in sorted({each.get("session", "") for each in launches} - set(sessions)):
+    for name in sorted({launch.get("session", "") for launch in launches} - set(sessions)):
         yield f"series: a launch is of session {name!r}, which is not among sessions; correct it"

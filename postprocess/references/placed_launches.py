@@ -42,7 +42,7 @@ def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLa
     latencies = provenance.find_core_latencies(told, case.key)
     alike = is_placeless(case)
     places = group_placements([None] * len(latencies) if alike else latencies)
-    return [_place(told, case.key, each, values, headlines) for each in places]
+    return [_place(told, case.key, placement, values, headlines) for placement in places]
 
 
 def _place(

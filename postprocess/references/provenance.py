@@ -240,7 +240,7 @@ def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
 
     The lower of the middle two; the end of the last launch if the record has no others.
     """
-    moments = sorted(each["ended_utc"] for each in list_case_launches(calibration, key))
+    moments = sorted(launch["ended_utc"] for launch in list_case_launches(calibration, key))
     return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
 
 

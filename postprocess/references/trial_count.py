@@ -45,9 +45,9 @@ def read_reference_trials(
 def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:
     """Describe, a line per number, the environments measured with other trial counts than the papers'."""
     found: dict[int, set[str]] = {}
-    for each in planned:
-        if each.program == PROGRAM and each.cases and each.trials != PAPERS:
-            found.setdefault(each.trials, set()).add(each.environment)
+    for launch in planned:
+        if launch.program == PROGRAM and launch.cases and launch.trials != PAPERS:
+            found.setdefault(launch.trials, set()).add(launch.environment)
     return [
         f"{trials} trials of mpicost, not {PAPERS}: {', '.join(sorted(environments))}"
         for trials, environments in sorted(found.items())

@@ -40,7 +40,7 @@ def format_group(
     :param shown: the cases of it that are listed
     :param width: columns of the terminal; 0 for a pipe
     """
-    good = all(each.counts_as_healthy(summary.strict) for each in group.results)
+    good = all(result.counts_as_healthy(summary.strict) for result in group.results)
     verdict = Text(str(group.verdict), "yellow" if good else "bold red")
     if len(group.results) == 1:
         (only,) = group.results
@@ -50,9 +50,9 @@ def format_group(
     else:
         number_of = formats.plural(len(group.results), "case")
         yield Text.assemble(verdict, "  ", (number_of, "bold"))
-        for each in shown:
-            told = format_numbers(each)
-            yield Text(f"    {each.case.key}")
+        for result in shown:
+            told = format_numbers(result)
+            yield Text(f"    {result.case.key}")
             yield from [Text(f"      {told}")] if told else []
         if left := len(group.results) - len(shown):
             yield Text(f"    and {formats.format_whole(left)} more")
@@ -100,10 +100,10 @@ def explain(result: CaseResult) -> Iterator[str]:
 
 def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:
     """Format the command that measures a group again; empty if there is none."""
-    commands = {each.rerun for each in group.results if each.rerun}
+    commands = {result.rerun for result in group.results if result.rerun}
     if not commands:
         return ""
-    if all(split_command(each)[:2] == RUN for each in commands):
+    if all(split_command(command)[:2] == RUN for command in commands):
         return f"./plumbline run --failed {summary.session}:{number}"
     return sanitize_line(min(commands))
 

@@ -218,11 +218,11 @@ def build_case_table(
     trials: Mapping[str, CaseTrials],
 ) -> CaseTable:
     """Build the table of what was to be measured: the worst first, and what was skipped not at all."""
-    ran = sort_by_severity(each for each in results if each.verdict is not Verdict.SKIPPED)
+    ran = sort_by_severity(result for result in results if result.verdict is not Verdict.SKIPPED)
     shown = ran[:MOST_CASES]
     lean = len(shown) > MOST_IN_FULL
     columns = _choose_columns(shown, lean)
-    quiet = [each.case.key for each in shown if lean and not _find_tone(each, strict)]
+    quiet = [result.case.key for result in shown if lean and not _find_tone(result, strict)]
     interval = choose_interval(past, quiet, MOST_POINTS) if quiet else 1
     rows = []
     for number, each in enumerate(shown):
@@ -263,10 +263,10 @@ def _find_tone(result: CaseResult, strict: bool) -> str:
 
 
 def _choose_columns(results: Sequence[CaseResult], lean: bool) -> list[CaseColumn]:
-    dense = all(each.case.per_node == each.case.processes for each in results)
+    dense = all(result.case.per_node == result.case.processes for result in results)
     layout: Write = (lambda r: str(r.case.processes)) if dense else (lambda r: r.case.layout)
     varying = find_varying_fields(results, PLACES) + _find_conditions(results)
-    one_unit = len({each.unit for each in results}) < 2
+    one_unit = len({result.unit for result in results}) < 2
     amount: Callable[[float | None, str], str] = formats.number if one_unit else formats.quantity
     unit = formats.SHOWN[results[0].unit][1].replace("us", "µs") if results and one_unit else ""
     value = f"value, {unit}" if unit else "value"
@@ -290,8 +290,8 @@ def _choose_columns(results: Sequence[CaseResult], lean: bool) -> list[CaseColum
 def _find_conditions(results: Sequence[CaseResult]) -> tuple[str, ...]:
     """Find the conditions in which the cases of one program differ: elsewhere the program tells them."""
     own: dict[str, list[CaseResult]] = {}
-    for each in results:
-        own.setdefault(each.case.program, []).append(each)
+    for result in results:
+        own.setdefault(result.case.program, []).append(result)
     found = {name for each in own.values() for name in find_varying_fields(each, CONDITIONS)}
     return tuple(name for name in CONDITIONS if name in found)
 

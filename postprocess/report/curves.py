@@ -94,7 +94,7 @@ def describe_curve(panel: Panel) -> str:
 
 def _place(values: Sequence[int], kind: str) -> dict[int, int]:
     """Return where each x lies: ranks evenly, others by their logarithm, zero left of the least."""
-    least = next((each for each in values if each), 1)
+    least = next((value for value in values if value), 1)
     logs = {x: x if kind == "peer" else math.log(x or least / 4) for x in values}
     first, last = logs[values[0]], logs[values[-1]]
     inner = RIGHT - LEFT - 24
@@ -264,7 +264,7 @@ def build_curves(results: Sequence[CaseResult], strict: bool, names: Sequence[st
 
     :param names: the environments in the order of their colours
     """
-    ran = [each for each in results if each.verdict is not Verdict.SKIPPED]
+    ran = [result for result in results if result.verdict is not Verdict.SKIPPED]
     styles = {name: n for n, name in enumerate(names)}
     titles = _Titles(ran)
     drawn = [
@@ -286,8 +286,8 @@ class _Titles:
 
     def __init__(self, results: Sequence[CaseResult]) -> None:
         own: dict[str, list[CaseResult]] = {}
-        for each in results:
-            own.setdefault(each.case.program, []).append(each)
+        for result in results:
+            own.setdefault(result.case.program, []).append(result)
         self.qualifiers = {name: find_varying_fields(own[name], QUALIFIERS) for name in own}
         self.densest = find_densest_layouts(results)
 
@@ -309,8 +309,8 @@ def _group(
 ) -> list[tuple[Panel, list[CaseResult]]]:
     """Group cases into diagrams over one field; those with one place of it are none."""
     groups: dict[tuple[object, ...], list[CaseResult]] = {}
-    for each in results:
-        case = each.case
+    for result in results:
+        case = result.case
         if bool(case.peer) != (over == "peer") and over != "bytes":
             continue
         same = (case.system, case.partition, case.program, case.routine, case.cache, case.sync)
@@ -318,7 +318,7 @@ def _group(
         layout = () if over == "processes" else (case.processes, case.per_node)
         dense = case.per_node if over == "processes" and not titles.is_dense(case) else 0
         at_size = () if over == "bytes" else (case.bytes,)
-        groups.setdefault((*same, *at_peer, *layout, dense, *at_size), []).append(each)
+        groups.setdefault((*same, *at_peer, *layout, dense, *at_size), []).append(result)
     found = []
     for key in sorted(groups, key=_order):
         own = groups[key]
@@ -369,8 +369,8 @@ def _of(curves: Sequence[tuple[str, Curve]], program: str, over_bytes: bool) -> 
 def _place_cases(curves: Sequence[tuple[str, Curve]]) -> dict[Case, list[PlacedCase]]:
     found: dict[Case, list[PlacedCase]] = {}
     for over, curve in curves:
-        for each in curve.results:
-            x = curve.scales.places[getattr(each.case, over)]
-            y = curve.scales.find_y(each.value) if each.value else None
-            found.setdefault(each.case, []).append(PlacedCase(curve.name, x, y))
+        for result in curve.results:
+            x = curve.scales.places[getattr(result.case, over)]
+            y = curve.scales.find_y(result.value) if result.value else None
+            found.setdefault(result.case, []).append(PlacedCase(curve.name, x, y))
     return found

@@ -52,7 +52,7 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
     return [
         NumberedGroup(
             group,
-            any(not each.counts_as_healthy(summary.strict) for each in group.results),
+            any(not result.counts_as_healthy(summary.strict) for result in group.results),
             format_again(group, number, summary),
         )
         for number, group in enumerate(list_groups(summary), 1)
@@ -64,7 +64,7 @@ def describe_sight(results: Iterable[CaseResult]) -> str:
     known = select_with_power(results)
     if not known:
         return ""
-    steps = describe_steps(SEEN, [each.detectable for each in known])
+    steps = describe_steps(SEEN, [result.detectable for result in known])
     return f"tonight would see, of {formats.plural(len(known), 'case')}: {steps}"
 
 
@@ -74,8 +74,8 @@ def propose_next(summary: SessionSummary) -> list[Proposal]:
 
 
 def _propose(summary: SessionSummary) -> Iterator[Proposal]:
-    missing = [each for each in summary.results if each.verdict in WITHOUT_REFERENCE]
-    broken = [each for each in summary.failed if each.verdict not in WITHOUT_REFERENCE]
+    missing = [result for result in summary.results if result.verdict in WITHOUT_REFERENCE]
+    broken = [result for result in summary.failed if result.verdict not in WITHOUT_REFERENCE]
     again = f"./plumbline run --failed {summary.session}"
     if broken:
         few = formats.plural(len(broken), "failed case")
@@ -95,8 +95,8 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
 def describe_gain(results: Sequence[CaseResult]) -> str:
     """Describe what further good nights will see that this one does not; empty if they see no more."""
     known = select_with_power(results)
-    tonight = [each.detectable for each in known]
-    learned = [each.detectable_learned for each in known]
+    tonight = [result.detectable for result in known]
+    learned = [result.detectable_learned for result in known]
     step = next((each for each in SEEN if _count(learned, each) > _count(tonight, each)), None)
     if step is None:
         few = 2 * _count(learned, SEEN[0]) < len(known)
@@ -109,13 +109,15 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
 
 def estimate_cost(summary: SessionSummary, results: Iterable[CaseResult]) -> str:
     """Estimate how long the launches of some cases take, by how long they took; empty if none is known."""
-    places = {LaunchPlace.of(each.case) for each in results}
-    took = [each.seconds for each in summary.launches if LaunchPlace.of_launch(each) in places]
+    places = {LaunchPlace.of(result.case) for result in results}
+    took = [
+        launch.seconds for launch in summary.launches if LaunchPlace.of_launch(launch) in places
+    ]
     return f"about {formats.duration(sum(took))}" if sum(took) else ""
 
 
 def _count(limits: Iterable[float | None], step: float) -> int:
-    return sum(each is not None and each <= step for each in limits)
+    return sum(limit is not None and limit <= step for limit in limits)
 
 
 def _measure_duration(summary: SessionSummary) -> str:

@@ -72,7 +72,7 @@ class HeatMap:
 
 def build_verdict_map(results: Sequence[CaseResult], strict: bool) -> HeatMap:
     """Build the map of verdicts, of what was to be measured: what was skipped has no cells."""
-    ran = [each for each in results if each.verdict is not Verdict.SKIPPED]
+    ran = [result for result in results if result.verdict is not Verdict.SKIPPED]
     return _build(ran, lambda found: _show_verdicts(found, strict))
 
 
@@ -83,14 +83,14 @@ def build_limit_map(results: Sequence[CaseResult]) -> HeatMap:
 
 def _show_verdicts(found: Sequence[CaseResult], strict: bool) -> HeatCell:
     worst = min(found, key=lambda each: WORST_FIRST.index(each.verdict)).verdict
-    failed = sum(not each.counts_as_healthy(strict) for each in found)
+    failed = sum(not result.counts_as_healthy(strict) for result in found)
     tone = "bad" if failed else "fair" if worst in FAIR else "good"
     return HeatCell(tone, worst, format_counts(count_verdicts(found)))
 
 
 def _show_limits(found: Sequence[CaseResult]) -> HeatCell:
-    limits = [each.detectable for each in found]
-    worst = None if None in limits else max(each for each in limits if each is not None)
+    limits = [result.detectable for result in found]
+    worst = None if None in limits else max(limit for limit in limits if limit is not None)
     shown = 100 * min(worst or 0.0, LARGEST)
     text = "∞" if worst is None else f"{'>' if worst > LARGEST else ''}{shown:.0f}"
     title = f"{format_percent(worst, 'nothing')}: the worst of {plural(len(found), 'case')}"
@@ -101,12 +101,12 @@ def _build(
     results: Sequence[CaseResult], show: Callable[[Sequence[CaseResult]], HeatCell]
 ) -> HeatMap:
     names = (*find_varying_fields(results, ("system", "partition")), "environment")
-    classify = _choose_classes({each.case.bytes for each in results})
+    classify = _choose_classes({result.case.bytes for result in results})
     found: dict[tuple[str, str], dict[tuple[str, int], list[CaseResult]]] = {}
-    for each in results:
-        place = ":".join(getattr(each.case, name) for name in names)
-        row = found.setdefault((each.case.program, each.case.routine), {})
-        row.setdefault((place, classify(each.case.bytes)), []).append(each)
+    for result in results:
+        place = ":".join(getattr(result.case, name) for name in names)
+        row = found.setdefault((result.case.program, result.case.routine), {})
+        row.setdefault((place, classify(result.case.bytes)), []).append(result)
     keys = sorted({key for row in found.values() for key in row})
     places = sorted({place for place, _ in keys})
     programs = sorted({program for program, _ in found}, key=program_sort_key)

@@ -18,12 +18,12 @@ def format_junit(summary: SessionSummary) -> str:
     A session that failed without a failed case, by a cause in common or since it measured nothing, has an
     error of its own.
     """
-    cases = [build_case(each, summary.strict) for each in summary.results]
+    cases = [build_case(result, summary.strict) for result in summary.results]
     if summary.exit_status and not summary.failed:
         cases.append(build_session_error(summary))
-    failures = sum(each.find("failure") is not None for each in cases)
-    skipped = sum(each.find("skipped") is not None for each in cases)
-    errors = sum(each.find("error") is not None for each in cases)
+    failures = sum(case.find("failure") is not None for case in cases)
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    errors = sum(case.find("error") is not None for case in cases)
     counts = {"tests": len(cases), "failures": failures, "errors": errors, "skipped": skipped}
     told = {name: str(number) for name, number in counts.items()}
     root = ET.Element("testsuites", {"name": "plumbline", **told})
@@ -33,7 +33,7 @@ def format_junit(summary: SessionSummary) -> str:
     about = {"name": name, "timestamp": begun, "time": f"{took.total_seconds():.0f}", **told}
     suite = ET.SubElement(root, "testsuite", about)
     suite.extend(cases)
-    if lines := [sanitize_line(each) for each in (*summary.causes, *summary.notes)]:
+    if lines := [sanitize_line(cause) for cause in (*summary.causes, *summary.notes)]:
         ET.SubElement(suite, "system-out").text = "\n".join(lines)
     ET.indent(root)
     return f"{DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"

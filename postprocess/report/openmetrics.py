@@ -88,7 +88,7 @@ def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> It
     yield "# HELP plumbline_cases Cases of the session with this verdict."
     yield "# TYPE plumbline_cases gauge"
     for verdict in Verdict:
-        number = sum(each.verdict is verdict for each in summary.results)
+        number = sum(result.verdict is verdict for result in summary.results)
         yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
 
 

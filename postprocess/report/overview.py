@@ -72,10 +72,10 @@ def find_tone(summary: SessionSummary) -> str:
     """
     if not summary.good:
         return "bad"
-    found = {each.verdict for each in summary.results}
+    found = {result.verdict for result in summary.results}
     limits = [
-        math.inf if each.detectable is None else each.detectable
-        for each in select_with_power(summary.results)
+        math.inf if result.detectable is None else result.detectable
+        for result in select_with_power(summary.results)
     ]
     blind = bool(limits) and statistics.median(limits) > BLIND
     return "fair" if blind or Verdict.SUSPECT in found or not found & ASSERTED else "good"

@@ -52,7 +52,7 @@ class News:
         """The whole in one line."""
         if not self.day:
             return "the first night of these cases: there is nothing to hold it against"
-        told = [f"{plural(len(each.results), 'case')} {each.what}" for each in self.items]
+        told = [f"{plural(len(item.results), 'case')} {item.what}" for item in self.items]
         return f"since {self.day}: {', '.join(told) or 'nothing'}"
 
 

@@ -64,9 +64,9 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
     known = select_with_power(results)
     if not known:
         return ""
-    tonight = describe_steps(STEPS, [each.detectable for each in known])
-    soon = describe_steps(STEPS[1:], [each.detectable_soon for each in known])
-    learned = describe_steps(STEPS[1:], [each.detectable_learned for each in known])
+    tonight = describe_steps(STEPS, [result.detectable for result in known])
+    soon = describe_steps(STEPS[1:], [result.detectable_soon for result in known])
+    learned = describe_steps(STEPS[1:], [result.detectable_learned for result in known])
     cases = plural(len(known), "case")
     line = f"called from tonight on, of {cases}: {tonight}; if it lasts three nights: {soon}"
     return (
@@ -87,12 +87,12 @@ def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> st
 
 def select_sensitive(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Select the results that call a slowdown of ``TARGET`` within three nights."""
-    return [each for each in results if (each.detectable_soon or np.inf) <= TARGET]
+    return [result for result in results if (result.detectable_soon or np.inf) <= TARGET]
 
 
 def select_with_power(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Select the results that were judged by a reference of known scatter."""
-    return [each for each in results if each.reference and _is_known(each)]
+    return [result for result in results if result.reference and _is_known(result)]
 
 
 def _is_known(result: CaseResult) -> bool:
@@ -112,8 +112,8 @@ def build_sensitivity_rows(
 ) -> list[SensitivityRow]:
     """Build a row for each name, in their order."""
     found: dict[tuple[str, ...], list[CaseResult]] = {}
-    for each in results:
-        found.setdefault(name(each), []).append(each)
+    for result in results:
+        found.setdefault(name(result), []).append(result)
 
     def order(key: tuple[str, ...]) -> tuple[object, ...]:
         return program_sort_key(key[0]), key[1], SIZES.index(key[2]) if key[2:] else 0
@@ -123,8 +123,8 @@ def build_sensitivity_rows(
 
 def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) -> SensitivityRow:
     """Build the row of these cases."""
-    values = [np.inf if each.detectable is None else each.detectable for each in results]
-    counts = Counter(classify_detectable(each.detectable) for each in results)
+    values = [np.inf if result.detectable is None else result.detectable for result in results]
+    counts = Counter(classify_detectable(result.detectable) for result in results)
     median, most = np.quantile(values, (0.5, 0.9), method="inverted_cdf")
     return SensitivityRow(
         name,

@@ -83,8 +83,8 @@ def render_html(
         "news": find_news(summary, past),
         "proposals": propose_next(summary),
         "past": past,
-        "broken": [each for each in groups if each.failed],
-        "doubtful": [each for each in groups if not each.failed],
+        "broken": [group for group in groups if group.failed],
+        "doubtful": [group for group in groups if not group.failed],
         "maps": (
             build_verdict_map(summary.results, summary.strict),
             build_limit_map(summary.results),
@@ -103,10 +103,10 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
     """Return what both templates of the report need."""
     failure_groups = overview.group_failures(summary.failed)
     chosen = overview.sample_each_verdict(
-        [each.results[0] for each in failure_groups], MOST_FAILURE_GROUPS
+        [group.results[0] for group in failure_groups], MOST_FAILURE_GROUPS
     )
     named = {result.case for result in chosen}
-    failure_groups = [each for each in failure_groups if each.results[0].case in named]
+    failure_groups = [group for group in failure_groups if group.results[0].case in named]
     outliers = overview.sample_each_verdict(summary.outliers, MOST_OUTLIERS)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     return {
@@ -123,7 +123,8 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "most_of_one": MOST_OF_ONE_GROUP,
         "reruns": [f"./plumbline run --failed {summary.session}", *_list_reruns(failure_groups)],
         "notes": count_lines(summary.notes),
-        "failed_not_named": len(summary.failed) - sum(len(each.results) for each in failure_groups),
+        "failed_not_named": len(summary.failed)
+        - sum(len(group.results) for group in failure_groups),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
         "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
@@ -143,7 +144,7 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
 
 def _list_reruns(groups: Sequence[CaseGroup]) -> list[str]:
     """List the commands that measure the named cases of groups again, each once."""
-    named = (each.rerun for group in groups for each in group.results[:MOST_OF_ONE_GROUP])
+    named = (result.rerun for group in groups for result in group.results[:MOST_OF_ONE_GROUP])
     return list(dict.fromkeys(filter(None, named)))
 
 

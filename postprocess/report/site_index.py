@@ -76,12 +76,12 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
     :param problems: of sessions that cannot be shown, a line each
     """
     known = sorted(entries, key=lambda each: (each.started, each.session))
-    nights = [each for each in known if each.night] or known
+    nights = [entry for entry in known if entry.night] or known
     context = {
         "months": _group(known),
         "problems": problems,
         "sessions": len(known),
-        "machines": len({each.machine for each in known}),
+        "machines": len({entry.machine for entry in known}),
         "last": nights[-1] if nights else None,
     }
     return templating.render_html_template("site.html.j2", context)
@@ -89,15 +89,15 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
 
 def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:
     months: dict[str, list[SiteEntry]] = {}
-    for each in entries:
-        months.setdefault(each.month, []).append(each)
+    for entry in entries:
+        months.setdefault(entry.month, []).append(entry)
     return [
         SiteMonth(
             name,
             tuple(reversed(months[name])),
             tuple(
                 (machine, tuple(e for e in months[name] if e.machine == machine and e.night))
-                for machine in sorted({each.machine for each in months[name] if each.night})
+                for machine in sorted({month.machine for month in months[name] if month.night})
             ),
         )
         for name in sorted(months, reverse=True)

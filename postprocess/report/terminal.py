@@ -111,21 +111,25 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     """Print the cases that are not healthy, or as many of them as anyone reads, by what is said of them."""
     groups = case_lines.list_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
-    named = [each for group in groups for each in group.results]
-    chosen = {each.case for each in overview.sample_each_verdict(_heads(groups, terminal), most)}
+    named = [result for group in groups for result in group.results]
+    chosen = {
+        result.case for result in overview.sample_each_verdict(_heads(groups, terminal), most)
+    }
     width = console.width if terminal else 0
     for number, group in enumerate(groups, 1):
-        if shown := [each for each in _first_of(group, terminal) if each.case in chosen]:
+        if shown := [result for result in _first_of(group, terminal) if result.case in chosen]:
             for line in case_lines.format_group(group, number, summary, shown, width):
                 _print(console, line)
             console.print()
-    listed = [each for group in groups if group.results[0].case in chosen for each in group.results]
+    listed = [
+        result for group in groups if group.results[0].case in chosen for result in group.results
+    ]
     _print_unlisted(console, named, listed, summary.session)
 
 
 def _heads(groups: Sequence[CaseGroup], terminal: bool) -> list[CaseResult]:
     """Return the cases that would be listed if there were no limit on all of them."""
-    return [each for group in groups for each in _first_of(group, terminal)]
+    return [result for group in groups for result in _first_of(group, terminal)]
 
 
 def _first_of(group: CaseGroup, terminal: bool) -> Sequence[CaseResult]:

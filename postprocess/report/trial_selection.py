@@ -81,12 +81,12 @@ def read_trials(frame: pl.DataFrame, session: str) -> dict[str, tuple[LaunchTria
 def select_launch_trials(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[LaunchTrials, ...]]:
     """Take the trials of a session's launches, as the store will hold them."""
     found: dict[str, list[LaunchTrials]] = {}
-    for each in sorted(finished, key=lambda one: one.launch.number):
-        for case in each.launch.cases:
-            if record := each.records.get(case.variable):
-                dropped, told = each.run["dropped"], record.summary
+    for launched in sorted(finished, key=lambda one: one.launch.number):
+        for case in launched.launch.cases:
+            if record := launched.records.get(case.variable):
+                dropped, told = launched.run["dropped"], record.summary
                 trials = LaunchTrials(
-                    each.launch.number,
+                    launched.launch.number,
                     record.t_max,
                     record.late,
                     dropped,

@@ -124,7 +124,7 @@ def _section(
 
 
 def _row(name: str, routines: Sequence[_Columns], columns: Sequence[str], strict: bool) -> GridRow:
-    cells = [[r for each in routines for r in each.get(column, ())] for column in columns]
+    cells = [[r for routine in routines for r in routine.get(column, ())] for column in columns]
     return GridRow(name, tuple(_cell(results, strict) for results in cells))
 
 

@@ -69,10 +69,10 @@ class WholeLaunch:
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
     """Measure what launches of one place cost: the median of those that measured most cases."""
     known = list(some)
-    most = max(each.cases for each in known)
-    whole = [each for each in known if each.cases == most]
-    start = median(max(each.seconds - each.inside, 0.0) for each in whole)
-    trial = median(each.inside / each.trials if each.trials else 0.0 for each in whole)
+    most = max(launch.cases for launch in known)
+    whole = [launch for launch in known if launch.cases == most]
+    start = median(max(launch.seconds - launch.inside, 0.0) for launch in whole)
+    trial = median(launch.inside / launch.trials if launch.trials else 0.0 for launch in whole)
     return LaunchCost(start, trial)
 
 
@@ -93,7 +93,11 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
         if not all(job.ended_well and job.seconds for job in jobs):
             continue
         cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
-        own = [each for each in planned if each.cases and launch_place_of(each) == (place, number)]
+        own = [
+            launch
+            for launch in planned
+            if launch.cases and launch_place_of(launch) == (place, number)
+        ]
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
         elif (told := read_inner_seconds(session, own)) is not None:
@@ -107,8 +111,8 @@ def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
 
 def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
     """Read the seconds that mpicost took in these launches, and the trials of each case; None if unknown."""
-    trials = {each.trials for each in planned}
-    seconds = [read_elapsed_seconds(each.records(session)) for each in planned]
+    trials = {launch.trials for launch in planned}
+    seconds = [read_elapsed_seconds(launch.records(session)) for launch in planned]
     if len(trials) != 1 or any(each is None for each in seconds):
         return None
     return sum(each for each in seconds if each is not None), trials.pop()
@@ -209,7 +213,7 @@ def count_sent_bytes(launch: PlannedLaunch) -> int:
     """Count the bytes that a process sends in all iterations of a start of OSU or IMB: 0 of mpicost."""
     if not launch.benchmarks:
         return 0
-    messages = WINDOW_MESSAGES if any(each.window for each in launch.benchmarks) else 1
+    messages = WINDOW_MESSAGES if any(benchmark.window for benchmark in launch.benchmarks) else 1
     return sum(case.bytes for case in launch.cases) * launch.trials * messages
 
 
@@ -250,7 +254,7 @@ def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
             summary = load_summary(path)
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
-        caches = {LaunchPlace.of(each.case): each.case.cache for each in summary.results}
+        caches = {LaunchPlace.of(result.case): result.case.cache for result in summary.results}
         for job in list_timed_jobs(summary.launches):
             if job.ended_well:
                 known[job.place, job.cases, caches.get(job.place, WARM)] = job.seconds

@@ -35,7 +35,7 @@ def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
     """Read the nights of a case from its rows, which are sorted by time."""
     for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
         launches = list(group)
-        values = [each["value"] for each in launches if each["value"] is not None]
+        values = [launch["value"] for launch in launches if launch["value"] is not None]
         yield build_night(launches[0] | {"value": median(values) if values else None})
 
 

@@ -240,10 +240,10 @@ def build_rows(
     """Build a row for every planned case of every launch, with its trials where there are any."""
     by_case = {result.case: result for result in results}
     rows = []
-    for each in finished:
-        provenance = json.dumps(each.run)
-        for case in each.launch.cases:
-            row = build_row(session, started, each, by_case[case])
+    for launched in finished:
+        provenance = json.dumps(launched.run)
+        for case in launched.launch.cases:
+            row = build_row(session, started, launched, by_case[case])
             rows.append(replace(row, mode=mode, provenance=provenance))
     return rows
 

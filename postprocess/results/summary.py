@@ -131,10 +131,10 @@ class SessionSummary:
             "notes": list(self.notes),
             "causes": list(self.causes),
             "machine": self.machine.as_dict(),
-            "environments": [asdict(each) for each in self.environments],
-            "programs": [asdict(each) for each in self.programs],
+            "environments": [asdict(environment) for environment in self.environments],
+            "programs": [asdict(program) for program in self.programs],
             "counts": count_verdicts(self.results),
-            "launches": [asdict(each) for each in self.launches],
+            "launches": [asdict(launch) for launch in self.launches],
             "cases": [result.entry() for result in self.results],
         }
 
@@ -168,7 +168,7 @@ def summarise_session(
         machine=read_machine(),
         environments=tuple(environments(mpis, finished)),
         programs=tuple(programs(finished)),
-        launches=tuple(_launch(each) for each in finished),
+        launches=tuple(_launch(run) for run in finished),
         results=tuple(results),
     )
 
@@ -178,10 +178,10 @@ def environments(
 ) -> list[SummaryEnvironment]:
     """Return each environment of the session, with what its running program said of its MPI."""
     said: dict[str, str] = {}
-    for each in finished:
-        said.setdefault(each.launch.environment, each.launch.library)
-        if each.run:
-            said[each.launch.environment] = each.run["mpi_library"]
+    for launched in finished:
+        said.setdefault(launched.launch.environment, launched.launch.library)
+        if launched.run:
+            said[launched.launch.environment] = launched.run["mpi_library"]
     known = {mpi.name: mpi for mpi in mpis}
     found = []
     for name in sorted(said):
@@ -198,10 +198,10 @@ def environments(
 def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
     """Return each program of each environment as it was built; what is not known of it is ``unknown``."""
     found: dict[tuple[str, str], BuiltProgram] = {}
-    for each in finished:
-        place = (each.launch.environment, each.launch.program)
-        if each.launch.cases and place not in found:
-            built = each.built or BuiltBinary(*place, path="", spec=each.spec)
+    for run in finished:
+        place = (run.launch.environment, run.launch.program)
+        if run.launch.cases and place not in found:
+            built = run.built or BuiltBinary(*place, path="", spec=run.spec)
             sources = "" if built.source == "official" else f", sources: {built.source}"
             spec = built.spec + sources
             found[place] = BuiltProgram(*place, built.version, built.compiler, built.flags, spec)

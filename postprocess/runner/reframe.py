@@ -73,7 +73,7 @@ class ReframeDriver:
     def read_job_outputs(self) -> str:
         """Read all that the jobs of the session printed, on both streams."""
         jobs = sorted((self.session / "reframe" / "stage").rglob("rfm_job.[oe][ur][tr]"))
-        return "".join(read_text(each, "replace") for each in jobs)
+        return "".join(read_text(job, "replace") for job in jobs)
 
     def environment(self) -> dict[str, str]:
         """Return the environment ReFrame starts in. The home directory's ReFrame files play no part."""

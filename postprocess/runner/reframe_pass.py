@@ -137,7 +137,11 @@ def find_unplanned_tests(
     entries: Iterable[reframe_report.ReportedTest], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """Find the tests that ReFrame would run beside the plan, and that no verdict would tell of."""
-    known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
+    known = {
+        (launch.test, launch.partition, launch.environment)
+        for launch in launches
+        if launch.all_cases
+    }
     for entry in entries:
         if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
             yield entry.test
@@ -184,7 +188,7 @@ def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
     cases = list_planned_cases(read_plan(beside.session))
     for option, word in words:
         known = {option.value_of(case) for case in cases}
-        known |= {each.name for each in ROUTINES} if option is ROUTINE else set()
+        known |= {routine.name for routine in ROUTINES} if option is ROUTINE else set()
         if word not in known and (near := propose_word(word, known)):
             return f"{near} ({FIX})"
     return FIX

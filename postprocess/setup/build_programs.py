@@ -108,7 +108,7 @@ def build_programs(work: WorkDirectory, prepared: PreparedMachine, progress: Pro
             outcomes = build_at_once(
                 work, prepared.spack, prepared.by_spack, name, Path(scratch), progress.now
             )
-            failures += sum(not keep_built(work, each, progress) for each in outcomes)
+            failures += sum(not keep_built(work, outcome, progress) for outcome in outcomes)
     return failures
 
 

@@ -77,7 +77,7 @@ def compute_run_limit(reference: Reference, some: Sequence[SessionValue]) -> flo
     """Compute the limit that a healthy case exceeds in all of these sessions with :data:`RUN_ALPHA`."""
     least = math.log1p(find_narrowest_band(reference.case))
     together, number = predict_nights(reference, some), len(some)
-    own = predict_own(reference, min(each.launches for each in some)).deviation
+    own = predict_own(reference, min(value.launches for value in some)).deviation
     if not own or not together.degrees:
         return math.inf
     shared = math.sqrt(max(together.deviation**2 - own**2 / number, 0.0)) / own
@@ -124,18 +124,18 @@ def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun
     """
     for number in range(LEAST_SESSIONS, min(len(some), LONGEST_RUN) + 1):
         run = some[:number]
-        least = min(each.log for each in run)
+        least = min(value.log for value in run)
         if least <= 0:
             return None
         if least > (limit := compute_run_limit(reference, run)):
-            return SlowRun(number, sum(each.log for each in run) / number, limit)
+            return SlowRun(number, sum(value.log for value in run) / number, limit)
     return None
 
 
 def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
     """Return whether the last sessions, two or more, lie to one side: they say nothing about a healthy case."""
     for number in range(2, min(len(some), LONGEST_RUN) + 1):
-        mean = sum(each.log for each in some[:number]) / number
+        mean = sum(value.log for value in some[:number]) / number
         if abs(mean) > LEANING * predict_nights(reference, some[:number]).deviation > 0:
             return True
     return False

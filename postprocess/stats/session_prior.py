@@ -72,8 +72,10 @@ def add_session_priors(
 ) -> dict[Case, Reference]:
     """Return the references with what is known of their sessions, from similar cases and from the table."""
     families: dict[CaseGroup, list[Reference]] = {}
-    for each in references.values():
-        families.setdefault(group_of(each.case), []).append(replace(each, session_prior=None))
+    for reference in references.values():
+        families.setdefault(group_of(reference.case), []).append(
+            replace(reference, session_prior=None)
+        )
     similar = {key: estimate_similar_spread(members) for key, members in families.items()}
     found = {}
     for case, each in references.items():
@@ -85,7 +87,11 @@ def add_session_priors(
 
 def estimate_similar_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
     """Estimate the spread between sessions of similar cases, and what their sessions are worth; None of one."""
-    known = [(each, *estimate_means_variance(each)) for each in some if not each.exact]
+    known = [
+        (reference, *estimate_means_variance(reference))
+        for reference in some
+        if not reference.exact
+    ]
     known = [each for each in known if each[1] > 0]
     if len(known) < LEAST_GROUP_SIZE:
         return None

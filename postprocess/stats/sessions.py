@@ -155,11 +155,11 @@ def predict_nights(reference: Reference, some: Sequence[SessionValue]) -> Predic
     + sigma^2 (mean(e(m)^2)/j + mean(1/n_i)/k), written in B and sigma^2, which are estimated apart.
     """
     number, of_center = len(some), 1 / reference.sessions
-    own = sum(compute_median_efficiency(each.launches) ** 2 for each in some) / number**2
+    own = sum(compute_median_efficiency(value.launches) ** 2 for value in some) / number**2
     share = 1 / number + of_center
     if reference.days:
         home = Counter[int | None](reference.days)
-        there = Counter(each.day for each in some)
+        there = Counter(value.day for value in some)
         apart = (there[day] / number - home[day] / len(reference.days) for day in there | home)
         share += DAY_SHARE * sum(each**2 for each in apart)
     return _predict(reference, share / _scale_days(reference.days), own, of_center)
@@ -182,7 +182,7 @@ def predict_sessions(reference: Reference, launches: Sequence[int]) -> Predictio
     :param launches: of each session
     """
     number = len(launches)
-    own = sum(1 / each for each in launches) / number**2
+    own = sum(1 / launch for launch in launches) / number**2
     return _predict(reference, 1 / number / _scale_days(reference.days), own, of_center=0.0)
 
 

@@ -52,11 +52,15 @@ def estimate_prior(references: Sequence[Reference]) -> Prior | None:
 
     A case that never differed between its launches was rounded to that, and is left out.
     """
-    known = [each for each in references if each.launches > each.sessions and each.spread > 0]
+    known = [
+        reference
+        for reference in references
+        if reference.launches > reference.sessions and reference.spread > 0
+    ]
     if len(known) < LEAST_GROUP_SIZE:
         return None
-    degrees = np.array([float(each.launches - each.sessions) for each in known])
-    return fit_prior(np.array([each.spread for each in known]), degrees)
+    degrees = np.array([float(reference.launches - reference.sessions) for reference in known])
+    return fit_prior(np.array([reference.spread for reference in known]), degrees)
 
 
 def fit_prior(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:

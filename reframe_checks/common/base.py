@@ -178,7 +178,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         wanted = wanted and self.family == read_choice(FAMILY, "")
         if read_choice(AGAIN, None) is not None:
             retest_targets = self.retest_targets()
-            self.valid_prog_environs = sorted({each.environment for each in retest_targets})
+            self.valid_prog_environs = sorted({target.environment for target in retest_targets})
             wanted = wanted and bool(retest_targets)
         beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
         places = self.places_of_number() if beyond else []
@@ -370,7 +370,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @sanity_function
     def check_complete_and_correct(self):
         """Check exit code, MPI, world size, every case and verified data; one start at least must have all."""
-        self.outcomes = {each.name: assess_launch(each, self.session) for each in self.started()}
+        self.outcomes = {
+            launch.name: assess_launch(launch, self.session) for launch in self.started()
+        }
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))
             raise SanityError(f"{outcome.verdict}: {outcome.reason}")

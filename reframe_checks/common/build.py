@@ -186,7 +186,7 @@ class build_mpicost(BuildProgram):
         self.build_system.builddir = quote_word(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrappers = " || ".join(f"command -v {quote_word(each)}" for each in facts.wrappers)
+        wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
             *(["-G Ninja"] if is_in_session() or shutil.which("ninja") else []),

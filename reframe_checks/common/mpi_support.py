@@ -39,7 +39,9 @@ def has_mpi(environ) -> bool:
     """Return whether an environment that does not name its features has an MPI's compiler wrapper here."""
     try:
         with temp_environment(environ.modules, environ.env_vars):
-            return any(shutil.which(each) for each in EnvironmentFacts.of(environ).mpi_wrappers)
+            return any(
+                shutil.which(wrapper) for wrapper in EnvironmentFacts.of(environ).mpi_wrappers
+            )
     except ReframeError:
         return False  # its modules are not of this machine
 

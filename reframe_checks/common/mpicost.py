@@ -216,7 +216,7 @@ class MpicostCheck(LaunchCheck, family=True):
         ending = quote_word(str(self.launch.ending(self.session)))
         self.executable = quote_word(str(getattr(self.mpicost, "program", "mpicost")))
         words = [*self.launch.options, f"--token={self.launch.token}"]
-        self.executable_opts = [quote_word(each) for each in words]
+        self.executable_opts = [quote_word(word) for word in words]
         moment = self.line_of_moment(self.launch)
         self.prerun_cmds = [*self.prerun_cmds, self.line_of_limits(self.launch), moment]
         self.postrun_cmds = ["code=$?", moment, f"echo $code > {ending}", "exit $code"]
@@ -259,7 +259,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen, as far as there are so many processes; empty for all."""
-        wanted = {p for each in (self.wanted_routines() or {}).values() for p in each.peers}
+        wanted = {p for routine in (self.wanted_routines() or {}).values() for p in routine.peers}
         return [peer for peer in sorted(wanted) or self.peers if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:

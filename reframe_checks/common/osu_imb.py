@@ -118,7 +118,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
         known = self.cache in self.caches and not part.extras.get("exact")
-        return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
+        return known and any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Return every start of the job, each with its own end."""
@@ -146,22 +146,31 @@ class OsuImbCheck(LaunchCheck, family=True):
 
         :param reason: why the program cannot be had at all, if so: then all of it is skipped.
         """
-        able = [each for each in start.benchmarks if not self.explain_unmeasured(each)]
+        able = [
+            benchmark for benchmark in start.benchmarks if not self.explain_unmeasured(benchmark)
+        ]
         skips = [
             SkippedCase(
                 case,
-                reason or self.explain_unmeasured(each),
+                reason or self.explain_unmeasured(benchmark),
                 unavailable=True,
                 no_program=bool(reason),
             )
-            for each in start.benchmarks
-            if reason or each not in able
-            for case in self.cases_of(each, start.sizes)
+            for benchmark in start.benchmarks
+            if reason or benchmark not in able
+            for case in self.cases_of(benchmark, start.sizes)
         ]
-        cases = [case for each in able if not reason for case in self.cases_of(each, start.sizes)]
+        cases = [
+            case
+            for benchmark in able
+            if not reason
+            for case in self.cases_of(benchmark, start.sizes)
+        ]
         launch = self.planned_launch(
             start=start.name,
-            trials=count_iterations(self.iterations, any(each.window for each in start.benchmarks)),
+            trials=count_iterations(
+                self.iterations, any(benchmark.window for benchmark in start.benchmarks)
+            ),
             time_limit=self.limit_of_start(cases),
             cases=tuple(cases),
             skips=tuple(skips),
@@ -249,9 +258,16 @@ class OsuImbCheck(LaunchCheck, family=True):
         measured = self.chosen_benchmarks()
         if "routines" in self.set_by_setvar:
             known = [each.routine for each in self.table]
-            note_choice("routines", self.routines, [each.routine for each in measured], known)
+            note_choice(
+                "routines", self.routines, [benchmark.routine for benchmark in measured], known
+            )
         if "sizes" in self.set_by_setvar:
-            there = [n for each in measured if each.sizes is None for n in self.sizes_of(each)]
+            there = [
+                n
+                for benchmark in measured
+                if benchmark.sizes is None
+                for n in self.sizes_of(benchmark)
+            ]
             note_choice("sizes", self.sizes, there)
         if "cache" in self.set_by_setvar:
             note_choice("cache", [self.cache], self.caches, self.caches)

@@ -128,7 +128,7 @@ def choose_distinct_names(texts: Sequence[str]) -> list[str]:
     for index, text in enumerate(texts):
         name = clean_name(text)
         choices = (name, *(f"{name}_{number}" for number in range(2, len(texts) + 2)))
-        chosen = next(each for each in choices if taken.get(each.lower(), index) == index)
+        chosen = next(choice for choice in choices if taken.get(choice.lower(), index) == index)
         taken[chosen.lower()] = index
         names.append(chosen)
     return names

@@ -78,8 +78,8 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
     kind = f"a cluster with {scheduler.title}" if scheduler else "a machine without a scheduler"
     environments = [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
     partitions = build_partition_views(facts)
-    names = [each.launcher for each in environments]
-    names += [each.scheduler.value for each in partitions]
+    names = [environment.launcher for environment in environments]
+    names += [view.scheduler.value for view in partitions]
     registering = {name.partition(".")[0] for name in names if name in list_site_names().values()}
     return (
         make_jinja()
@@ -93,7 +93,9 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
             login=scheduler is not None,
             remarks=entries.list_remarks(facts),
             environments=environments,
-            uses_work_directory=any("work_directory()" in each.mpicc for each in environments),
+            uses_work_directory=any(
+                "work_directory()" in environment.mpicc for environment in environments
+            ),
             description=f"{kind[:1].upper()}{kind[1:]}" if scheduler else facts.machine.cpu_model,
             hostnames=survey.build_host_pattern(facts.host),
             modules=facts.modules,

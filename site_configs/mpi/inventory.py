@@ -53,7 +53,7 @@ class Inventory:
     def imb_of(self, mpi: Mpi) -> Imb:
         """Return the IMB for an MPI, as far as it needs no build."""
         nothing = Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
-        return next((each for each in self.imb if is_imb_of(each, mpi)), nothing)
+        return next((imb for imb in self.imb if is_imb_of(imb, mpi)), nothing)
 
 
 def inventory_file(work: Path) -> Path:
@@ -79,7 +79,8 @@ def collect_inventory(
     known = list_unchanged_mpis(stored)
     found = [*find_on_path(os.environ.get("PATH", "")), *find_in_modules()]
     answers = [
-        each if isinstance(each, Unusable) else probe_candidate(each, known, say) for each in found
+        candidate if isinstance(candidate, Unusable) else probe_candidate(candidate, known, say)
+        for candidate in found
     ]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
@@ -137,7 +138,7 @@ def find_wheel_mpi(
 
 def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
     """Find the IMB for an MPI; do not try one again that ran before and whose files are unchanged."""
-    known = next((each for each in stored.imb if is_imb_of(each, mpi)), None) if stored else None
+    known = next((imb for imb in stored.imb if is_imb_of(imb, mpi)), None) if stored else None
     if stored and known and known.folder:
         now = read_imb_state(mpi, known)
         if now and now == stored.files.get(f"{mpi.name} imb"):

@@ -52,11 +52,11 @@ def find_login_mpis(
         say(f"asking {candidate.mpicc}")
         answers.append(identify_wrapper(candidate))
     for family in wheels.FAMILIES:
-        wanted = family in families and not any(is_of_family(each, family) for each in answers)
+        wanted = family in families and not any(is_of_family(answer, family) for answer in answers)
         if wanted or (wheel_root / f"{family}-{wheels.read_locked_version(family)}").exists():
             answers.append(find_login_wheel_mpi(family, wheel_root, say, wheel_folder))
-    mpis = name_distinctly(merge_mpis(each for each in answers if isinstance(each, Mpi)))
-    unusable = tuple(each for each in answers if isinstance(each, Unusable))
+    mpis = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
+    unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
     return LoginMpis(tuple(mpis), unusable, tuple(note_other_modules(listing, tried, answers)))
 
 
@@ -88,7 +88,9 @@ def note_other_modules(
     """Note the modules that may be MPIs and have no entry: none of them is left out in silence."""
     if listing.problem:
         yield f"the modules of MPIs are not all known: {listing.problem}"
-    loaded = {each.module.split()[-1] for each in answers if isinstance(each, Mpi) and each.module}
+    loaded = {
+        answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module
+    }
     if behind := [name for name in listing.hidden if name in tried and name not in loaded]:
         fix = "load a compiler's module that they need (module spider tells it), and look again"
         yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"

@@ -112,7 +112,7 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
     command = [sys.executable, "-I", "-m", "pip", "install", *only, *options, f"{package}=={NEVER}"]
     said = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     match = OFFERED.search(said.stderr)
-    offered = [each for each in match[1].split(", ") if each[:1].isdigit()] if match else []
+    offered = [word for word in match[1].split(", ") if word[:1].isdigit()] if match else []
     latest = {each.partition(".post")[0]: each for each in sorted(offered, key=split_version)}
     latest.pop(PLACEHOLDER, None)
     if not latest:

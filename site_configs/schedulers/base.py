@@ -176,7 +176,9 @@ class Scheduler:
 
     def find_queue_name(self, options: Iterable[str]) -> str:
         """Find the queue that options of a job name, the last one first; empty if none is named."""
-        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", each) for each in options)
+        found = (
+            re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", option) for option in options
+        )
         return ([""] + [match["name"] for match in found if match])[-1]
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:

@@ -25,7 +25,7 @@ def ask_command(words: Sequence[str], asking: Sequence[tuple[str, str]] = ()) ->
     :raises ProbeError: if it fails or does not end in time.
     """
     step = " ".join(word for word in words if not word.startswith("-"))
-    choices = tuple(choice for each in SCHEDULERS for choice in each.user_choices)
+    choices = tuple(choice for scheduler in SCHEDULERS for choice in scheduler.user_choices)
     everything = {name: text for name, text in os.environ.items() if not name.startswith(choices)}
     everything |= dict(asking)
     return run_step(list(words), everything, step, ASK_SECONDS)

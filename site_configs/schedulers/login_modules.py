@@ -52,7 +52,7 @@ def adopt_login_modules(wanted: str) -> bool:
         if name.startswith(OWN) and not name.startswith(LOADED):
             os.environ.setdefault(name, value)
     here = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    there = [each for each in found.get("PATH", "").split(os.pathsep) if each and each not in here]
+    there = [word for word in found.get("PATH", "").split(os.pathsep) if word and word not in here]
     os.environ["PATH"] = os.pathsep.join([*here, *there])
     return True
 

@@ -22,9 +22,9 @@ def find_scheduler(backend: str) -> Scheduler:
 
 def list_site_names() -> dict[str, str]:
     """List the names registered with ReFrame, each as a site file writes it."""
-    return {name: python for each in SCHEDULERS for name, python in each.site_names}
+    return {name: python for scheduler in SCHEDULERS for name, python in scheduler.site_names}
 
 
 def list_limit_words() -> list[str]:
     """List what schedulers write to standard error of a job that they end at its time limit."""
-    return [each.limit_words for each in SCHEDULERS if each.limit_words]
+    return [scheduler.limit_words for scheduler in SCHEDULERS if scheduler.limit_words]

@@ -57,7 +57,7 @@ class PartitionFacts:
         :raises KeyError: if ``extras`` was not written by :func:`site_configs.common.partition`.
         """
         known = {each.name: extras[each.name] for each in fields(cls)}
-        found = tuple(Layout(*each) for each in extras["layouts"])
+        found = tuple(Layout(*extra) for extra in extras["layouts"])
         return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"])})
 
 
@@ -80,7 +80,7 @@ def derive_facts(partition: Any) -> dict[str, Any]:
         topology = Topology(cores, sockets, nodes, told.get("nodes_per_switch", 0))
         found, boundaries = layouts(topology), list_boundary_counts(topology)
     return {
-        "layouts": [list(each) for each in found],
+        "layouts": [list(layout) for layout in found],
         "boundaries": boundaries,
         "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
         "cores_per_node": cores,
@@ -96,5 +96,5 @@ def derive_facts(partition: Any) -> dict[str, Any]:
 
 def count_nodes(features: Iterable[str]) -> int:
     """Return the most nodes that a feature tells of (``4_nodes``); 1 if none does."""
-    told = (NODES.fullmatch(each) for each in features)
+    told = (NODES.fullmatch(feature) for feature in features)
     return max((int(match[1]) for match in told if match), default=1)

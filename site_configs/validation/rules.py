@@ -53,7 +53,7 @@ def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
 
 def select_sound(reading: SiteReading, found: Sequence[DeclaredEntry]) -> list[DeclaredEntry]:
     """Select those of the entries that were made without a fault."""
-    return [each for each in found if f"{each.kind} {each.name}" not in reading.broken]
+    return [entry for entry in found if f"{entry.kind} {entry.name}" not in reading.broken]
 
 
 def find_site_faults(reading: SiteReading) -> list[SiteFault]:
@@ -95,8 +95,8 @@ def check_declared(
     partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
     """Find environments that a partition names without a declaration, and the other way round."""
-    known_names = {each.name for each in environments}
-    used = {name for each in partitions for name in each.data["environs"]}
+    known_names = {entry.name for entry in environments}
+    used = {name for entry in partitions for name in entry.data["environs"]}
     if not partitions:
         yield SiteFault(0, "site: partitions: there is none; nothing could run")
     for partition in partitions:
@@ -153,9 +153,9 @@ def check_simulated(
 ) -> Iterator[SiteFault]:
     """Find an ``exact`` partition that is not simulated: no other time repeats exactly."""
     if partition.extras["exact"]:
-        for each in environments:
-            if each.name in partition.data["environs"] and each.extras["family"] != SIMULATED:
-                why = f"times of {each.name!r} ({each.extras['family']}) do not repeat exactly"
+        for entry in environments:
+            if entry.name in partition.data["environs"] and entry.extras["family"] != SIMULATED:
+                why = f"times of {entry.name!r} ({entry.extras['family']}) do not repeat exactly"
                 yield partition.fault("exact", f"{why}; write False")
 
 

@@ -44,7 +44,7 @@ def create_mirror(
     """
     folder = folder.absolute()
     before = open_manifest(folder)
-    sources = {each.package: each for each in given}
+    sources = {source.package: source for source in given}
     with hold_mirror(folder), make_scratch_folder(folder) as scratch:
         making = MirrorBuild(work, folder, scratch, before, sources, progress)
         write_manifest(folder, replace(before, missing=(UNFINISHED,)))
@@ -142,8 +142,8 @@ def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]
     paths = sorted({path for part in parts for path in part.paths})
     return replace(
         before,
-        releases=tuple(each for part in parts for each in part.releases),
-        replaced=tuple(each for part in parts for each in part.replaced),
+        releases=tuple(release for part in parts for release in part.releases),
+        replaced=tuple(source for part in parts for source in part.replaced),
         missing=tuple(each for part in parts for each in part.missing),
         files=tuple(manifest.describe_file(folder, path) for path in paths),
     )
@@ -190,9 +190,9 @@ def report_contents(folder: Path, contents: Manifest, progress: Progress) -> Non
         progress.say(f"  {release.name} {release.tag} (commit {release.commit[:12]})")
     sources = [file for file in contents.files if file.path.startswith(f"{SOURCES}/")]
     progress.say(f"  {len(sources)} sources")
-    for each in contents.replaced:
-        official = f"replaces the official one ({each.official[:12]}...)"
-        progress.say(f"    {each.package} {each.version}: {each.origin}, {official}")
+    for source in contents.replaced:
+        official = f"replaces the official one ({source.official[:12]}...)"
+        progress.say(f"    {source.package} {source.version}: {source.origin}, {official}")
     wheels = [file for file in contents.files if file.path.startswith(f"{WHEELS}/")]
     where = f"Python {contents.python} on {contents.platform}"
     progress.say(f"  {len(wheels)} wheels for {where}")

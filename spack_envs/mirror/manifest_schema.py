@@ -169,11 +169,11 @@ def check_releases(releases: tuple[ArchivedRelease, ...], files: tuple[MirrorFil
 
 def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
     """Check that names can be a package and a version: recipes are written with them."""
-    for each in replaced:
-        names = PACKAGE.fullmatch(each.package) and VERSION.fullmatch(each.version)
-        if not names or not is_sha256(each.sha256):
+    for source in replaced:
+        names = PACKAGE.fullmatch(source.package) and VERSION.fullmatch(source.version)
+        if not names or not is_sha256(source.sha256):
             raise ValueError(
-                f"replaced: {each.package!r}: is not a package with version and sha256"
+                f"replaced: {source.package!r}: is not a package with version and sha256"
             )
 
 

@@ -117,9 +117,9 @@ def keep_earlier_sources(making: MirrorBuild, missing: MissingPart) -> GatheredP
         if file.path.startswith(f"{SOURCES}/") and making.intact(file.path)
     )
     replaced = tuple(
-        each
-        for each in making.before.replaced
-        if f"{SOURCES}/{spack_mirror.locate_archive(each.sha256)}" in paths
+        source
+        for source in making.before.replaced
+        if f"{SOURCES}/{spack_mirror.locate_archive(source.sha256)}" in paths
     )
     return GatheredPart(paths, replaced=replaced, missing=(missing,))
 
@@ -150,8 +150,8 @@ def gather_wanted(
     check_given(making.given, wanted)
     area = making.scratch / SOURCES
     area.mkdir()
-    replaced = [each for one in wanted for each in find_replacement(making, one, area)]
-    carry_over_files(making, area, [each.sha256 for each in making.before.replaced])
+    replaced = [source for one in wanted for source in find_replacement(making, one, area)]
+    carry_over_files(making, area, [source.sha256 for source in making.before.replaced])
     elsewhere = {
         one.git: making.given[one.package].place
         for one in wanted
@@ -213,16 +213,16 @@ def find_kept_replacement(
     making: MirrorBuild, one: WantedSource, area: Path
 ) -> list[ReplacedSource]:
     """Find the replacement that an earlier call was given for a source."""
-    for each in making.before.replaced:
-        path = spack_mirror.locate_archive(each.sha256)
-        same = (each.package, each.version, each.official) == (
+    for source in making.before.replaced:
+        path = spack_mirror.locate_archive(source.sha256)
+        same = (source.package, source.version, source.official) == (
             one.package,
             one.version,
             one.sha256,
         )
         if same and making.intact(f"{SOURCES}/{path}"):
             spack_mirror.put_archive(read_regular(making.folder / SOURCES / path), area)
-            return [each]
+            return [source]
     return []
 
 

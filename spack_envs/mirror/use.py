@@ -50,7 +50,8 @@ class Mirror:
         """What Spack builds from."""
         fields = ("package", "version", "origin", "sha256")
         substitutes = (
-            Substitute(*(getattr(each, name) for name in fields)) for each in self.manifest.replaced
+            Substitute(*(getattr(source, name) for name in fields))
+            for source in self.manifest.replaced
         )
         return MirroredSources(self.folder / SOURCES, tuple(substitutes))
 
@@ -92,8 +93,8 @@ def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror |
         raise UsageError(f"{error} ({forget})") from None
     if read_remembered_mirror(work) != str(folder):
         files.replace_files({locate_memory(work): f"{folder}\n".encode()})
-    for each in mirror.manifest.missing:
-        progress.note(f"mirror {folder} lacks {each.what} ({each.reason})")
+    for result in mirror.manifest.missing:
+        progress.note(f"mirror {folder} lacks {result.what} ({result.reason})")
     return mirror
 
 
@@ -130,8 +131,8 @@ def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -
 
 def report_replaced(mirror: Mirror, progress: Progress) -> None:
     """Report the packages that Spack builds from another than the official source."""
-    for each in mirror.manifest.replaced:
+    for source in mirror.manifest.replaced:
         progress.note(
-            f"{each.package} {each.version} is built from {each.origin}, not from the official source "
-            f"(sha256 {each.sha256[:12]}..., official {each.official[:12]}...)"
+            f"{source.package} {source.version} is built from {source.origin}, not from the official source "
+            f"(sha256 {source.sha256[:12]}..., official {source.official[:12]}...)"
         )

@@ -52,18 +52,18 @@ def gather_wheel_files(
     wheels.mkdir(exist_ok=True)
     there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
     packages = list(
-        dict.fromkeys(each for lock in locks for each in parse_lock_file(read_text(lock)))
+        dict.fromkeys(package for lock in locks for package in parse_lock_file(read_text(lock)))
     )
-    kept = {there[digest] for each in packages for digest in each.hashes & set(there)}
-    lacking = [each for each in packages if not each.hashes & set(there)]
+    kept = {there[digest] for package in packages for digest in package.hashes & set(there)}
+    lacking = [package for package in packages if not package.hashes & set(there)]
     missing = []
     for begin in range(0, len(lacking), PACK):
         now(f"wheels: {len(packages) - len(lacking) + begin} of {len(packages)}")
         pack = lacking[begin : begin + PACK]
         if download_wheels(pack, scratch):
-            for each in pack:
-                if reason := download_wheels([each], scratch):
-                    missing.append(MissingPart(f"wheel {each.name} {each.version}", reason))
+            for package in pack:
+                if reason := download_wheels([package], scratch):
+                    missing.append(MissingPart(f"wheel {package.name} {package.version}", reason))
         kept |= move_downloads(scratch, wheels)
     return kept, missing
 
@@ -71,7 +71,7 @@ def gather_wheel_files(
 def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
     """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
     request = folder / "request.txt"
-    request.write_text("".join(f"{each.text}\n" for each in packages))
+    request.write_text("".join(f"{package.text}\n" for package in packages))
     pip = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(request)]
     done = subprocess.run(

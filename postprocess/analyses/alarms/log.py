@@ -72,8 +72,8 @@ def summarise_night_alarms(
     :param causes: confirmed causes in common, a line each
     :param retested: whether what looked slow was measured again; if not, all of it is alarmed
     """
-    counted = [each for each in results if each.verdict in JUDGED and not each.expected]
-    chances = [chance for each in counted if (chance := predict_false_alarm(each)) is not None]
+    counted = [result for result in results if result.verdict in JUDGED and not result.expected]
+    chances = [chance for result in counted if (chance := predict_false_alarm(result)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
     return NightAlarms(
         session,

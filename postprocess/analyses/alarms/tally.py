@@ -67,7 +67,7 @@ def tally_by_month(nights: Iterable[NightAlarms]) -> list[AlarmMonth]:
     found: dict[str, dict[str, list[NightAlarms]]] = {}
     for night in nights:
         found.setdefault(night.site, {}).setdefault(night.started_utc[:7], []).append(night)
-    return [each for site in sorted(found) for each in tally_site_by_month(site, found[site])]
+    return [month for site in sorted(found) for month in tally_site_by_month(site, found[site])]
 
 
 def tally_site_by_month(site: str, found: Mapping[str, Sequence[NightAlarms]]) -> list[AlarmMonth]:

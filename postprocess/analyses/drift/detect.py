@@ -83,7 +83,7 @@ def _fitted(series: Sequence[Floats]) -> Iterator[list[int]]:
     (Storath, Weinmann and Unser, Jump-penalized least absolute values estimation, SIAM J. Sci. Comput. 39,
     2017).
     """
-    lengths = [len(each) for each in series]
+    lengths = [len(floats) for floats in series]
     nights = max(lengths)
     values = np.zeros((len(series), nights))
     levels = np.full((len(series), nights), np.inf)  # beyond a series none is chosen
@@ -129,7 +129,7 @@ def compute_cusums(series: Sequence[Floats], spreads: Sequence[float]) -> list[C
 
     Tabular CUSUM: Page, Continuous inspection schemes, Biometrika 41 (1954).
     """
-    lengths = np.array([len(each) for each in series], dtype=np.int64)
+    lengths = np.array([len(floats) for floats in series], dtype=np.int64)
     height = np.zeros(len(series))
     start = np.zeros(len(series), dtype=np.int64)
     values = np.zeros((int(lengths.max(initial=0)), len(series)))
@@ -246,7 +246,7 @@ def detect_trends(series: Sequence[NightSeries]) -> list[Trend]:
         trends[number] = Trend(
             series[number],
             [first + change for change in changes[place]],
-            [_shifted(each, first) for each in found],
+            [_shifted(finding, first) for finding in found],
         )
     return trends
 
@@ -261,9 +261,13 @@ def find_drift(
     :param sums: cumulative sums upwards and downwards
     :param least: smallest size that is told
     """
-    found = [each for each in find_steps(logs, changes, sigma, least) if _old(each, len(logs))]
+    found = [
+        finding for finding in find_steps(logs, changes, sigma, least) if _old(finding, len(logs))
+    ]
     for sign, total in zip((1.0, -1.0), sums, strict=True):
-        explained = any(each.kind == STEP and each.lasts and each.size * sign > 0 for each in found)
+        explained = any(
+            finding.kind == STEP and finding.lasts and finding.size * sign > 0 for finding in found
+        )
         crept = None if explained else find_creep(sign * logs, total, sigma, least)
         if crept:
             found.append(

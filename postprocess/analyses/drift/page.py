@@ -122,7 +122,7 @@ def _dates(axes: Axes, x: Floats) -> None:
     epoch = date(1970, 1, 1).toordinal()
     long = x[-1] - x[0] > 300
     form = "%Y-%m" if long else "%m-%d"
-    labels = [date.fromordinal(epoch + int(each)).strftime(form) for each in days]
+    labels = [date.fromordinal(epoch + int(day)).strftime(form) for day in days]
     small.set_ticks_x(axes, days.tolist(), labels)
 
 
@@ -169,7 +169,7 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     context = {
-        "good": not any(each.slow for each in found),
+        "good": not any(cluster.slow for cluster in found),
         "headline": text.format_drift_title(found),
         "summary": text.summarise_drift(trends, found),
         "since": since,
@@ -197,7 +197,7 @@ def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
 
 def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
     """Build the section of a change of many cases, with the worst of them."""
-    sizes = text.format_log_range(each.finding.size for each in cluster.changes)
+    sizes = text.format_log_range(change.finding.size for change in cluster.changes)
     left = len(cluster.changes) - MOST_OF_ONE
     return DriftSection(
         way,
@@ -213,8 +213,8 @@ def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
 def build_drift_pictures(changes: Sequence[DriftChange]) -> list[DriftPicture]:
     """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
-    for each in changes:
-        by_case.setdefault(each.trend.nights.case.key, []).append(each)
+    for change in changes:
+        by_case.setdefault(change.trend.nights.case.key, []).append(change)
     return [
         DriftPicture(some[0].trend, key, [text.format_caption(each) for each in some])
         for key, some in by_case.items()

@@ -23,7 +23,7 @@ SURE = 1e-6  #: smaller p-values are not reported: noise is not normal so far ou
 
 def build_drift_table(found: Sequence[Cluster]) -> TextTable:
     """Build a row for each change, of many cases or of one, in the order given."""
-    rows = tuple(format_cluster_row(each) for each in found[:MOST_ROWS])
+    rows = tuple(format_cluster_row(cluster) for cluster in found[:MOST_ROWS])
     left = len(found) - len(rows)
     notes = (f"{plural(left, 'further row')}: --json FILE has all",) if left else ()
     return TextTable("", ("what", "how", "since", "case"), COLUMNS, rows, notes)
@@ -31,16 +31,16 @@ def build_drift_table(found: Sequence[Cluster]) -> TextTable:
 
 def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
     """Format the cells of a row. Of many cases sizes and levels are told from the least to the largest."""
-    findings = [each.finding for each in cluster.changes]
+    findings = [change.finding for change in cluster.changes]
     return (
         describe_direction(cluster.worst.finding),
         cluster.worst.finding.kind,
         format_drift_period(cluster),
         format_cluster_members(cluster),
-        format_log_range(each.size for each in findings),
-        f"{100 * max(each.margin for each in findings):.1f}%",
-        format_log_range(each.trend.now for each in cluster.changes),
-        format_probability_bound(max(each.p for each in findings)),
+        format_log_range(finding.size for finding in findings),
+        f"{100 * max(finding.margin for finding in findings):.1f}%",
+        format_log_range(change.trend.now for change in cluster.changes),
+        format_probability_bound(max(finding.p for finding in findings)),
     )
 
 
@@ -52,7 +52,7 @@ def describe_direction(finding: DriftFinding) -> str:
 
 def format_drift_period(cluster: Cluster) -> str:
     """Format the day of its first night, and of the first one after it if it is over."""
-    ended = sorted(each.ended for each in cluster.changes)[len(cluster.changes) // 2]
+    ended = sorted(change.ended for change in cluster.changes)[len(cluster.changes) // 2]
     return format_date(cluster.began) + (f" to {format_date(ended)}" if ended else "")
 
 
@@ -126,13 +126,16 @@ def format_drift_title(found: Sequence[Cluster]) -> str:
 
 def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
     """Summarise the last line: what was looked at, and what was found."""
-    known = [each for each in trends if each.known]
-    nights = {start for each in known for start in each.nights.started}
+    known = [trend for trend in trends if trend.known]
+    nights = {start for trend in known for start in trend.nights.started}
     words = [f"{list_changed_cases(found, slow=True)} slower"]
     if faster := list_changed_cases(found, slow=False):
         words.append(f"{faster} faster (their references may be stale)")
     if over := {
-        key for each in found for key in list_cluster_keys(each) if not each.worst.finding.lasts
+        key
+        for cluster in found
+        for key in list_cluster_keys(cluster)
+        if not cluster.worst.finding.lasts
     }:
         words.append(f"{len(over)} for a while only")
     said = f"drift: of {plural(len(known), 'case')} in {plural(len(nights), 'night')} {', '.join(words)}"
@@ -148,20 +151,20 @@ def explain_too_few_nights() -> str:
 
 def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
     """List cases with a change that lasts, to the slow or to the fast side."""
-    lasting = [each for each in found if each.worst.finding.lasts]
+    lasting = [cluster for cluster in found if cluster.worst.finding.lasts]
     return len(
         {
             key
-            for each in lasting
-            if each.worst.finding.slow == slow
-            for key in list_cluster_keys(each)
+            for cluster in lasting
+            if cluster.worst.finding.slow == slow
+            for key in list_cluster_keys(cluster)
         }
     )
 
 
 def list_cluster_keys(cluster: Cluster) -> list[str]:
     """List the keys of a cluster's cases."""
-    return [each.trend.nights.case.key for each in cluster.changes]
+    return [change.trend.nights.case.key for change in cluster.changes]
 
 
 def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
@@ -169,19 +172,19 @@ def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str)
     return {
         "since": since,
         "cases": len(trends),
-        "looked_at": sum(each.known for each in trends),
+        "looked_at": sum(trend.known for trend in trends),
         "slower": list_changed_cases(found, slow=True),
         "faster": list_changed_cases(found, slow=False),
         "changes": [
             {
-                "slow": each.worst.finding.slow,
-                "lasts": each.worst.finding.lasts,
-                "kind": each.worst.finding.kind,
-                "place": list(each.place),
-                "cases_of_place": each.cases,
-                "cases": [change_as_data(change) for change in each.changes],
+                "slow": cluster.worst.finding.slow,
+                "lasts": cluster.worst.finding.lasts,
+                "kind": cluster.worst.finding.kind,
+                "place": list(cluster.place),
+                "cases_of_place": cluster.cases,
+                "cases": [change_as_data(change) for change in cluster.changes],
             }
-            for each in found
+            for cluster in found
         ],
     }
 
@@ -221,7 +224,7 @@ def drift_note(store: Path) -> str:
 
 def format_drift_note(trends: Sequence[Trend]) -> str:
     """Format that line: of slowdowns only."""
-    found = [each for each in cluster_changes(trends) if each.slow]
+    found = [cluster for cluster in cluster_changes(trends) if cluster.slow]
     if not found:
         return ""
     worst = max(found, key=lambda each: each.worst.finding.size).worst

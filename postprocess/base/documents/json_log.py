@@ -26,7 +26,7 @@ def append_entries(path: Path, entries: Iterable[Mapping[str, Any]], fix: str) -
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
-            file.write("".join(f"{json.dumps(each, allow_nan=False)}\n" for each in entries))
+            file.write("".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -94,9 +94,9 @@ def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Pr
                 name, known, origin, nights, machine, here.days, now, here.nodes
             )
             files, cases = files + 1, cases + len(known)
-    for each in found:
-        progress.say(str(each))
-    stale = {key for each in found if each.stale for key in each.cases}
+    for finding in found:
+        progress.say(str(finding))
+    stale = {key for finding in found if finding.stale for key in finding.cases}
     progress.say(
         f"{plural(cases, 'reference')} in {plural(files, 'file')}: {len(stale)} stale"
         + ("; ./plumbline calibrate measures them again" if stale else "")
@@ -105,7 +105,7 @@ def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Pr
         data = {
             "schema": SUMMARY,
             "stale": len(stale),
-            "findings": [each.entry() for each in found],
+            "findings": [finding.entry() for finding in found],
         }
         write_summary(report, data)
     return 1 if stale else 0
@@ -208,4 +208,4 @@ def group_by_night(
         }
     for key, facts in last.items():
         nights = values.get(key, {}).values()
-        yield key, CaseNights([statistics.median(each) for each in nights], facts)
+        yield key, CaseNights([statistics.median(night) for night in nights], facts)

@@ -89,7 +89,7 @@ def propose_all(
         for line in recover_interrupted(work.root):
             progress.say(line)
     told = sorted([*ledger.read_ledger(work.root), *more], key=lambda each: each.ended_utc)
-    known = [each for each in told if system in (None, each.place[0])]
+    known = [launch for launch in told if system in (None, launch.place[0])]
     if not known:
         where = f" of site {system}" if system else ""
         raise UsageError(

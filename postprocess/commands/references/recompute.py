@@ -30,7 +30,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     with work.held():
         found = recompute_ledger(work.root, work.store)
         launches = ledger.read_ledger(work.root)
-        plain = [each for each in launches if not each.by_hand]
+        plain = [launch for launch in launches if not launch.by_hand]
         paths = update_references(work.provisional, plain, say=progress.say)
     for path in paths:
         progress.say(f"references: {path}")

@@ -188,11 +188,11 @@ def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
 
 def describe_without_case(session: Path) -> Iterator[str]:
     """Describe the launches of a plan that have no case on a site."""
-    for each in read_plan(session):
-        if not each.all_cases:
-            title = f"partition {each.partition.partition(':')[2]!r}: defaults: left_out_above"
+    for launch in read_plan(session):
+        if not launch.all_cases:
+            title = f"partition {launch.partition.partition(':')[2]!r}: defaults: left_out_above"
             fix = "leave less out, or take that layout out of layouts"
-            yield f"{title}: leaves nothing of {each.test} with {each.environment}; {fix}"
+            yield f"{title}: leaves nothing of {launch.test} with {launch.environment}; {fix}"
 
 
 def find_unmeasured_references(
@@ -288,7 +288,9 @@ def find_too_long_launches(
     found = []
     for partition in reading.sound_configuration["systems"][0]["partitions"]:
         limit = on_this_machine.find_longest_job(partition, scheduler)
-        own = [each for each in night if each.partition.partition(":")[2] == partition["name"]]
+        own = [
+            launch for launch in night if launch.partition.partition(":")[2] == partition["name"]
+        ]
         longest = max(own, key=read_asked_seconds, default=None)
         if limit and longest and read_asked_seconds(longest) > limit:
             layout = f"{longest.processes} processes, {longest.per_node} per node"

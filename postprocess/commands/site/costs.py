@@ -57,7 +57,7 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
     seconds = [estimate_job_seconds(each, known) for each in together]
     return NightCost(
         launches=sum(len(job.launches) for job in together),
-        cases=len({case for each in launches for case in each.cases}),
+        cases=len({case for launch in launches for case in launch.cases}),
         nodes=max(nodes, default=0),
         seconds=sum(seconds),
         node_seconds=sum(count * each for count, each in zip(taken, seconds, strict=True)),
@@ -79,10 +79,10 @@ def show_costs(
 ) -> None:
     """Show the table of a night's cost on each partition with each environment, and its sum."""
     known = read_job_seconds(work)
-    places = dict.fromkeys((each.partition, each.environment) for each in night)
+    places = dict.fromkeys((launch.partition, launch.environment) for launch in night)
     rows: list[tuple[str, ...]] = [HEAD]
     for place in places:
-        own = [each for each in night if (each.partition, each.environment) == place]
+        own = [launch for launch in night if (launch.partition, launch.environment) == place]
         rows.append((place[0].partition(":")[2], place[1], *estimate_night_cost(own, known).words))
     for row in align_rows(rows, texts=2):
         progress.say(row)

@@ -81,12 +81,12 @@ def try_site(
     rows = sorted(
         [build_trial_row(each) for each in done] + find_untried(reading, environments, done)
     )
-    for line in align_rows([HEAD, *(each.cells for each in rows)], texts=len(HEAD)):
+    for line in align_rows([HEAD, *(row.cells for row in rows)], texts=len(HEAD)):
         progress.say(line)
-    failed = {each.cells[1] for each in rows if not each.works}
+    failed = {row.cells[1] for row in rows if not row.works}
     for line in suggest_launcher(reading, failed, scheduler):
         progress.say(line)
-    works = sum(each.works for each in rows)
+    works = sum(row.works for row in rows)
     progress.say(
         f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else "")
     )

@@ -117,11 +117,11 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
 
 def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
     """Report what a round has, and which programs are missing."""
-    programs = sorted({each.program for each in planned if each.cases})
-    starts = sum(bool(each.cases) for each in planned)
+    programs = sorted({launch.program for launch in planned if launch.cases})
+    starts = sum(bool(launch.cases) for launch in planned)
     rounds = plural(launches, "round")
     progress.say(f"{', '.join(programs)} in {rounds}, {plural(starts, 'start')} in all")
-    lacking = {(each.program, skip.reason) for each in planned for skip in each.skips}
+    lacking = {(launch.program, skip.reason) for launch in planned for skip in launch.skips}
     for program, reason in sorted(lacking):
         progress.note(f"{program} is not compared everywhere: {reason}")
 
@@ -151,7 +151,7 @@ def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str
     tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
     lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
     lines += failures
-    lines += [text.format_disagreement(each) for each in agreement.findings]
+    lines += [text.format_disagreement(finding) for finding in agreement.findings]
     lines.append(text.summarise_agreement(agreement))
     return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
 
@@ -179,16 +179,20 @@ def find_suspect_program(found: Disagreement) -> set[str]:
     """Find the program that contradicts both others, or all that disagree where none stands alone."""
     if found.alone:
         return {found.alone}
-    return {program for each in found.comparisons for program in (each.over, each.under)}
+    return {
+        program
+        for comparison in found.comparisons
+        for program in (comparison.over, comparison.under)
+    }
 
 
 def list_agreement_failures(results: Sequence[CaseResult]) -> list[str]:
     """List the ways in which launches failed, in a line each."""
     ours = (Verdict.PASS, Verdict.SKIPPED)
     lines = {
-        f"{each.case.system}:{each.case.partition} with {each.case.environment}: {each.case.program}: "
-        f"{each.verdict}: {each.reason}"
-        for each in results
-        if each.verdict not in ours and each.value is None
+        f"{result.case.system}:{result.case.partition} with {result.case.environment}: {result.case.program}: "
+        f"{result.verdict}: {result.reason}"
+        for result in results
+        if result.verdict not in ours and result.value is None
     }
     return sorted(lines)

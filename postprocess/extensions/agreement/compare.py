@@ -81,8 +81,8 @@ SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts
 ANY = 2**62  #: bytes; no message is as large
 MPICOST_AND_OTHER = (("mpicost", "osu"), ("mpicost", "imb"))
 OSU_AND_IMB = (("osu", "imb"),)
-IN_PAIRS = tuple(each.name for each in ROUTINES if each.in_pairs)
-ROOTED = tuple(each.name for each in ROUTINES if each.rooted)
+IN_PAIRS = tuple(routine.name for routine in ROUTINES if routine.in_pairs)
+ROOTED = tuple(routine.name for routine in ROUTINES if routine.rooted)
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,9 @@ class Disagreement:
         """Such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which is wrong."""
         if self.alone:
             return f"{self.alone}-alone"
-        return "-".join(f"{each.over}-against-{each.under}" for each in self.comparisons)
+        return "-".join(
+            f"{comparison.over}-against-{comparison.under}" for comparison in self.comparisons
+        )
 
 
 @dataclass(frozen=True)
@@ -322,13 +324,13 @@ class AgreementResult:
 
     def count(self, status: RatioStatus) -> int:
         """Count the ratios of a status."""
-        return sum(each.status is status for each in self.comparisons)
+        return sum(comparison.status is status for comparison in self.comparisons)
 
     @property
     def doubtful(self) -> int:
         """Ratios that lie outside their range, and are not shown to."""
-        outside = (each for each in self.comparisons if not each.is_inside)
-        return sum(each.status is RatioStatus.OPEN for each in outside)
+        outside = (comparison for comparison in self.comparisons if not comparison.is_inside)
+        return sum(comparison.status is RatioStatus.OPEN for comparison in outside)
 
     @property
     def decided(self) -> bool:
@@ -336,11 +338,14 @@ class AgreementResult:
 
         Where all ratios are off, and few launches prove none of them, nothing is well.
         """
-        groups = {(each.topic.environment, each.over, each.under) for each in self.comparisons}
+        groups = {
+            (comparison.topic.environment, comparison.over, comparison.under)
+            for comparison in self.comparisons
+        }
         shown = {
-            (each.topic.environment, each.over, each.under)
-            for each in self.comparisons
-            if each.status is RatioStatus.AGREE
+            (comparison.topic.environment, comparison.over, comparison.under)
+            for comparison in self.comparisons
+            if comparison.status is RatioStatus.AGREE
         }
         few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
         return bool(groups) and groups == shown and few
@@ -375,7 +380,7 @@ def compare_programs(
             if (reason := _missing(program, programs, said))
         ]
     usual = _usual_spreads(ratios)
-    compared = [_compared(each, usual.get(each.place, 0.0)) for each in ratios]
+    compared = [_compared(ratio, usual.get(ratio.place, 0.0)) for ratio in ratios]
     rejected = reject_by_holm([each.outside for each in compared], FALSE_ALARM)
     judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
     return AgreementResult(tuple(judged), tuple(find_disagreements(judged)), tuple(gaps))
@@ -384,8 +389,8 @@ def compare_programs(
 def find_disagreements(comparisons: Iterable[ProgramComparison]) -> list[Disagreement]:
     """Find the cases in which programs disagree, named by the one that stands alone if one does."""
     topics: dict[Topic, list[ProgramComparison]] = {}
-    for each in comparisons:
-        topics.setdefault(each.topic, []).append(each)
+    for comparison in comparisons:
+        topics.setdefault(comparison.topic, []).append(comparison)
     return [
         Disagreement(topic, tuple(apart), _alone(apart, here))
         for topic, here in topics.items()
@@ -409,13 +414,13 @@ def _arranged(
     samples: Iterable[ProgramSample], planned: Mapping[Topic, Mapping[str, str]]
 ) -> dict[Topic, dict[str, dict[int, ProgramSample]]]:
     values: dict[Topic, dict[str, dict[int, ProgramSample]]] = {}
-    for each in samples:
-        if each.program not in planned.get(each.topic, {}):
-            raise ValueError(f"{each.topic} by {each.program} was not planned")
-        launches = values.setdefault(each.topic, {}).setdefault(each.program, {})
-        if each.launch in launches:
-            raise ValueError(f"{each.topic} by {each.program}: launch {each.launch} twice")
-        launches[each.launch] = each
+    for sample in samples:
+        if sample.program not in planned.get(sample.topic, {}):
+            raise ValueError(f"{sample.topic} by {sample.program} was not planned")
+        launches = values.setdefault(sample.topic, {}).setdefault(sample.program, {})
+        if sample.launch in launches:
+            raise ValueError(f"{sample.topic} by {sample.program}: launch {sample.launch} twice")
+        launches[sample.launch] = sample
     return values
 
 
@@ -453,9 +458,9 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
     No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
     """
     found: dict[tuple[str, ...], list[float]] = {}
-    for each in ratios:
-        if len(each.logs) > 1:
-            found.setdefault(each.place, []).append(estimate_log_spread(each.logs))
+    for ratio in ratios:
+        if len(ratio.logs) > 1:
+            found.setdefault(ratio.place, []).append(estimate_log_spread(ratio.logs))
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 

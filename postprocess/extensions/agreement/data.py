@@ -31,13 +31,13 @@ def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]
 
 def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSample]:
     """Extract the values of the launches that ended well."""
-    for each in finished:
-        for case in select_compared_cases(each.launch):
-            if measured := each.measurements.get(case.variable):
+    for run in finished:
+        for case in select_compared_cases(run.launch):
+            if measured := run.measurements.get(case.variable):
                 yield ProgramSample(
                     topic_of(case),
-                    each.launch.program,
-                    each.launch.number,
+                    run.launch.program,
+                    run.launch.number,
                     measured.value,
                     measured.unit,
                     measured.record.slowest_mean if measured.record else measured.headline,

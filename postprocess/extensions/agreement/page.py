@@ -67,7 +67,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str
             _ratio(axes, each, place, (low, high))
     label: dict[str, Any] = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
-    apart = sum(each.status is RatioStatus.DISAGREE for each in comparisons)
+    apart = sum(comparison.status is RatioStatus.DISAGREE for comparison in comparisons)
     return render_inline_svg(
         figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree"
     )
@@ -77,8 +77,13 @@ def _scale_x(axes: Axes, comparisons: Sequence[ProgramComparison]) -> tuple[floa
     """Make a logarithmic axis for all ratios and intervals, or as far out as ``FAR``."""
     values = [
         value
-        for each in comparisons
-        for value in (each.ratio, *(each.interval or ()), each.expected.low, each.expected.high)
+        for comparison in comparisons
+        for value in (
+            comparison.ratio,
+            *(comparison.interval or ()),
+            comparison.expected.low,
+            comparison.expected.high,
+        )
     ]
     low, high = max(1 / FAR, min(LEAST, *values)) / 1.05, min(FAR, max(MOST, *values)) * 1.05
     axes.set_xscale("log")
@@ -127,7 +132,7 @@ def write_agreement_page(session: Session, agreement: AgreementResult, failures:
         "session": session.name,
         "site": session.site,
         "failures": failures,
-        "findings": [text.format_disagreement(each) for each in agreement.findings],
+        "findings": [text.format_disagreement(finding) for finding in agreement.findings],
         "gaps": text.format_gaps(agreement.gaps, most=None),
         "why": text.WHY,
         "ranges": text.describe_expected_ranges(),
@@ -159,30 +164,30 @@ def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any
         "good": agreement.good,
         "ratios": [
             {
-                **topic_as_data(each.topic),
-                "over": each.over,
-                "under": each.under,
-                "launches": each.launches,
-                "ratio": each.ratio,
-                "interval": each.interval,
-                "definition": each.definition,
-                "expected": [each.expected.low, each.expected.high],
-                "reason": each.expected.reason,
-                "standing": each.status.value,
+                **topic_as_data(comparison.topic),
+                "over": comparison.over,
+                "under": comparison.under,
+                "launches": comparison.launches,
+                "ratio": comparison.ratio,
+                "interval": comparison.interval,
+                "definition": comparison.definition,
+                "expected": [comparison.expected.low, comparison.expected.high],
+                "reason": comparison.expected.reason,
+                "standing": comparison.status.value,
             }
-            for each in agreement.comparisons
+            for comparison in agreement.comparisons
         ],
         "findings": [
             {
-                "name": each.name,
-                **topic_as_data(each.topic),
-                "text": text.format_disagreement(each),
+                "name": finding.name,
+                **topic_as_data(finding.topic),
+                "text": text.format_disagreement(finding),
             }
-            for each in agreement.findings
+            for finding in agreement.findings
         ],
         "gaps": [
-            {**topic_as_data(each.topic), "program": each.program, "reason": each.reason}
-            for each in agreement.gaps
+            {**topic_as_data(gap.topic), "program": gap.program, "reason": gap.reason}
+            for gap in agreement.gaps
         ],
     }
 

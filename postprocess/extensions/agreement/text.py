@@ -89,7 +89,7 @@ def format_topic(topic: Topic) -> str:
 
 def format_disagreement(found: Disagreement) -> str:
     """Format a finding in one line: its name, the case, and the ratios outside their range."""
-    ratios = "; ".join(format_ratio_outside_range(each) for each in found.comparisons)
+    ratios = "; ".join(format_ratio_outside_range(comparison) for comparison in found.comparisons)
     return (
         f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
     )
@@ -150,7 +150,7 @@ def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> T
                 compute_definition_factor(list(by_pair.values())),
             )
         )
-    launches = sorted({each.launches for each in comparisons})
+    launches = sorted({comparison.launches for comparison in comparisons})
     counts = (
         "launches"
         if launches == [1]
@@ -180,7 +180,7 @@ def format_ratio_cell(each: ProgramComparison | None) -> str:
 
 def compute_definition_factor(found: Sequence[ProgramComparison]) -> str:
     """Format the factor between mpicost's definition and another program's, from mpicost's own trials."""
-    own = [each.definition for each in found if each.over == "mpicost"]
+    own = [comparison.definition for comparison in found if comparison.over == "mpicost"]
     return factor(own[0]) if own else NOT_PRINTED
 
 

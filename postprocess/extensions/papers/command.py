@@ -125,7 +125,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.format == "html",
         parse_theory(arguments.theory),
         skews,
-        collect_kernels({each.session: each.results for each in sessions}),
+        collect_kernels({summary.session: summary.results for summary in sessions}),
     )
     found = build_paper(asked, measured)
     title = PAPERS[arguments.paper].title
@@ -136,9 +136,9 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def describe_notes(sessions: Sequence[SessionSummary]) -> list[str]:
     """Describe each note of the sessions once, behind those that have it."""
     found: dict[str, list[str]] = {}
-    for each in sessions:
-        for note in each.notes:
-            found.setdefault(note, []).append(each.session)
+    for summary in sessions:
+        for note in summary.notes:
+            found.setdefault(note, []).append(summary.session)
     return [f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 

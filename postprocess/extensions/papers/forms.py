@@ -44,8 +44,8 @@ class Paper:
 
 def list_printed_machines(history: History) -> list[str]:
     """List the machines of tables 1 to 9 of Luecke et al. (2001), that of the divisor first."""
-    against = dict.fromkeys(each.against for each in history.ratios)
-    return list(dict.fromkeys([*against, *(each.machine for each in history.ratios)]))
+    against = dict.fromkeys(ratio.against for ratio in history.ratios)
+    return list(dict.fromkeys([*against, *(ratio.machine for ratio in history.ratios)]))
 
 
 def build_printed_tables(history: History, paper: str, against: str | None) -> list[TextTable]:
@@ -64,9 +64,9 @@ def _ratios(history: History, against: str | None) -> list[TextTable]:
     if against and against not in machines:
         raise UsageError(f"--against {against}: not in the paper; it has {', '.join(machines)}")
     tables = []
-    for source in dict.fromkeys(each.source for each in history.ratios):
-        rows = [each for each in history.ratios if each.source == source]
-        sizes = sorted({each.bytes for each in rows})
+    for source in dict.fromkeys(ratio.source for ratio in history.ratios):
+        rows = [ratio for ratio in history.ratios if ratio.source == source]
+        sizes = sorted({ratio.bytes for ratio in rows})
         times = {(each.machine, each.bytes): each.ratio for each in rows}
         times |= {(rows[0].against, count): 1.0 for count in sizes}
         basis = against or rows[0].against
@@ -90,14 +90,14 @@ def _ratio(value: float, count: int) -> Number:
 
 def _costs(history: History, against: str | None) -> list[TextTable]:
     tables = []
-    for source in dict.fromkeys(each.source for each in history.costs):
-        costs = [each for each in history.costs if each.source == source]
-        counts = tuple(sorted({each.processes for each in costs}))
+    for source in dict.fromkeys(cost.source for cost in history.costs):
+        costs = [cost for cost in history.costs if cost.source == source]
+        counts = tuple(sorted({cost.processes for cost in costs}))
         buffer = _amount(costs[0].bytes)
         title = f"{costs[0].machine}: time per call in us, buffer of {buffer}"
         tables.append(_by_count(title, source, costs, counts, _cost))
         if costs[0].bytes > 8:
-            moved = [each for each in costs if each.routine in rus.MOVED_BY_ALL]
+            moved = [cost for cost in costs if cost.routine in rus.MOVED_BY_ALL]
             title = f"{costs[0].machine}: aggregated bandwidth in MB/s, buffer of {buffer}"
             tables.append(_by_count(title, f"from {source}", moved, counts, _bandwidth))
     return tables
@@ -110,10 +110,10 @@ def _by_count(
     counts: Sequence[int],
     show: Callable[[PrintedCost], str],
 ) -> TextTable:
-    cells = {(each.routine, each.processes): show(each) for each in costs}
+    cells = {(cost.routine, cost.processes): show(cost) for cost in costs}
     rows = tuple(
         (name, *(cells[name, count] for count in counts))
-        for name in dict.fromkeys(each.routine for each in costs)
+        for name in dict.fromkeys(cost.routine for cost in costs)
     )
     about = (("machine", costs[0].machine), ("bytes", str(costs[0].bytes)))
     heads = tuple(f"p = {n}" for n in counts)
@@ -146,15 +146,15 @@ def _models(history: History) -> Iterable[TextTable]:
         "Bw (MB/s)",
         "Bw follows",
     )
-    for source in dict.fromkeys(each.source for each in history.models):
-        models = [each for each in history.models if each.source == source]
+    for source in dict.fromkeys(model.source for model in history.models):
+        models = [model for model in history.models if model.source == source]
         rows = tuple(
             (
-                *(each.routine, each.library, _growth(each.t0, "us")),
-                *(_growth(each.ti, "us"), _growth(each.tb, "ns/B")),
-                *_peaks(each),
+                *(model.routine, model.library, _growth(model.t0, "us")),
+                *(_growth(model.ti, "us"), _growth(model.tb, "ns/B")),
+                *_peaks(model),
             )
-            for each in models
+            for model in models
         )
         title = f"{models[0].machine}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks"
         yield TextTable(
@@ -198,24 +198,24 @@ def _other(follows: float, printed: float, unit: str) -> str:
 
 def _substitutions(history: History) -> TextTable:
     reductions = {
-        (each.machine, each.library, each.routine, each.processes): each
-        for each in history.reductions
+        (reduction.machine, reduction.library, reduction.routine, reduction.processes): reduction
+        for reduction in history.reductions
     }
     rows = []
-    for each in history.crossovers:
-        key = (each.machine, each.library, each.routine, each.processes)
+    for crossover in history.crossovers:
+        key = (crossover.machine, crossover.library, crossover.routine, crossover.processes)
         example = reductions.get(key)
         saved = _saved(example) if example else NOT_PRINTED
-        steps = " + ".join(COMPOSITIONS[each.routine])
-        text = f"{each.side} {_amount(each.bytes)}"
-        printed = Number(text, each.bytes, "B", note=each.side)
+        steps = " + ".join(COMPOSITIONS[crossover.routine])
+        text = f"{crossover.side} {_amount(crossover.bytes)}"
+        printed = Number(text, crossover.bytes, "B", note=crossover.side)
         rows.append(
             (
                 *key[:2],
-                f"{each.routine} by {steps}",
+                f"{crossover.routine} by {steps}",
                 str(key[3]),
                 printed,
-                _model(history, each),
+                _model(history, crossover),
                 saved,
             )
         )
@@ -282,11 +282,11 @@ def _kernels(history: History) -> Iterable[TextTable]:
 def _text_figures(history: History, paper: Paper) -> TextTable:
     rows = tuple(
         (
-            *(each.machine, each.library, each.routine, each.processes, each.bytes),
-            *(each.quantity.replace("_", " "), _text_value(each)),
+            *(figure.machine, figure.library, figure.routine, figure.processes, figure.bytes),
+            *(figure.quantity.replace("_", " "), _text_value(figure)),
         )
-        for each in history.figures
-        if each.paper == paper.text
+        for figure in history.figures
+        if figure.paper == paper.text
     )
     labels = ("machine", "library", "routine", "processes", "bytes", "quantity")
     return TextTable("Figures of the text", labels, ("value",), rows)

@@ -144,9 +144,9 @@ def list_machines(history: History, paper: str) -> list[str]:
     if paper == "luecke2001":
         return list_printed_machines(history)
     if paper == "rus":
-        return list(dict.fromkeys(each.machine for each in history.costs))
+        return list(dict.fromkeys(cost.machine for cost in history.costs))
     if paper == "taboada":
-        return list(dict.fromkeys(f"{each.machine}:{each.library}" for each in history.models))
+        return list(dict.fromkeys(f"{model.machine}:{model.library}" for model in history.models))
     return []
 
 
@@ -197,7 +197,7 @@ def _luecke2003(
     """Build the clock, the spread, and library against library."""
     spread = build_spread_table(measured, asked.trials, history)
     timers = build_timer_table(measured, asked.timers, history)
-    tables = [each for each in (timers, spread) if each]
+    tables = [timer for timer in (timers, spread) if timer]
     _, basis = ratios.find_against(measured, asked.against)
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
@@ -217,7 +217,7 @@ def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: 
         *rus.build_cost_tables(measured),
         rus.build_against_table(measured, history) if in_print else None,
     ]
-    return [each for each in tables if each], [
+    return [table for table in tables if table], [
         rus.describe_missing_sizes(measured),
         rus_reduction.describe_missing_arithmetic(measured),
     ]

@@ -113,7 +113,7 @@ class Acceptance:
     @property
     def easy(self) -> int:
         """Rows whose commitment is so far from what the machine does that it tests little."""
-        return sum(each >= EASY for each in self.slacks)
+        return sum(slack >= EASY for slack in self.slacks)
 
     @property
     def verdicts(self) -> list[tuple[RowVerdict, str]]:

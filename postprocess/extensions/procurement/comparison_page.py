@@ -101,7 +101,9 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
             for value, kept, mpi in zip(row.committed, row.kept, row.mpis, strict=True)
         ]
         committed.append((*label, unit, known, *cells))
-        ratios.append((*label, *(MISSING if each is None else factor(each) for each in row.ratios)))
+        ratios.append(
+            (*label, *(MISSING if ratio is None else factor(ratio) for ratio in row.ratios))
+        )
         if any(row.projected):
             projected.append((*label, unit, *(number(each, row.unit) for each in row.projected)))
     labels = ("case", "demand", "size")
@@ -133,7 +135,7 @@ def format_comparison_csv(found: OfferComparison) -> str:
     for row in found.rows:
         for place, name in enumerate(found.names):
             values = row.reference, row.committed[place], row.projected[place], row.ratios[place]
-            one, two, three, four = ("" if each is None else each for each in values)
+            one, two, three, four = ("" if value is None else value for value in values)
             writer.writerow(
                 (
                     guard_cell(name),

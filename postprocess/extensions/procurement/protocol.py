@@ -259,7 +259,7 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
     rows = [
         *told,
         *(("slow", each) for each in links.slow),
-        *(("", each) for each in links.remarks),
+        *(("", remark) for remark in links.remarks),
     ]
     return (TextTable("All pairs of nodes", ("", ""), (), tuple(rows)),)
 
@@ -343,7 +343,7 @@ def build_acceptance_json(
         "links": asdict(found.links) | {"verdict": str(found.links.verdict)}
         if found.links
         else None,
-        "violations": [each.as_entry() for each in violations],
+        "violations": [violation.as_entry() for violation in violations],
     }
 
 

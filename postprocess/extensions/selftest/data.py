@@ -39,7 +39,7 @@ class InjectionNight:
         """For people."""
         if not self.plantings:
             return "nothing planted"
-        return ", ".join(f"{each.environment} {each.words}" for each in self.plantings)
+        return ", ".join(f"{planting.environment} {planting.words}" for planting in self.plantings)
 
 
 def schedule_nights(
@@ -55,11 +55,11 @@ def schedule_nights(
     """
     environments = sorted({case.environment for case in cases})
     planted: list[tuple[Injection, ...]] = []
-    for plant in (each for each in plants if each.everything):
+    for plant in (kind for kind in plants if kind.everything):
         together = tuple(Injection(name, plant.name, EVERYTHING) for name in environments)
         planted += [together] * -(-times // len(environments))
     planted += distribute_injections(
-        environments, cases, [each for each in plants if not each.everything], times
+        environments, cases, [kind for kind in plants if not kind.everything], times
     )
     nights = [*planted, *[()] * unchanged]
     random.Random(seed).shuffle(nights)
@@ -85,7 +85,7 @@ def distribute_injections(
             name = environments[(position + shift) % len(environments)]
             hosted[plant.name, name] += 1
             routines = list_injectable_routines(
-                [each for each in cases if each.environment == name], plant.least
+                [case for case in cases if case.environment == name], plant.least
             )
             if not routines:
                 fix = "choose other --plants or more --routine"
@@ -105,7 +105,7 @@ def choose_next_routine(
     had: Counter[tuple[str, str]],
 ) -> str:
     """Choose the routine of an injection: the one it had least, and none of the night's if there is another."""
-    used = {each.routine for each in night}
+    used = {injection.routine for injection in night}
     return min(routines, key=lambda routine: (routine in used, had[plant.name, routine]))
 
 

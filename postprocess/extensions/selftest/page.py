@@ -71,7 +71,7 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
         f"{plant.promised:.1f}",
         *map(str, (plant.caught, plant.suspect, plant.cleared, plant.missed)),
         f"{plant.accused} of {plant.others}",
-        *(f"{each.caught}, false {each.false}" for each in plant.flat),
+        *(f"{result.caught}, false {result.false}" for result in plant.flat),
     )
 
 
@@ -124,7 +124,7 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
         *map(str, (quiet.cleared, quiet.suspect, quiet.regressed)),
         f"{quiet.regressed_predicted:.2g}",
         str(quiet.common),
-        *(str(each.false) for each in quiet.flat),
+        *(str(result.false) for result in quiet.flat),
     )
 
 
@@ -140,7 +140,7 @@ def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
         quiet.regressed,
         quiet.regressed_predicted,
         quiet.common,
-        *(each.false for each in quiet.flat),
+        *(result.false for result in quiet.flat),
     )
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
@@ -150,16 +150,16 @@ def build_falsely_called_table(accused: Sequence[FalselyCalledCase]) -> TextTabl
     columns = ("beside", "value", "band up to", "fresh values", "call limit", "common cause")
     rows = tuple(
         (
-            f"night {each.night}",
-            each.key,
-            each.beside or NOT_PRINTED,
-            f"{each.slower:.3f}",
-            f"{each.band:.3f}",
-            ", ".join(f"{value:.3f}" for value in each.fresh) or NOT_PRINTED,
-            f"{each.call:.3f}" if each.call else NOT_PRINTED,
-            each.cause or NOT_PRINTED,
+            f"night {case.night}",
+            case.key,
+            case.beside or NOT_PRINTED,
+            f"{case.slower:.3f}",
+            f"{case.band:.3f}",
+            ", ".join(f"{value:.3f}" for value in case.fresh) or NOT_PRINTED,
+            f"{case.call:.3f}" if case.call else NOT_PRINTED,
+            case.cause or NOT_PRINTED,
         )
-        for each in accused
+        for case in accused
     )
     note = "All values are multiples of the reference."
     return TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
@@ -188,7 +188,7 @@ class SelftestPage:
     def markdown(self) -> str:
         """The result in Markdown."""
         lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
-        lines += [f"- {each}" for each in (*self.scores.faults, self.scores.unfinished) if each]
+        lines += [f"- {fault}" for fault in (*self.scores.faults, self.scores.unfinished) if fault]
         for table in self.tables:
             lines += ["", f"## {table.title}", "", render_markdown_table(table)]
         lines += ["## Where", "", *self.places] if self.places else []
@@ -218,7 +218,7 @@ def build_selftest_page(
         build_selftest_tables(scores),
         {**asdict(begun), "nights": len(nights), "seconds": seconds},
         [
-            f"- {each.name}: {plural(each.plantings, 'planting')} on {', '.join(each.environments)}"
-            for each in scores.plants
+            f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
+            for plant in scores.plants
         ],
     )

@@ -344,7 +344,7 @@ def predict_detection(
     It is slower by what was intended, or by what was reached with the same routine if that is less. A plant
     that spares launches must be in most of those of the first value, and of enough of the fresh ones.
     """
-    alike = [each for each in targets if each.of == row.of and each.delayed]
+    alike = [night for night in targets if night.of == row.of and night.delayed]
     reached = measure_slowdown(alike, usual)
     by = intended if reached is None else min(intended, reached)
     share = INJECTION_KINDS[row.plant].launches

@@ -48,11 +48,11 @@ class Contradiction:
     @property
     def words(self) -> str:
         """The contradiction in a sentence."""
-        medians, pairs = (format_signed(each - 1) for each in (self.medians, self.ratio))
+        medians, pairs = (format_signed(median - 1) for median in (self.medians, self.ratio))
         said = f"the medians differ by {medians}, the pairs by {pairs}"
         if self.modes:
             low, high = (
-                f"{plural(each.pairs, 'pair')} about {factor(each.ratio)}" for each in self.modes
+                f"{plural(mode.pairs, 'pair')} about {factor(mode.ratio)}" for mode in self.modes
             )
             return f"two modes, {low} and {high} times: {said}"
         ends = f"{factor(self.pairs[0])} to {factor(self.pairs[-1])} times"
@@ -84,7 +84,7 @@ def split_modes(ordered: Sequence[float], margin: float) -> tuple[PairMode, ...]
     far = gaps[widest] > max(margin, SHARE * (ordered[-1] - ordered[0]))
     if not far or min(map(len, halves)) < LEAST:
         return ()
-    return tuple(PairMode(len(each), math.exp(statistics.median(each))) for each in halves)
+    return tuple(PairMode(len(half), math.exp(statistics.median(half))) for half in halves)
 
 
 class ComparisonVerdict(str, Enum):
@@ -262,7 +262,7 @@ class CaseGroup:
         partition, program, variant, layout = self.place
         where = f"{describe_layout(layout)} ({program}, {variant}, {partition})"
         text = f"{first_of(self.routines, NAMED)}, {range_}, at {where}"
-        ratios = [each.ratio for each in self.cases if each.ratio is not None]
+        ratios = [case.ratio for case in self.cases if case.ratio is not None]
         least, most = (f"{ratio:.2f}" for ratio in (min(ratios, default=0), max(ratios, default=0)))
         times = f", {least if least == most else f'{least} to {most}'} times" if ratios else ""
         return f"{text}: {len(self.cases)} of {plural(self.of, 'case')}{times}"
@@ -290,7 +290,7 @@ def group_cases(cases: Sequence[ComparedCase]) -> list[CaseGroup]:
                 own[place_of(each), each.case.label].append(each)
         joined: dict[tuple[Place, int, int], list[ComparedCase]] = defaultdict(list)
         for (place, _), members in own.items():
-            sizes = [each.case.bytes for each in members]
+            sizes = [member.case.bytes for member in members]
             joined[place, min(sizes), max(sizes)] += members
         found = [
             make_group(verdict, place, (low, high), members, cases)

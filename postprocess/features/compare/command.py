@@ -228,5 +228,7 @@ def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def choose_cases(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return which cases the options choose, by variables of the checks."""
     return {
-        each.variable: given[each.name] for each in OPTIONS if each.part and given.get(each.name)
+        option.variable: given[option.name]
+        for option in OPTIONS
+        if option.part and given.get(option.name)
     }

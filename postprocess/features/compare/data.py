@@ -217,7 +217,7 @@ class StoredComparison:
     def seconds(self) -> float:
         """What all launches have taken, in seconds."""
         taken = [each.seconds for each in self.passes]
-        return sum([*taken, *(each.seconds for each in self.fingerprints)])
+        return sum([*taken, *(fingerprint.seconds for fingerprint in self.fingerprints)])
 
 
 RECORDS: Mapping[str, type] = {
@@ -254,10 +254,10 @@ def read_comparison(path: Path) -> StoredComparison:
             raise ValueError("has no header in its first line")
         header = parse_record(first, ComparisonHeader, exact=True)
         found: dict[str, list[Any]] = {name: [] for name in RECORDS if name != "begun"}
-        for each in entries:
-            name = parse_record(each.pop("record"), str)
-            found[name].append(parse_record(each, RECORDS[name]))
-        sides = [each.environment for each in header.versions] or SIDES
+        for entry in entries:
+            name = parse_record(entry.pop("record"), str)
+            found[name].append(parse_record(entry, RECORDS[name]))
+        sides = [version.environment for version in header.versions] or SIDES
         check_values(found["pass"], sides)
         check_fingerprints(found["fingerprint"], sides)
     except OSError as error:
@@ -296,11 +296,11 @@ def check_fingerprints(launches: Sequence[FingerprintLaunch], sides: Sequence[st
 
     :param sides: that there are
     """
-    for each in launches:
-        if each.side not in sides:
-            raise ValueError(f"side: {each.side!r} is none of {', '.join(sides)}")
-        if len(each.times) != len(each.sizes):
-            raise ValueError(f"times: are {len(each.times)} of {len(each.sizes)} sizes")
-        rising = all(one < two for one, two in pairwise(each.sizes))
-        if not rising or max(each.sizes, default=0) > LARGEST_MESSAGE:
+    for launch in launches:
+        if launch.side not in sides:
+            raise ValueError(f"side: {launch.side!r} is none of {', '.join(sides)}")
+        if len(launch.times) != len(launch.sizes):
+            raise ValueError(f"times: are {len(launch.times)} of {len(launch.sizes)} sizes")
+        rising = all(one < two for one, two in pairwise(launch.sizes))
+        if not rising or max(launch.sizes, default=0) > LARGEST_MESSAGE:
             raise ValueError(f"sizes: do not rise, or go beyond {LARGEST_MESSAGE}")

@@ -98,7 +98,7 @@ class SignedDecision:
 
 def list_open_cases(judged: JudgedComparison) -> list[ComparedCase]:
     """List the cases that are bad or undecided."""
-    return [each for each in judged.cases if each.verdict in WAIVABLE]
+    return [case for case in judged.cases if case.verdict in WAIVABLE]
 
 
 def decide(
@@ -117,7 +117,7 @@ def decide(
     require_signable(judged.header)
     left = list_open_cases(judged)
     today = parse_utc(moment).date()
-    waivers = [waive(each, left, reason, today) for each in asked]
+    waivers = [waive(waiver, left, reason, today) for waiver in asked]
     if accept:
         require_acceptable(judged, left, waivers)
     if not accept and not reason.strip():
@@ -163,7 +163,9 @@ def waive(asked: AskedWaiver, left: Sequence[ComparedCase], reason: str, today: 
     if len(reason.strip()) < LEAST_REASON:
         raise UsageError(f"--waive {pattern}: needs --reason, of {LEAST_REASON} letters or more")
     require_near_day(asked.until, today)
-    if unknown := [each for each in asked.verdicts if each not in list(map(str, WAIVABLE))]:
+    if unknown := [
+        verdict for verdict in asked.verdicts if verdict not in list(map(str, WAIVABLE))
+    ]:
         choice = ", ".join(map(str, WAIVABLE))
         raise UsageError(f"--verdicts: {unknown[0]!r} is none of {choice}")
     about = [each for each in left if asked.is_about(each.case)]
@@ -171,7 +173,7 @@ def waive(asked: AskedWaiver, left: Sequence[ComparedCase], reason: str, today: 
         raise UsageError(
             f"--waive {pattern}: {wrong[0]} received wrong data, which is never waived"
         )
-    slower = [each for each in about if each.verdict == ComparisonVerdict.SLOWER]
+    slower = [case for case in about if case.verdict == ComparisonVerdict.SLOWER]
     named = slower and str(ComparisonVerdict.SLOWER) in asked.verdicts
     if (named or asked.factor) and not 1 < (asked.factor or 0.0) < MOST_FACTOR:
         raise UsageError(f"--waive {pattern}: needs --factor, the most slowdown, as in 1.5")
@@ -223,7 +225,7 @@ def require_acceptable(
     """
     if judged.decision == Decision.VOID or not judged.cases:
         raise UsageError("--accept: the comparison is void; measure again")
-    waived = {key for each in waivers for key in each.cases}
+    waived = {key for waiver in waivers for key in waiver.cases}
     if rest := [each.case.key for each in left if each.case.key not in waived]:
         raise UsageError(
             f"--accept: {plural(len(rest), 'case')} slower, undecided, failed or missing: "
@@ -241,7 +243,7 @@ def find_decision_fault(judged: JudgedComparison, decided: SignedDecision) -> st
             <= parse_utc(utc_now()) + timedelta(1)
         ):
             raise UsageError(f"decided at {decided.decided_utc}: before the comparison, or to come")
-        asked = [each.asked for each in decided.waivers]
+        asked = [waiver.asked for waiver in decided.waivers]
         accept = decided.decision == ACCEPTED
         anew = decide(judged, accept, asked, decided.reason, decided.decided_utc)
     except (UsageError, ValueError) as error:
@@ -280,14 +282,14 @@ def read_decision(folder: Path) -> SignedDecision:
 def tell_waivers(decision: SignedDecision) -> list[str]:
     """Tell the waivers of a decision, a line each."""
     return [
-        f"waived until {each.until}: {each.pattern} ({plural(len(each.cases), 'case')}; "
-        f"{', '.join(each.verdicts)}{f', {each.factor:g} times at most' if each.factor else ''}): "
-        f"{each.reason}{f' ({each.ticket})' if each.ticket else ''}"
-        for each in decision.waivers
+        f"waived until {waiver.until}: {waiver.pattern} ({plural(len(waiver.cases), 'case')}; "
+        f"{', '.join(waiver.verdicts)}{f', {waiver.factor:g} times at most' if waiver.factor else ''}): "
+        f"{waiver.reason}{f' ({waiver.ticket})' if waiver.ticket else ''}"
+        for waiver in decision.waivers
     ]
 
 
 def list_expired(decision: SignedDecision) -> list[CaseWaiver]:
     """List the waivers that are over."""
     today = utc_today().isoformat()
-    return [each for each in decision.waivers if each.until < today]
+    return [waiver for waiver in decision.waivers if waiver.until < today]

@@ -103,7 +103,7 @@ class JudgedComparison:
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
         """The cases of which anything was to be measured: all but those that both sides skip on purpose."""
-        return tuple(each for each in self.cases if each.verdict != ComparisonVerdict.SKIPPED)
+        return tuple(case for case in self.cases if case.verdict != ComparisonVerdict.SKIPPED)
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -114,7 +114,7 @@ class JudgedComparison:
     @property
     def counts(self) -> dict[str, int]:
         """Number of cases by verdict, in the order of verdicts, without zeros."""
-        counted = Counter(each.verdict for each in self.cases)
+        counted = Counter(case.verdict for case in self.cases)
         return {str(verdict): counted[verdict] for verdict in ComparisonVerdict if counted[verdict]}
 
 
@@ -181,7 +181,7 @@ def list_fact_differences(stored: StoredComparison) -> list[FactDifference]:
 
 def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[ComparedCase]) -> Decision:
     """Decide: safe is only what is proven for every case that was planned."""
-    verdicts = {each.verdict for each in cases}
+    verdicts = {case.verdict for case in cases}
     if verdicts & {ComparisonVerdict.BROKEN, ComparisonVerdict.ONLY_OLD, ComparisonVerdict.FAILED}:
         return Decision.NOT_SAFE  # whatever the machine did meanwhile
     if select_moved(controls):
@@ -197,9 +197,9 @@ def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[Compared
 def select_moved(controls: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Select the controls that changed: what no MPI has a part in cannot, unless the machine did."""
     return [
-        each
-        for each in controls
-        if each.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)
+        case
+        for case in controls
+        if case.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)
     ]
 
 
@@ -217,22 +217,22 @@ def judge_cases(
 ) -> list[ComparedCase]:
     """Judge cases: first what is on one side only, then speed."""
     judged: list[ComparedCase] = []
-    apart = {each.key: verdict for each in some if (verdict := judge_presence(each))}
-    timed = [each for each in some if each.key not in apart]
+    apart = {pairs.key: verdict for pairs in some if (verdict := judge_presence(pairs))}
+    timed = [pairs for pairs in some if pairs.key not in apart]
     results = judge_pairs(
-        [build_paired_case(header, each, each.differences) for each in timed], looks
+        [build_paired_case(header, pairs, pairs.differences) for pairs in timed], looks
     )
     by_key = {each.key: result for each, result in zip(timed, results, strict=True)}
-    for each in some:
-        if each.key in apart:
-            kept, reason = apart[each.key]
-            judged.append(describe_case(header, each, kept, reason, None))
+    for pairs in some:
+        if pairs.key in apart:
+            kept, reason = apart[pairs.key]
+            judged.append(describe_case(header, pairs, kept, reason, None))
         else:
-            result = by_key[each.key]
-            words = [f"old: {tell_failures(each, OLD)}"] if each.failed(OLD) else []
-            words.append(describe_pairs(each, result, looks))
+            result = by_key[pairs.key]
+            words = [f"old: {tell_failures(pairs, OLD)}"] if pairs.failed(OLD) else []
+            words.append(describe_pairs(pairs, result, looks))
             found = ComparisonVerdict(result.verdict.value)
-            case = describe_case(header, each, found, "", result)
+            case = describe_case(header, pairs, found, "", result)
             words += [case.contradiction.words] if case.contradiction else []
             judged.append(replace(case, reason="; ".join(filter(None, words))))
     return judged
@@ -261,9 +261,9 @@ def judge_unchanged(
     header: ComparisonHeader, some: Sequence[CasePairs], looks: Sequence[int]
 ) -> UnchangedControl:
     """Judge launches of one side against each other, by the same rules and at the same looks."""
-    known = [each for each in some if len(each.unchanged) >= looks[0]]
+    known = [pairs for pairs in some if len(pairs.unchanged) >= looks[0]]
     results = judge_pairs(
-        [build_paired_case(header, each, each.unchanged) for each in known], looks
+        [build_paired_case(header, pairs, pairs.unchanged) for pairs in known], looks
     )
-    counted = Counter(str(each.verdict) for each in results)
+    counted = Counter(str(result.verdict) for result in results)
     return UnchangedControl(len(known), dict(counted))

@@ -51,13 +51,13 @@ def explain_slower(
     facts: Sequence[FactDifference] = (),
 ) -> str:
     """Explain the slower cases in a sentence; empty if none is slower, or there is no fingerprint."""
-    slower = [each for each in cases if each.verdict == ComparisonVerdict.SLOWER]
+    slower = [case for case in cases if case.verdict == ComparisonVerdict.SLOWER]
     if not slower or not pairs:
         return ""
     best, sentence = 0, ""
     for cause in (each for pair in pairs for each in list_causes(pair, facts)):
-        covered = sum(cause.covers(each) for each in slower)
-        others = sum(cause.covers(each) for each in cases if each.ratio is not None) - covered
+        covered = sum(cause.covers(case) for case in slower)
+        others = sum(cause.covers(case) for case in cases if case.ratio is not None) - covered
         enough = covered >= max(LEAST_COVERED, len(slower) / 2) and covered >= others
         if enough and covered - others > best:
             best = covered - others
@@ -102,10 +102,10 @@ def list_moved_switches(
     pair: FingerprintPair, facts: Sequence[FactDifference]
 ) -> Iterator[PossibleCause]:
     """List the switches that moved and made messages slower between their old and their new place."""
-    gone = [each for each in pair.old.switches if not has_match(each, pair.new.switches)]
-    come = [each for each in pair.new.switches if not has_match(each, pair.old.switches)]
+    gone = [switch for switch in pair.old.switches if not has_match(switch, pair.new.switches)]
+    come = [switch for switch in pair.new.switches if not has_match(switch, pair.old.switches)]
     for old in gone:
-        alike = [each for each in come if (each.step > 1) == (old.step > 1)]
+        alike = [switch for switch in come if (switch.step > 1) == (old.step > 1)]
         if not alike:
             continue
         new = min(alike, key=lambda each: abs(each.below.bit_length() - old.below.bit_length()))
@@ -116,7 +116,9 @@ def list_moved_switches(
             words = f"{what} that went from {size(old.below)} to {size(new.below)}"
             yield PossibleCause(words, low.below + 1, high.below, pair.inside)
     for new in come if not gone else ():
-        end = next((each.below for each in pair.new.switches if each.below > new.below), LONGEST)
+        end = next(
+            (switch.below for switch in pair.new.switches if switch.below > new.below), LONGEST
+        )
         if pair.ratio(new.above, end) > 1 + LEAST_STEP / 2:
             words = (
                 f"A switch of ping-pong after {size(new.below)} {pair.where}, only on the new side,"
@@ -132,11 +134,11 @@ def has_match(switch: Switch, others: Sequence[Switch]) -> bool:
 def find_variables(old: Switch, new: Switch, facts: Sequence[FactDifference]) -> list[str]:
     """Find the control variables whose value was the size of the old switch and is that of the new one."""
     return [
-        each.name
-        for each in facts
-        if each.kind == VARIABLE
-        and is_switch_limit(each.old, old)
-        and is_switch_limit(each.new, new)
+        difference.name
+        for difference in facts
+        if difference.kind == VARIABLE
+        and is_switch_limit(difference.old, old)
+        and is_switch_limit(difference.new, new)
     ]
 
 
@@ -198,7 +200,7 @@ def propose_deciding(
         pairs = next(end for end in ends if end >= max(within)[0])
         routines = {routine for _, routine in within}
         own = sum(each.case.routine in routines for each in cases)
-        measured = sum(each.verdict != ComparisonVerdict.SKIPPED for each in cases)
+        measured = sum(case.verdict != ComparisonVerdict.SKIPPED for case in cases)
         pair = max(cost.open_cases, cost.all_cases * own / max(measured, 1))
         seconds = find_seconds(pair, pairs)
         words = (
@@ -226,10 +228,10 @@ def propose_settings(
     There is nothing to try where the user changed a setting, or planted a delay.
     """
     sides = (header.old, header.new)
-    if header.control or any(each.set_env or each.plant for each in sides):
+    if header.control or any(side.set_env or side.plant for side in sides):
         return []
-    bad = [each for each in cases if each.verdict in BAD]
-    some = bad or [each for each in cases if each.verdict == ComparisonVerdict.UNDECIDED]
+    bad = [case for case in cases if case.verdict in BAD]
+    some = bad or [case for case in cases if case.verdict == ComparisonVerdict.UNDECIDED]
     if not some:
         return []
     routines = {each.case.routine for each in some}
@@ -238,19 +240,19 @@ def propose_settings(
     new = header.new.label
     return [
         NextStep(
-            f"{each.name}: {each.old} before, now {each.new}",
+            f"{setting.name}: {setting.old} before, now {setting.new}",
             quote_words(
                 [
                     "./plumbline",
                     "compare",
                     new,
                     new,
-                    *list_new_env({each.variable: each.old}),
+                    *list_new_env({setting.variable: setting.old}),
                     *options,
                 ]
             ),
         )
-        for each in settings
+        for setting in settings
     ]
 
 
@@ -288,6 +290,6 @@ def list_options(header: ComparisonHeader, routines: set[str]) -> list[str]:
     if limit := choice.get(TIME_LIMIT):
         words += ["--time-limit", str(limit).removesuffix("s")]
     if header.margins != USUAL_MARGINS:
-        own = [f"{100 * each:g}" for each in header.margins]
+        own = [f"{100 * margin:g}" for margin in header.margins]
         words += ["--margin", ",".join(own if len(set(own)) > 1 else own[:1])]
     return words

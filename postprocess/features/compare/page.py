@@ -176,8 +176,8 @@ def format_decided(decided: SignedDecision) -> list[str]:
 def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
     """Build a heat map of each place, routine by size."""
     maps = []
-    for place in sorted({place_of(each) for each in cases}):
-        own = [each for each in cases if place_of(each) == place]
+    for place in sorted({place_of(case) for case in cases}):
+        own = [case for case in cases if place_of(case) == place]
         sizes = sorted({each.case.bytes for each in own})
         found = {(each.case.label, each.case.bytes): each for each in own}
         rows = tuple(
@@ -199,7 +199,7 @@ def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
             map_.title,
             ("routine",),
             map_.sizes,
-            tuple((label, *(tell_cell(each) for each in cells)) for label, cells in map_.rows),
+            tuple((label, *(tell_cell(cell) for cell in cells)) for label, cells in map_.rows),
         )
         for map_ in build_ratio_heat_maps(judged.measured)
     ]
@@ -238,8 +238,8 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "decision": str(judged.decision),
         "sentence": text.format_decision(judged),
         "skipped": judged.skipped,
-        "deciding": [asdict(each) for each in judged.deciding],
-        "settings_to_try": [asdict(each) for each in judged.settings],
+        "deciding": [asdict(step) for step in judged.deciding],
+        "settings_to_try": [asdict(setting) for setting in judged.settings],
         "exit_status": judged.decision.status,
         "counts": judged.counts,
         "header": asdict(judged.header),
@@ -254,15 +254,15 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "unchanged": asdict(judged.unchanged),
         "groups": [
             {
-                "verdict": str(each.verdict),
-                "words": each.words,
-                "keys": [c.case.key for c in each.cases],
+                "verdict": str(group.verdict),
+                "words": group.words,
+                "keys": [c.case.key for c in group.cases],
             }
-            for each in group_cases(judged.cases)
+            for group in group_cases(judged.cases)
         ],
         "how_to_read": list(text.select_how_to_read(judged)),
-        "cases": [describe_entry(each) for each in judged.cases],
-        "controls": [describe_entry(each) for each in judged.controls],
+        "cases": [describe_entry(case) for case in judged.cases],
+        "controls": [describe_entry(control) for control in judged.controls],
     }
 
 

@@ -69,7 +69,7 @@ class CasePairs:
 
     def failed(self, side: str) -> list[tuple[str, str]]:
         """Return the failures of a side that are no skips."""
-        own = [each for each in self.failures[side] if each[0] != Verdict.SKIPPED]
+        own = [failure for failure in self.failures[side] if failure[0] != Verdict.SKIPPED]
         return own if self.measured[side] else own + self.lost[side]
 
     def skipped(self, side: str) -> str:

@@ -60,11 +60,11 @@ class RatioAxis:
     def ticks(self) -> list[tuple[float, str]]:
         """Ratios that are written, each with its place: 1, and outwards those for which there is room."""
         room = 0.03 * (self.high - self.low)
-        inside = [each for each in TICKS if self.low + room < math.log(each) < self.high - room]
+        inside = [tick for tick in TICKS if self.low + room < math.log(tick) < self.high - room]
         kept = [1.0]
-        for each in sorted(inside, key=lambda ratio: -abs(math.log(ratio))):
-            if all(abs(self.locate(each) - self.locate(k)) >= 100 * APART for k in kept):
-                kept.append(each)
+        for tick in sorted(inside, key=lambda ratio: -abs(math.log(ratio))):
+            if all(abs(self.locate(tick) - self.locate(k)) >= 100 * APART for k in kept):
+                kept.append(tick)
         return [(self.locate(each), f"{each:.3g}") for each in sorted(kept)]
 
 
@@ -124,8 +124,8 @@ def describe_place(place: Place) -> str:
 
 def build_axis(cases: Sequence[ComparedCase]) -> RatioAxis:
     """Build the axis that holds all ratios, and most intervals."""
-    ratios = [math.log(ratio) for each in cases if (ratio := find_ratio(each))]
-    limits = sorted(math.log(limit) for each in cases for limit in each.limits or () if limit > 0)
+    ratios = [math.log(ratio) for case in cases if (ratio := find_ratio(case))]
+    limits = sorted(math.log(limit) for case in cases for limit in case.limits or () if limit > 0)
     cut = len(limits) // 20
     inner = limits[cut : len(limits) - cut]
     low, high = min([*ratios, *inner, -NARROWEST]), max([*ratios, *inner, NARROWEST])
@@ -171,12 +171,12 @@ def tell_row(each: ComparedCase) -> str:
 
 def build_curve(label: str, cases: Sequence[ComparedCase]) -> Panel | None:
     """Build the curves of both sides over bytes, shaded by what launches scatter; None of a single size."""
-    own = sorted((each for each in cases if each.old or each.new), key=lambda each: each.case.bytes)
+    own = sorted((case for case in cases if case.old or case.new), key=lambda each: each.case.bytes)
     if len({each.case.bytes for each in own}) < 2:
         return None
-    unit = next((each.unit for each in own), SECONDS)
+    unit = next((case.unit for case in own), SECONDS)
     lines = tuple(
-        PanelLine(name, number, tuple(build_point(each, number) for each in own))
+        PanelLine(name, number, tuple(build_point(case, number) for case in own))
         for number, name in enumerate(SIDES)
     )
     return Panel(label, "bytes", lines, unit)

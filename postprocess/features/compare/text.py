@@ -107,7 +107,7 @@ def format_decision(judged: JudgedComparison) -> str:
 
 def format_margins(margins: Sequence[float]) -> str:
     """Format the margins: one if all classes of sizes have the same."""
-    shown = [format_percent(each) for each in margins]
+    shown = [format_percent(margin) for margin in margins]
     return (
         shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
     )
@@ -181,13 +181,17 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
     """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
     tables = []
     for kind in KINDS:
-        own = [each for each in facts if each.kind == kind and kind not in SHOWN_WHOLE]
-        for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
+        own = [
+            difference
+            for difference in facts
+            if difference.kind == kind and kind not in SHOWN_WHOLE
+        ]
+        for verbosity in sorted({difference.verbosity for difference in own}, key=rank_verbosity):
             some = sorted(
-                (each for each in own if each.verbosity == verbosity),
+                (difference for difference in own if difference.verbosity == verbosity),
                 key=lambda e: (e.old is None, e.new is None, e.name),
             )
-            rows = tuple((each.name, *each.texts) for each in some)
+            rows = tuple((difference.name, *difference.texts) for difference in some)
             what = f"{kind}, {verbosity}" if verbosity else kind
             title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
             tables.append(TextTable(title, ("name",), ("old", "new"), rows))
@@ -216,7 +220,11 @@ def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
 def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, str]]:
     """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
     told = any(each.kind == MPI for each in judged.facts)
-    return [each for each in judged.header.differences if not (told and each[0] == LIBRARY)]
+    return [
+        difference
+        for difference in judged.header.differences
+        if not (told and difference[0] == LIBRARY)
+    ]
 
 
 def tabulate_differences(judged: JudgedComparison) -> TextTable:
@@ -228,7 +236,7 @@ def tabulate_differences(judged: JudgedComparison) -> TextTable:
 
 def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
     """Select the worst cases of those that are bad or undecided."""
-    some = [each for each in judged.cases if each.verdict in (*BAD, ComparisonVerdict.UNDECIDED)]
+    some = [case for case in judged.cases if case.verdict in (*BAD, ComparisonVerdict.UNDECIDED)]
     return order_by_badness(some)[:WORST]
 
 
@@ -270,7 +278,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
         )
         for each in cases
     ]
-    unpaired = any(each.unpaired is not None for each in cases)
+    unpaired = any(case.unpaired is not None for case in cases)
     columns = ("old", "new", "change", "ratio", "launches" if unpaired else "pairs")
     return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
@@ -286,14 +294,14 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
         *(f"  {each}" for each in format_comparison_facts(judged)),
         "",
     ]
-    lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
+    lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
     text = "".join(f"{sanitize_line(line)}\n" for line in lines)
     if len(judged.measured) <= FEW:
         text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
     elif worst := select_worst(judged):
         text += "\n" + render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
-        text += "".join(f"\n{render_text(each)}" for each in maps)
+        text += "".join(f"\n{render_text(table)}" for table in maps)
     text += format_reasons(judged) + format_next_steps(judged)
     text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
@@ -301,7 +309,7 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
 
 def format_reasons(judged: JudgedComparison) -> str:
     """Format why the worst cases are what they are, each with what measures it again."""
-    reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
+    reasons = {case.reason: case for case in reversed(select_worst(judged)) if case.reason}
     text = ""
     for reason, each in list(reasons.items())[::-1][:WORST]:
         lines = [f"{each.case.words}: {reason}"]
@@ -325,8 +333,8 @@ def format_next_steps(judged: JudgedComparison) -> str:
     for title, steps, more in parts:
         lines = [
             line
-            for each in steps
-            for line in (f"  {each.words}", each.command and f"    {each.command}")
+            for step in steps
+            for line in (f"  {step.words}", step.command and f"    {step.command}")
         ]
         lines = [f"{title}:", *filter(None, [*lines, more])] if steps else []
         text += "".join(f"{sanitize_line(line)}\n" for line in lines)

@@ -56,7 +56,7 @@ class StoredValues:
 
     def mean(self, side: str) -> float:
         """Return the mean over the sessions of a side of the means of their launches, on the logarithm."""
-        return float(np.mean([np.mean(each) for each in self.logs[side].values()]))
+        return float(np.mean([np.mean(log) for log in self.logs[side].values()]))
 
     @property
     def difference(self) -> float:

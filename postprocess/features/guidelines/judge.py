@@ -64,16 +64,16 @@ def extract_times(finished: Sequence[FinishedLaunch]) -> Iterator[LaunchTimes]:
     The papers' mean keeps what exceeds a tenth of the trials. Long calls are interrupted more often than short
     ones, so that on a machine that others use it would find every operation too slow for its size.
     """
-    for each in finished:
-        launch = each.launch
+    for launched in finished:
+        launch = launched.launch
         times = {
             Measured(case.routine, case.bytes): measured.summary.median
             for case in launch.cases
-            if (measured := each.measurements.get(case.variable)) and measured.summary
+            if (measured := launched.measurements.get(case.variable)) and measured.summary
         }
         if times:
             place = Place(launch.partition, launch.environment, launch.cases[0].layout)
-            library = str(each.run.get("mpi_library", ""))
+            library = str(launched.run.get("mpi_library", ""))
             yield LaunchTimes(place, launch.number, launch.start, library, launch.exact, times)
 
 
@@ -113,8 +113,8 @@ class JudgedGuideline:
 def judge_guidelines(launches: Iterable[LaunchTimes]) -> list[JudgedGuideline]:
     """Judge every guideline of which both sides were measured, the violated ones first."""
     by_place: dict[Place, list[LaunchTimes]] = {}
-    for each in launches:
-        by_place.setdefault(each.place, []).append(each)
+    for times in launches:
+        by_place.setdefault(times.place, []).append(times)
     asked = [
         (place, guideline, pair_up(of_place, *sides_of(guideline)))
         for place, of_place in sorted(by_place.items())
@@ -159,7 +159,7 @@ def pair_up(
 ) -> list[tuple[float, float]]:
     """Pair what each launch says of both sides, in the order of launches; without those that lack one."""
     ordered = sorted(launches, key=lambda each: each.number)
-    pairs = ((one(each), other(each)) for each in ordered)
+    pairs = ((one(times), other(times)) for times in ordered)
     return [(a, b) for a, b in pairs if a is not None and b is not None]
 
 
@@ -170,7 +170,7 @@ def judge_logs(
 
     :param groups: series of one group have alike spreads
     """
-    counts = [len(each) for each in logs if len(each) >= FEWEST_LAUNCHES]
+    counts = [len(log) for log in logs if len(log) >= FEWEST_LAUNCHES]
     look = EXACT_LOOK if exact else min(counts, default=FEWEST_LAUNCHES)
     margin = math.log1p(MARGIN)
     cases = [
@@ -211,7 +211,7 @@ def find_standing(result: PairedResult) -> Standing:
 
 def select_violated(judged: Iterable[JudgedGuideline]) -> list[JudgedGuideline]:
     """Select the guidelines that are violated."""
-    return [each for each in judged if each.standing is Standing.VIOLATED]
+    return [guideline for guideline in judged if guideline.standing is Standing.VIOLATED]
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,8 @@ def list_overrides(library: str, routine: str) -> list[Override]:
 def merge_overrides(overrides: Sequence[Override]) -> dict[str, str]:
     """Merge the variables of overrides of different operations, which are in force together."""
     merged: dict[str, str] = {}
-    for each in overrides:
-        for name, value in each.variables.items():
+    for override in overrides:
+        for name, value in override.variables.items():
             both = [merged[name], value] if name == STAND_INS and name in merged else [value]
             merged[name] = " ".join(both)
     return merged

@@ -96,18 +96,18 @@ def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]
         ],
         "overrides": [
             {
-                "partition": each.place.partition,
-                "environment": each.place.environment,
-                "layout": each.place.layout,
-                "operation": [each.operation.routine, each.operation.bytes],
-                "setting": each.setting,
-                "variables": dict(each.variables),
-                "tried": each.tried,
-                "advised": each.helps,
-                "ratio": each.ratio,
-                "limits": each.limits,
-                "q": each.q,
+                "partition": override.place.partition,
+                "environment": override.place.environment,
+                "layout": override.place.layout,
+                "operation": [override.operation.routine, override.operation.bytes],
+                "setting": override.setting,
+                "variables": dict(override.variables),
+                "tried": override.tried,
+                "advised": override.helps,
+                "ratio": override.ratio,
+                "limits": override.limits,
+                "q": override.q,
             }
-            for each in found.overrides
+            for override in found.overrides
         ],
     }

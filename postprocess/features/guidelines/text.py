@@ -82,7 +82,7 @@ def summarise(found: GuidelineResult) -> str:
     ]
     line = f"{plural(len(found.judged), 'guideline')}: {', '.join(words) or 'none to judge'}"
     if found.overrides:
-        helped = sum(each.helps for each in found.overrides)
+        helped = sum(override.helps for override in found.overrides)
         line += (
             f"; a setting helps {helped} of {plural(len(found.overrides), 'operation')} that lose"
         )
@@ -214,10 +214,10 @@ def describe_effect(override: JudgedOverride) -> str:
 def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
     """Build a table of all guidelines, counted by place and rule."""
     rows = []
-    for place in sorted({each.place for each in judged}):
+    for place in sorted({guideline.place for guideline in judged}):
         for rule in Rule:
             here = [each for each in judged if (each.place, each.guideline.rule) == (place, rule)]
-            counts = [sum(each.standing is one for each in here) for one in Standing]
+            counts = [sum(guideline.standing is one for guideline in here) for one in Standing]
             if here:
                 rows.append((str(place), str(rule), WHY[rule], *map(str, counts)))
     return TextTable(

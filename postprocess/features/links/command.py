@@ -164,7 +164,7 @@ def plan_sweep(
         planned = make_plan(reframe, selection)
     except NoCaseSelected as error:
         raise UsageError(f"nothing can be told apart: {few_nodes}: {error}") from None
-    if few := next((each for each in planned if each.processes < FEWEST_NODES), None):
+    if few := next((launch for launch in planned if launch.processes < FEWEST_NODES), None):
         fix = f"{few_nodes}; choose other partitions by --partition"
         raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")
     if not selection.environments:
@@ -176,7 +176,8 @@ def plan_sweep(
         progress.say(f"with {', '.join(names)} only (--environment chooses others)")
         selection = replace(selection, environments=names)
     needed = [
-        1 if each.exact else count_launches_needed(each.processes, MEASURES) for each in planned
+        1 if launch.exact else count_launches_needed(launch.processes, MEASURES)
+        for launch in planned
     ]
     selection = replace(selection, launches=demand.launches or max(needed))
     for path in (reframe.session / "plan").glob("*.json"):
@@ -225,16 +226,16 @@ def finish_links(
     """
     progress = context.progress
     failures = list_links_failures(results, told)
-    named = sum(len(each.findings) for each in told)
+    named = sum(len(report.findings) for report in told)
     status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
     summary = build_session_summary(context, session, finished, results, status)
     with progress.phase("analysis"):
         summary, _ = write_files(context, session, finished, summary)
     for line in failures:
         progress.say(line)
-    for each in told:
-        for text in [found.text for found in each.findings] + list(each.remarks):
-            progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
+    for report in told:
+        for text in [found.text for found in report.findings] + list(report.remarks):
+            progress.say(f"{report.title}: {text}" if len(told) > 1 else text)
     with progress.phase("analysis"):
         page = write_links_page(session, told, failures, format_links_headline(named, failures))
     return end_session(
@@ -250,11 +251,11 @@ def judge_links(
     A case has no reference here: its peers are what it is held against.
     """
     reasons = {}
-    for each in told:
-        for slow in (*each.analysis.nodes, *each.analysis.pairs):
+    for report in told:
+        for slow in (*report.analysis.nodes, *report.analysis.pairs):
             reasons.update(
                 dict.fromkeys(
-                    find_touched_rounds(each, slow, finished), find_finding_text(each, slow)
+                    find_touched_rounds(report, slow, finished), find_finding_text(report, slow)
                 )
             )
     return evaluate.evaluate_flagged(finished, reasons.get, Verdict.REGRESSED, again)
@@ -266,16 +267,16 @@ def find_touched_rounds(
     """Find the rounds of the tournament in which a slow pair played, at the size at which it is slow."""
     found = set()
     names = {told.sweep.nodes[node] for node in slow.who}
-    for each in finished:
-        where = (each.launch.partition, each.launch.environment)
+    for launched in finished:
+        where = (launched.launch.partition, launched.launch.environment)
         if where != (told.sweep.partition, told.sweep.environment):
             continue
-        ranks = {rank for rank, host in enumerate(list_rank_hosts(each.run)) if host in names}
+        ranks = {rank for rank, host in enumerate(list_rank_hosts(launched.run)) if host in names}
         if len(ranks) < len(names):
             continue  # it ran on other nodes
-        for case in each.launch.cases:
+        for case in launched.launch.cases:
             if case.routine == TOURNAMENT and case.bytes == slow.measure.bytes:
-                pairs = each.records[case.variable].pairs
+                pairs = launched.records[case.variable].pairs
                 if any(ranks <= {pair.a, pair.b} for pair in pairs):
                     found.add(case)
     return found
@@ -291,11 +292,13 @@ def find_finding_text(told: SweepReport, slow: SlowItem) -> str:
 def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepReport]) -> list[str]:
     """List the ways in which launches failed and the sweeps that lack pairs, in a line each."""
     lines = set()
-    for each in results:
-        if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
-            where = f"{each.case.system}:{each.case.partition} with {each.case.environment}"
-            lines.add(f"{where}: {each.verdict}: {each.reason}")
-    return sorted(lines) + [text for each in told if (text := describe_missed_pairs(each.sweep))]
+    for result in results:
+        if result.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+            where = f"{result.case.system}:{result.case.partition} with {result.case.environment}"
+            lines.add(f"{where}: {result.verdict}: {result.reason}")
+    return sorted(lines) + [
+        text for report in told if (text := describe_missed_pairs(report.sweep))
+    ]
 
 
 def describe_missed_pairs(sweep: PairSweep) -> str:

@@ -95,12 +95,12 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
     :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
     """
     places: dict[tuple[str, str], list[FinishedLaunch]] = {}
-    for each in finished:
-        places.setdefault((each.launch.partition, each.launch.environment), []).append(each)
+    for run in finished:
+        places.setdefault((run.launch.partition, run.launch.environment), []).append(run)
     return [
         build_sweep(launches, per_switch)
         for launches in places.values()
-        if all(each.outcome.records for each in launches)
+        if all(launch.outcome.records for launch in launches)
     ]
 
 
@@ -108,10 +108,11 @@ def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> Pair
     """Build the matrices of one environment on one partition."""
     nodes = tuple(
         sorted(
-            {name for each in launches for name in list_rank_hosts(each.run)}, key=natural_sort_key
+            {name for launched in launches for name in list_rank_hosts(launched.run)},
+            key=natural_sort_key,
         )
     )
-    exact = all(each.launch.exact for each in launches)
+    exact = all(run.launch.exact for run in launches)
     statistics = ["median"] if exact else list(STATISTICS)
     matrices: dict[tuple[str, int, str], Matrix] = {}
     shape = (len(launches), len(nodes), len(nodes))
@@ -195,13 +196,13 @@ def write_pair_trials(directory: Path, session: str, finished: Sequence[Finished
     rows = [
         {
             "session": session,
-            "partition": each.launch.partition,
-            "environment": each.launch.environment,
+            "partition": run.launch.partition,
+            "environment": run.launch.environment,
             **vars(pair),
         }
-        for each in finished
-        if each.outcome.records
-        for pair in iter_pair_trials(each)
+        for run in finished
+        if run.outcome.records
+        for pair in iter_pair_trials(run)
     ]
     buffer = io.BytesIO()
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)

@@ -108,7 +108,7 @@ def analyse_sweep(
     floor = math.log1p(least)
     for measure in measures:
         nodes, doubtful = split_by_significance(found, find_slow_nodes(measure, floor))
-        rest = measure.without([each.who[0] for each in nodes])
+        rest = measure.without([node.who[0] for node in nodes])
         pairs, doubtful_pairs = split_by_significance(found, find_slow_pairs(rest, floor))
         found = replace(
             found,
@@ -138,8 +138,8 @@ def split_by_significance(
     found: SweepAnalysis, slow: Sequence[SlowItem]
 ) -> tuple[tuple[SlowItem, ...], tuple[SlowItem, ...]]:
     """Split suspects into significant and insignificant ones."""
-    sure = tuple(each for each in slow if found.exact or found.p(each) <= ALPHA)
-    return sure, tuple(each for each in slow if each not in sure)
+    sure = tuple(item for item in slow if found.exact or found.p(item) <= ALPHA)
+    return sure, tuple(item for item in slow if item not in sure)
 
 
 def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:

@@ -182,20 +182,20 @@ def links_as_data(
     """Return the findings as data."""
     sweeps = [
         {
-            "partition": each.sweep.partition,
-            "environment": each.sweep.environment,
-            "nodes": list(each.sweep.nodes),
+            "partition": report.sweep.partition,
+            "environment": report.sweep.environment,
+            "nodes": list(report.sweep.nodes),
             "findings": [
                 {
                     "kind": found.kind,
-                    "who": [[each.sweep.nodes[node] for node in who] for who in found.who],
+                    "who": [[report.sweep.nodes[node] for node in who] for who in found.who],
                     "text": found.text,
                 }
-                for found in each.findings
+                for found in report.findings
             ],
-            "remarks": list(each.remarks),
+            "remarks": list(report.remarks),
         }
-        for each in told
+        for report in told
     ]
     return {"session": session, "failures": list(failures), "sweeps": sweeps}
 
@@ -205,7 +205,7 @@ def render_links_page(
 ) -> str:
     """Render the page as one HTML file that needs nothing but itself."""
     context = {
-        "good": not failures and not any(each.findings for each in told),
+        "good": not failures and not any(report.findings for report in told),
         "headline": headline,
         "session": session,
         "site": site,
@@ -214,12 +214,12 @@ def render_links_page(
         "not_steady": NOT_STEADY,
         "sweeps": [
             {
-                "title": each.title,
-                "findings": [found.text for found in each.findings],
-                "remarks": each.remarks,
-                "maps": build_pair_heat_maps(each.sweep, each.analysis),
+                "title": report.title,
+                "findings": [found.text for found in report.findings],
+                "remarks": report.remarks,
+                "maps": build_pair_heat_maps(report.sweep, report.analysis),
             }
-            for each in told
+            for report in told
         ],
     }
     return templating.render_html_template("links.html.j2", context, drawn=draw_heat_map)
@@ -229,12 +229,12 @@ def build_pair_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[Pair
     """Build the heat maps of all pairs with all nodes busy, by size and statistic."""
     shown = []
     for measure in sweep.measures:
-        nodes = [each.who[0] for each in analysis.nodes if each.measure is measure]
+        nodes = [node.who[0] for node in analysis.nodes if node.measure is measure]
         same = (measure.bytes, measure.statistic)  # the pairs' measure may lack the slow nodes
         pairs = [
-            each.who
-            for each in analysis.pairs
-            if (each.measure.bytes, each.measure.statistic) == same
+            pair.who
+            for pair in analysis.pairs
+            if (pair.measure.bytes, pair.measure.statistic) == same
         ]
         title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
         ratios = levels.compute_pair_ratios(measure.log)

@@ -127,7 +127,7 @@ def format_p_value(p: float) -> str:
 
 def describe_other_measures(same: Sequence[SlowItem]) -> str:
     """Describe the further measures in which the same node or pair is slow."""
-    more = "; ".join(f"{each.factor:.2g} at {describe_measure(each)}" for each in same[1:])
+    more = "; ".join(f"{item.factor:.2g} at {describe_measure(item)}" for item in same[1:])
     return f"; also {more}" if more else ""
 
 
@@ -162,9 +162,9 @@ def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
     """Describe the detection limits by size, with the better statistic for each."""
     lines = []
     further = "further " if analysis.nodes or analysis.pairs else ""
-    for count in sorted({each.measure.bytes for each in analysis.limits}):
-        limits = [each for each in analysis.limits if each.measure.bytes == count]
-        node, pair = (min(getattr(each, what) for each in limits) for what in ("node", "pair"))
+    for count in sorted({limit.measure.bytes for limit in analysis.limits}):
+        limits = [limit for limit in analysis.limits if limit.measure.bytes == count]
+        node, pair = (min(getattr(limit, what) for limit in limits) for what in ("node", "pair"))
         node_text, link_text = (
             describe_slowdown(f"{further}node", node),
             describe_slowdown(f"{further}link", pair),
@@ -188,7 +188,7 @@ def describe_slowdown(what: str, share: float) -> str:
 def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     """Describe the insignificant suspects; empty if there is none."""
     found = group_by_subject(analysis.suspects)
-    named = {each.who for each in (*analysis.nodes, *analysis.pairs)}
+    named = {node.who for node in (*analysis.nodes, *analysis.pairs)}
     texts = [
         f"{'node' if len(who) == 1 else 'link'} {format_pair(sweep, who)}"
         f" ({format_slowdown_factor(same[0].factor)})"
@@ -218,7 +218,9 @@ def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
 def describe_contention(sweep: PairSweep) -> str:
     """Describe what is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
     count = max(sweep.quiet, default=0)
-    busy = [each for each in sweep.measures if each.bytes == count and each.statistic == "median"]
+    busy = [
+        times for times in sweep.measures if times.bytes == count and times.statistic == "median"
+    ]
     if not busy:
         return ""
     shares = select_finite(sweep.quiet[count] / busy[0].times)

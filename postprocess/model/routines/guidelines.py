@@ -63,7 +63,7 @@ class Guideline:
 
 def list_compositions() -> Mapping[str, str]:
     """List each composition with the routine that it replaces."""
-    return {each.name: each.replaces for each in ROUTINES if each.replaces}
+    return {routine.name: routine.replaces for routine in ROUTINES if routine.replaces}
 
 
 def list_operations() -> list[str]:
@@ -89,7 +89,11 @@ def list_table() -> dict[str, list[int]]:
 def list_guidelines(measured: Sequence[Measured]) -> list[Guideline]:
     """List the guidelines of which both sides were measured, sorted."""
     there = set(measured)
-    found = (each for each in _all_guidelines(measured) if {each.special, each.general} <= there)
+    found = (
+        guideline
+        for guideline in _all_guidelines(measured)
+        if {guideline.special, guideline.general} <= there
+    )
     return sorted(set(found))
 
 

@@ -223,7 +223,7 @@ ROUTINES = (
 
 #: Routines that are measured together where a user asks for them by one name, as ``mpicost --family`` has them.
 FAMILIES = {
-    family: tuple(each.name for each in ROUTINES if each.family == family)
+    family: tuple(routine.name for routine in ROUTINES if routine.family == family)
     for family in (COMPOSITIONS, SWAPS, SENDS)
 } | {KERNELS: kernels.FAMILY}
 
@@ -231,7 +231,7 @@ FAMILIES = {
 KERNEL_ROUTINES = tuple(Routine(name, local=True, family=KERNELS) for name in kernels.BYTES)
 
 #: Sizes in bytes of what no MPI has a part in, by routine.
-CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control_bytes}
+CONTROLS = {routine.name: [routine.control_bytes] for routine in ROUTINES if routine.control_bytes}
 
 
 def find_routine(name: str) -> Routine:

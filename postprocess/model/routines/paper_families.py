@@ -23,7 +23,7 @@ class PaperFamily:
 
 
 PAPER_FAMILIES = {
-    LUECKE: PaperFamily(tuple(each.name for each in ROUTINES if each.test), "barrier"),
+    LUECKE: PaperFamily(tuple(routine.name for routine in ROUTINES if routine.test), "barrier"),
     rus.RUS: PaperFamily(rus.ROUTINES, LOOP),
     taboada.TABOADA: PaperFamily(taboada.MEASURED, "barrier"),
     COMMTEST: PaperFamily(FAMILIES[SWAPS], "dissemination"),

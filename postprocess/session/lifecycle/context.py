@@ -183,7 +183,7 @@ def describe_left_out_sizes(
         for size in BYTES.wanted(choice)
         if (routine.name in named if named else routine.test) and not routine.has_size(size)
     ]
-    if not lacking or not any(each.program == OWN_PROGRAM and each.cases for each in planned):
+    if not lacking or not any(launch.program == OWN_PROGRAM and launch.cases for launch in planned):
         return []
     sizes = ",".join(str(size) for size in dict.fromkeys(size for _, size in lacking))
     routines = ", ".join(dict.fromkeys(routine for routine, _ in lacking))

@@ -49,7 +49,7 @@ def find_calibration_moments(
     context: SessionContext, results: Iterable[CaseResult]
 ) -> dict[Case, float]:
     """Find when the reference of each case was measured, in Unix time; nothing where no file tells."""
-    cases = [each.case for each in results if each.reference is not None]
+    cases = [result.case for result in results if result.reference is not None]
     places = {(f"{case.system}:{case.partition}", case.environment) for case in cases}
     sets = load_catalog(context.reference_roots, sorted(places)).sets
     found = {}
@@ -260,16 +260,16 @@ def store_trials(
 
     known = {result.case: result for result in results}
     whole, rows = [], []
-    for each in finished:
+    for run in finished:
         try:
-            rows += build([each], results)
-            whole.append(each)
+            rows += build([run], results)
+            whole.append(run)
         except Exception as error:
             known |= {
                 case: CaseResult(
                     case, Verdict.INCORRECT, describe_unjudged(error), rerun=known[case].rerun
                 )
-                for case in each.launch.cases
+                for case in run.launch.cases
             }
     final = [known[each.case] for each in results]
     if len(whole) < len(finished):  # the other launches of a case say its new verdict
@@ -282,7 +282,7 @@ def keep_spack_locks(
     work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch]
 ) -> None:
     """Keep with the session by what solution Spack built each environment of it."""
-    names = {each.launch.environment for each in finished}
+    names = {run.launch.environment for run in finished}
     solutions = {
         name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)
     }

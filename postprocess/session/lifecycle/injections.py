@@ -12,7 +12,7 @@ from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
 from postprocess.stats.band import LARGE_BYTES
 
 #: What each routine of mpicost calls while it is timed.
-FUNCTIONS = {each.name: each.calls for each in ROUTINES}
+FUNCTIONS = {routine.name: routine.calls for routine in ROUTINES}
 SPIKE = 4.0  #: a call in a spike takes five times as long
 SPIKES = 0.2  #: of all calls
 #: The filter of the papers takes out a tenth of the trials at most: 5 of 50, and 5 of 10 spikes stay.
@@ -143,7 +143,7 @@ def list_mpi_functions(routine: str) -> tuple[str, ...]:
 def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]:
     """List the routines that can be delayed at some size of ``least`` bytes or more, in the cases' order."""
     fit = [
-        each.routine for each in cases if list_mpi_functions(each.routine) and each.bytes >= least
+        case.routine for case in cases if list_mpi_functions(case.routine) and case.bytes >= least
     ]
     return list(dict.fromkeys(fit))
 

@@ -55,14 +55,14 @@ def store_launches(work: WorkDirectory, session: Path, kept: Path) -> int:
     :raises UsageError: if its plan is damaged, or the store cannot be written.
     """
     ended = list(assess_without_report(work.root, session))
-    finished = [each for each in ended if each.outcome.records]
-    if not finished or any(each.launch.planted or each.launch.validation for each in ended):
+    finished = [run for run in ended if run.outcome.records]
+    if not finished or any(run.launch.planted or run.launch.validation for run in ended):
         return 0
     started = read_start(session)
     rows = [
         row
-        for each in finished
-        for row in build_rows(session.name, started, [each], leave_unjudged(each), MODE)
+        for run in finished
+        for row in build_rows(session.name, started, [run], leave_unjudged(run), MODE)
     ]
     store.write_session(kept, rows)
     return len(finished)

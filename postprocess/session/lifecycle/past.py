@@ -29,7 +29,7 @@ def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
         return Past(problem=f"the nights before are not known: {error}")
     steps: dict[str, list[Step]] = {}
     for trend in detect_trends(build_series(frame)):
-        if found := [describe_step(trend, each) for each in trend.findings]:
+        if found := [describe_step(trend, finding) for finding in trend.findings]:
             steps[trend.nights.case.key] = found
     return Past(collect_nights(frame, MOST_NIGHTS), steps)
 
@@ -42,7 +42,7 @@ def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
     frame = read_headlines(work.store, since=f"{since:%Y-%m-%d}", modes=None, columns=columns)
     own = pl.col("session") == summary.session
     earlier = pl.col("mode").is_in(NIGHTS) & (pl.col("started_utc") < started)
-    keys = [each.case.key for each in summary.results]
+    keys = [result.case.key for result in summary.results]
     return frame.filter((own | earlier) & pl.col("key").is_in(keys))
 
 

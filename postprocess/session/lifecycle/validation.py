@@ -80,21 +80,21 @@ class DataVerification:
         Each has the command that measures the sizes of a start that was wrong: its own size may be right.
         """
         failed = [
-            CaseResult(each.case, Verdict.INCORRECT, why)
-            for each in results
-            if (why := self.wrong.get(name_benchmark(each.case)))
+            CaseResult(result.case, Verdict.INCORRECT, why)
+            for result in results
+            if (why := self.wrong.get(name_benchmark(result.case)))
         ]
         sizes: dict[Benchmarked, set[int]] = defaultdict(set)
         for case in self.suspects:
             sizes[name_benchmark(case)].add(case.bytes)
         again = {
-            name: choose_sizes(each.rerun, sorted(sizes[name]))
-            for each in results
-            if each.case in self.suspects and (name := name_benchmark(each.case))
+            name: choose_sizes(result.rerun, sorted(sizes[name]))
+            for result in results
+            if result.case in self.suspects and (name := name_benchmark(result.case))
         }
         return [
-            replace(each, rerun=again.get(name_benchmark(each.case), each.rerun))
-            for each in apply_failures(results, failed, WHERE)
+            replace(result, rerun=again.get(name_benchmark(result.case), result.rerun))
+            for result in apply_failures(results, failed, WHERE)
         ]
 
     def describe_wrong(self) -> Iterator[str]:
@@ -127,10 +127,10 @@ def verify_data(
     :param afresh: whether to verify it even so
     """
     path = context.work.root / FILE
-    measured = [each for each in finished if each.launch.benchmarks and each.outcome.records]
-    able = [each for each in measured if is_verifiable(each)]
+    measured = [run for run in finished if run.launch.benchmarks and run.outcome.records]
+    able = [run for run in measured if is_verifiable(run)]
     known = VerifiedBuilds() if afresh else read_verified(path)
-    wanted = sorted({case for each in able for case in list_unverified(each, known)})
+    wanted = sorted({case for run in able for case in list_unverified(run, known)})
     beyond = tuple(describe_unverifiable(measured))
     if not wanted:
         return DataVerification({}, (), beyond)
@@ -151,7 +151,7 @@ def run_verification(
     """Run launches that verify the data of cases; the session's name, and what became of them."""
     chosen = select_verification(selection, wanted, how)
     session, _, done = measure_in_new_session(context, MODE, "verification", chosen)
-    right = sum(each.outcome.records is not None for each in done.finished)
+    right = sum(run.outcome.records is not None for run in done.finished)
     programs = ", ".join(sorted({case.program for case in wanted}))
     told = f"{right} of {plural(len(done.finished), 'start')} verified it"
     context.progress.say(f"data of {programs}: {told} ({session.directory})")
@@ -160,7 +160,7 @@ def run_verification(
 
 def is_unclear(finished: FinishedLaunch) -> bool:
     """Return whether a launch of several benchmarks does not tell which of them failed."""
-    names = {each.name for each in finished.launch.benchmarks}
+    names = {benchmark.name for benchmark in finished.launch.benchmarks}
     return finished.outcome.records is None and len(names) > 1
 
 
@@ -177,7 +177,7 @@ def is_verifiable(finished: FinishedLaunch) -> bool:
 
 def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator[Case]:
     """List the cases of a launch whose data the program can verify, and has not with this build."""
-    names = {each.routine for each in finished.launch.benchmarks if each.verifies}
+    names = {benchmark.routine for benchmark in finished.launch.benchmarks if benchmark.verifies}
     loaded = finished.run.get(LOADED)
     for case in finished.launch.cases:
         build = known.cases.get(name_place(case))
@@ -224,20 +224,20 @@ def assess_verification(
     suspects: set[Case] = set()
     open_cases = set(wanted)
     reasons: dict[str, str] = {}
-    for each in finished:
-        if each.outcome.records is not None:
-            others = find_other_builds(each, timed)
-            open_cases -= set(each.launch.cases) - others
+    for run in finished:
+        if run.outcome.records is not None:
+            others = find_other_builds(run, timed)
+            open_cases -= set(run.launch.cases) - others
             told = "the launch that verified it loaded another program or other libraries"
             reasons |= {name_place(case): told for case in others}
-        elif each.outcome.verdict == Verdict.INCORRECT:
-            open_cases -= set(each.launch.cases)
-            for case in each.launch.cases:
-                if wrong.setdefault(name_benchmark(case), why := tell_wrong(each)) == why:
+        elif run.outcome.verdict == Verdict.INCORRECT:
+            open_cases -= set(run.launch.cases)
+            for case in run.launch.cases:
+                if wrong.setdefault(name_benchmark(case), why := tell_wrong(run)) == why:
                     suspects.add(case)
         else:
-            told = f"{each.outcome.verdict}: {each.outcome.reason}"
-            reasons |= {name_place(case): told for case in each.launch.cases}
+            told = f"{run.outcome.verdict}: {run.outcome.reason}"
+            reasons |= {name_place(case): told for case in run.launch.cases}
     places = dict.fromkeys(map(name_place, sorted(open_cases)))
     lines = [
         f"data not verified: {place}: {reasons.get(place, 'it was not started')}"
@@ -258,9 +258,9 @@ def find_other_builds(verified: FinishedLaunch, timed: Sequence[FinishedLaunch])
     """Find the cases of a launch that verified data which were timed with another build."""
     return {
         case
-        for each in timed
-        if not has_same_build(each, verified)
-        for case in each.launch.cases
+        for run in timed
+        if not has_same_build(run, verified)
+        for case in run.launch.cases
         if case in verified.launch.cases
     }
 
@@ -285,9 +285,9 @@ def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
     """Describe, in lines, whose data no launch can verify: benchmarks and executables that lack it."""
     routines: dict[str, set[str]] = defaultdict(set)
     blind: dict[str, set[str]] = defaultdict(set)
-    for each in measured:
-        launch = each.launch
-        if not is_verifiable(each):
+    for run in measured:
+        launch = run.launch
+        if not is_verifiable(run):
             blind[launch.program].add(launch.environment)
             continue
         moved = {case.routine for case in launch.cases if case.bytes}
@@ -321,19 +321,19 @@ def remember(
     """
     right = {
         case
-        for each in verified
-        if each.outcome.records
-        for case in {*each.launch.cases} - find_other_builds(each, timed)
+        for run in verified
+        if run.outcome.records
+        for case in {*run.launch.cases} - find_other_builds(run, timed)
     }
-    wrong = [each for each in verified if each.outcome.verdict == Verdict.INCORRECT]
-    gone = {name_place(case) for each in wrong for case in each.launch.cases}
+    wrong = [run for run in verified if run.outcome.verdict == Verdict.INCORRECT]
+    gone = {name_place(case) for run in wrong for case in run.launch.cases}
     known = read_verified(path)
     cases = {place: build for place, build in known.cases.items() if place not in gone}
-    for each in timed:
-        loaded = each.run.get(LOADED)
+    for launched in timed:
+        loaded = launched.run.get(LOADED)
         if loaded is None:
             continue
-        for case in each.launch.cases:
+        for case in launched.launch.cases:
             if case not in right:
                 continue
             build = VerifiedBuild(loaded["program"], loaded["libraries"], session, (case.bytes,))

@@ -97,7 +97,7 @@ def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]
 
     It does where launches run on this machine, and not in simulated time.
     """
-    here = context.prepared.inventory and not all(each.exact for each in planned)
+    here = context.prepared.inventory and not all(launch.exact for launch in planned)
     return wait_for_idle(context.progress) if here else 0.0
 
 
@@ -106,9 +106,9 @@ def read_comparable_launches(work: Path, selection: Selection) -> list[Calibrati
     chosen = selection
     asked = ledger.CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
     return [
-        each
-        for each in ledger.read_ledger(work)
-        if each.by_hand == asked.by_hand(each.place.environment, each.exact)
+        launch
+        for launch in ledger.read_ledger(work)
+        if launch.by_hand == asked.by_hand(launch.place.environment, launch.exact)
     ]
 
 
@@ -252,13 +252,15 @@ def list_short_places(launches: Sequence[CalibrationLaunch]) -> set[str]:
     A place that a tenth of the launches lay in may not come again, and is not waited for.
     """
     found = set()
-    own = [each for each in launches if each.program == "mpicost" and not each.exact]
-    for environment in {each.place.environment for each in own}:
-        some = [each for each in own if each.place.environment == environment]
+    own = [launch for launch in launches if launch.program == "mpicost" and not launch.exact]
+    for environment in {launch.place.environment for launch in own}:
+        some = [launch for launch in own if launch.place.environment == environment]
         latencies = [
-            statistics.median(each.core_latencies.values()) for each in some if each.core_latencies
+            statistics.median(launch.core_latencies.values())
+            for launch in some
+            if launch.core_latencies
         ]
-        sizes = [len(each.members) for each in group_placements(latencies)]
+        sizes = [len(placement.members) for placement in group_placements(latencies)]
         if any(RARE * len(some) < size < ENOUGH_LAUNCHES for size in sizes):
             found.add(environment)
     return found
@@ -318,13 +320,13 @@ def run_calibration_pass(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
         finish_session(context, session, done.finished, results)
-    failed = [each for each in results if each.verdict in FAILED_LAUNCH]
+    failed = [result for result in results if result.verdict in FAILED_LAUNCH]
     return PassResult(new, find_unhealthy_parts(results), held, failed)
 
 
 def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
     """Find the parts of the plan with an unhealthy case; a skipped one is healthy."""
-    return {plan_part_of(each.case) for each in results if not each.counts_as_healthy(False)}
+    return {plan_part_of(result.case) for result in results if not result.counts_as_healthy(False)}
 
 
 Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases
@@ -359,10 +361,10 @@ def count_fitting_launches(seconds: float, once: float) -> int:
 def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
     """Estimate the seconds of one launch of a whole plan; and whether all of it was measured before."""
     total, sure = 0.0, True
-    some = sorted((each for each in planned if each.cases), key=launch_place_of)
+    some = sorted((launch for launch in planned if launch.cases), key=launch_place_of)
     for (place, _), members in groupby(some, key=launch_place_of):
         launches = list(members)
-        cost = known.get((place, sum(len(each.cases) for each in launches)))
+        cost = known.get((place, sum(len(launch.cases) for launch in launches)))
         if cost is None:
             sure = False
             total += sum(estimate_job_seconds(job, {}) for job in list_jobs(launches))
@@ -375,6 +377,6 @@ def read_known_costs(work: WorkDirectory) -> Costs:
     """Read the cost of launches from all sessions that are still there."""
     found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
     for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
-        for each in list_whole_launches(session):
-            found.setdefault((each.place, each.cases), []).append(each)
+        for launch in list_whole_launches(session):
+            found.setdefault((launch.place, launch.cases), []).append(launch)
     return {key: measure_cost(some) for key, some in found.items()}

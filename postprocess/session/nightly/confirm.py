@@ -90,7 +90,7 @@ def find_last_session(sessions: Path, site: str) -> SessionSummary | None:
             found = load_summary(path)
         except SummaryError:
             continue
-        main = found.mode != MODE or any(each.verdict in DECIDED for each in found.results)
+        main = found.mode != MODE or any(result.verdict in DECIDED for result in found.results)
         if found.mode in JUDGING and found.site == site and main:
             return found
     return None
@@ -141,9 +141,12 @@ def judge_suspects(
     results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
     wanted = set(suspects)
     found = [
-        decide_suspect(each, catalog, history) if each.case in wanted else each for each in results
+        decide_suspect(result, catalog, history) if result.case in wanted else result
+        for result in results
     ]
-    return [each for each in found if each.case in wanted or each.verdict == Verdict.INCORRECT]
+    return [
+        result for result in found if result.case in wanted or result.verdict == Verdict.INCORRECT
+    ]
 
 
 def decide_suspect(

@@ -46,9 +46,9 @@ def repeat_launches(
 ) -> list[PlannedLaunch]:
     """Return the launches of a plan of one launch each, as often as each is made; for estimates only."""
     return [
-        replace(each, number=number)
-        for each in planned
-        for number in range(1, counts.get(LaunchPlace.of_launch(each), 1) + 1)
+        replace(launch, number=number)
+        for launch in planned
+        for number in range(1, counts.get(LaunchPlace.of_launch(launch), 1) + 1)
     ]
 
 
@@ -110,7 +110,7 @@ def estimate_night(
     def estimate(job: Job) -> float:
         return known.get(job.key[0], estimate_job_seconds(job, {}))
 
-    first = [each for each in planned if each.number == 1]
+    first = [launch for launch in planned if launch.number == 1]
     unknown = list_uncalibrated(work.provisional, catalog, first) if calibrates else []
     before = [(job, choose_automatic_launches(job.launches[0])) for job in list_jobs(unknown)]
     return NightEstimate(

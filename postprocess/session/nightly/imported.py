@@ -173,7 +173,7 @@ def import_reports(
         launches = number_launches(ran, find_imported(work))
         context = SessionContext(work, request, PreparedMachine(None, None), progress)
         session, reframe = context.open_session(request.mode)
-        finished = [import_launch(session, reframe, each) for each in launches]
+        finished = [import_launch(session, reframe, launch) for launch in launches]
         catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         progress.note(

@@ -63,17 +63,19 @@ def learn_night(
     if why := refuse_lesson(lesson, causes, others):
         return f"references learn nothing from this night: {why}"
     leaning = find_leaning(
-        [each for each in lesson.results if each.case in open_cases], lesson.history, lesson.catalog
+        [result for result in lesson.results if result.case in open_cases],
+        lesson.history,
+        lesson.catalog,
     )
     wanted = {case: each for case, each in open_cases.items() if case not in leaning}
     ledger = read_comparable_launches(work.root, lesson.selection)
     recent = list_recent(ledger)
     wanted = {case: each for case, each in wanted.items() if case.key not in recent}
-    kept = [each for each in collect_well_launches(lesson, wanted) if each.values]
+    kept = [launch for launch in collect_well_launches(lesson, wanted) if launch.values]
     if not kept:
         return ""
     append_launches(work.root, lesson.session.name, kept)
-    told = {Case.from_key(key) for each in kept for key in each.values}
+    told = {Case.from_key(key) for launch in kept for key in launch.values}
     update_references(work.provisional, [*ledger, *kept], told)
     left = f"; {plural(len(leaning), 'case')} lean to one side and teach nothing" if leaning else ""
     return (
@@ -86,15 +88,15 @@ def learn_night(
 def select_learning(work: WorkDirectory, lesson: Lesson) -> dict[Case, CaseResult]:
     """Select the cases that were well, by provisional references that still learn."""
     found = {}
-    for each in lesson.results:
-        known = lesson.catalog.find_set(each.case)
-        reference = lesson.catalog.reference(each.case, each.core_latency)
-        if known is None or reference is None or reference.exact or each.elsewhere:
+    for result in lesson.results:
+        known = lesson.catalog.find_set(result.case)
+        reference = lesson.catalog.reference(result.case, result.core_latency)
+        if known is None or reference is None or reference.exact or result.elsewhere:
             continue
         own = work.provisional in known.path.parents
-        judged = each.verdict in WELL and each.band is not None and not each.beyond
-        if own and judged and not each.slow_headline and reference.sessions < MOST_SESSIONS:
-            found[each.case] = each
+        judged = result.verdict in WELL and result.band is not None and not result.beyond
+        if own and judged and not result.slow_headline and reference.sessions < MOST_SESSIONS:
+            found[result.case] = result
     return found
 
 
@@ -104,7 +106,7 @@ def refuse_lesson(lesson: Lesson, causes: Sequence[str], others: float | None) -
         return f"other processes used {others:.0%} of the machine"
     if assess_disturbance(lesson.results).busy:
         return "other work disturbed the machine"
-    failed = sum(not each.counts_as_healthy(False) for each in lesson.results)
+    failed = sum(not result.counts_as_healthy(False) for result in lesson.results)
     if failed or causes:
         return f"{plural(failed, 'case')} failed" if failed else "many cases are slow together"
     return ""
@@ -114,10 +116,10 @@ def list_recent(ledger: Sequence[CalibrationLaunch]) -> set[str]:
     """List the cases whose last launch is so recent that this night is no session of its own."""
     now = datetime.now(timezone.utc)
     found: set[str] = set()
-    for each in ledger:
-        gap = timedelta(minutes=each.session_gap_minutes)
-        if now - parse_utc(each.ended_utc) < gap:
-            found |= each.values.keys()
+    for launch in ledger:
+        gap = timedelta(minutes=launch.session_gap_minutes)
+        if now - parse_utc(launch.ended_utc) < gap:
+            found |= launch.values.keys()
     return found
 
 

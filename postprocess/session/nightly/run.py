@@ -109,7 +109,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         share = load.share() if context.prepared.inventory else None
         verified, ended = verify_night(context, finished)
         results = judge_night(context, finished, catalog, failed, verified)
-        history = read_history(work.store, [each.case for each in results])
+        history = read_history(work.store, [result.case for result in results])
 
         def conclude(confirmed: Confirmation, retested: bool = True) -> int:
             """Mark what is expected, log alarms and keep everything; the exit status."""

@@ -238,14 +238,14 @@ def compute_probabilities(
 
     :param pairs: of each case the first so many, or all where it has fewer
     """
-    d = [np.array(each.differences[:pairs]) for each in cases]
+    d = [np.array(case.differences[:pairs]) for case in cases]
     counts = np.array(
-        [pairs if each.exact else min(len(each.differences), pairs) for each in cases]
+        [pairs if case.exact else min(len(case.differences), pairs) for case in cases]
     )
     means = np.array([each.mean() for each in d])
     spreads = np.array([each.std(ddof=1) if len(each) > 1 else 0.0 for each in d])
-    spreads, degrees = moderate_spreads(spreads, counts - 1, [each.group for each in cases])
-    exact = np.array([each.repeats for each in cases])
+    spreads, degrees = moderate_spreads(spreads, counts - 1, [case.group for case in cases])
+    exact = np.array([case.repeats for case in cases])
     means = np.where(exact & (np.abs(means) <= EXACT), 0.0, means)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = means / (np.where(exact, 0.0, spreads) * np.sqrt((1 + BLOCK_CORRELATION) / counts))
@@ -330,8 +330,8 @@ def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
     """Judge all cases of an unpaired comparison."""
     if not cases:
         return []
-    worse = np.array([compute_probability(each, each.difference) for each in cases])
-    better = np.array([compute_probability(each, -each.difference) for each in cases])
+    worse = np.array([compute_probability(case, case.difference) for case in cases])
+    better = np.array([compute_probability(case, -case.difference) for case in cases])
     slower_q, faster_q = map(scipy.stats.false_discovery_control, (worse, better))
     return [
         judge_case(each, float(slow), float(fast))

@@ -40,7 +40,7 @@ def ask_pbs(ask: Ask) -> Answer:
     :raises ProbeError: if it does not answer.
     :raises ValueError: if nothing of its answer is understood.
     """
-    vnodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+    vnodes = [stanza for stanza in parse_stanzas(ask(NODES)) if "state" in stanza[1]]
     if not vnodes:
         raise ValueError("pbsnodes -a tells of no node")
     torque = not any(NCPUS in told for _, told in vnodes)
@@ -59,7 +59,7 @@ def count_usable(ask: Ask, name: str) -> UsableNodes | None:
     :param name: of the queue; empty for all nodes.
     """
     try:
-        vnodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+        vnodes = [stanza for stanza in parse_stanzas(ask(NODES)) if "state" in stanza[1]]
     except ProbeError:
         return None
     nodes = merge_vnodes(vnodes, [])

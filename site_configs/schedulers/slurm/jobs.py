@@ -246,7 +246,7 @@ def describe_unhealthy_nodes(job: JobState) -> str:
         nodes = list_nodes(where, split_cluster(job.number)[1])
     except SlurmError:
         return ""
-    return describe_nodes(sorted({each.shown for each in nodes if each.unhealthy}))
+    return describe_nodes(sorted({state.shown for state in nodes if state.unhealthy}))
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,8 @@ class Slurm(Scheduler):
             )
         except slurm_jobs.SlurmError:
             return None
-        sick = {each.name: each.shown for each in nodes if each.unhealthy}
-        count = len({each.name for each in nodes}) - len(sick)
+        sick = {state.name: state.shown for state in nodes if state.unhealthy}
+        count = len({state.name for state in nodes}) - len(sick)
         told = describe_nodes(sorted(sick.values()))
         return UsableNodes(count, told, len(sick)) if nodes else None
 

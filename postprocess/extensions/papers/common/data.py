@@ -26,7 +26,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
-TESTS = tuple(dict.fromkeys(each.test for each in ROUTINES if each.test))
+TESTS = tuple(dict.fromkeys(routine.test for routine in ROUTINES if routine.test))
 CONDITIONS = ("cache", "sync")
 SENDS = (PINGPONG, "pingpong_standard")  #: by MPI_Send
 #: Verdicts under which a value, if there is one, is no time of the routine.

@@ -252,7 +252,7 @@ def _find_breaks(times: Times) -> list[tuple[int, int]] | None:
 
 def describe_missing_swaps(measured: PaperMeasurements) -> str:
     """Describe which command measures what no session has of the experiments."""
-    there = {name for each in collect_swaps(measured) for name in each.times}
+    there = {name for swaps in collect_swaps(measured) for name in swaps.times}
     lacking = [name for name in EXPERIMENTS.values() if name not in there]
     if not lacking:
         return ""

@@ -66,9 +66,9 @@ def build_timer_table(
     if not rows:
         return None
     printed = [
-        (f"{each.machine} (in print)", NOT_PRINTED, write_plain(each.value, "us"), NOT_PRINTED)
-        for each in history.figures
-        if each.paper == "Luecke 2003" and each.quantity == "timer_resolution"
+        (f"{figure.machine} (in print)", NOT_PRINTED, write_plain(figure.value, "us"), NOT_PRINTED)
+        for figure in history.figures
+        if figure.paper == "Luecke 2003" and figure.quantity == "timer_resolution"
     ]
     return TextTable(
         "The clock",
@@ -117,10 +117,10 @@ def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable
         COLD,
         rows,
         tuple(
-            f"in print: {1 / each.value:g} of {each.routine} of {each.bytes} B on the {each.machine}, "
-            f"{each.processes} processes, flushed"
-            for each in history.figures
-            if each.quantity == "no_flush_over_flush_time"
+            f"in print: {1 / figure.value:g} of {figure.routine} of {figure.bytes} B on the {figure.machine}, "
+            f"{figure.processes} processes, flushed"
+            for figure in history.figures
+            if figure.quantity == "no_flush_over_flush_time"
         ),
     )
 
@@ -157,7 +157,7 @@ def build_chained_tables(
         way = Way(machine, names[0])
         tables = [
             table
-            for routine in dict.fromkeys(each.routine for each in history.ratios)
+            for routine in dict.fromkeys(ratio.routine for ratio in history.ratios)
             if (table := _table(measured, history, against, way, routine, count))
         ]
         if tables:
@@ -167,15 +167,15 @@ def build_chained_tables(
 
 def _ordered(measured: PaperMeasurements, history: History) -> dict[str, list[str]]:
     """Return the machines that stand for one in print, that by which the paper divides first."""
-    divisors = {each.against for each in history.ratios}
+    divisors = {ratio.against for ratio in history.ratios}
     stands = find_stand_ins(measured, history)
     return dict(sorted(stands.items(), key=lambda item: not divisors & set(item[1])))
 
 
 def _printed(history: History, routine: str) -> dict[tuple[str, int], float]:
     """Return printed times over that of the paper's divisor, which has 1, by machine and bytes."""
-    rows = [each for each in history.ratios if each.routine == routine]
-    ones = {(each.against, each.bytes): 1.0 for each in rows}
+    rows = [ratio for ratio in history.ratios if ratio.routine == routine]
+    ones = {(ratio.against, ratio.bytes): 1.0 for ratio in rows}
     return ones | {(each.machine, each.bytes): each.ratio for each in rows}
 
 

@@ -128,7 +128,7 @@ def _rooms_for_name(axes: Axes, dot: Dot) -> list[Bbox]:
 MOST_PANELS = 4
 HIDES = 4  #: times as long: a line so far above the next hides all below
 TOLD = ", predicted"  #: behind the name of a line
-TESTED = frozenset(each.name for each in ROUTINES if each.test)  #: in the papers
+TESTED = frozenset(routine.name for routine in ROUTINES if routine.test)  #: in the papers
 
 
 def draw_machines(measured: PaperMeasurements) -> list[PaperFigure]:

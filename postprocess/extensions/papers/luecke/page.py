@@ -152,7 +152,7 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
 
 def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
     """Arrange the cases of sessions. Raises UsageError if two have one name."""
-    named = {each.session: each for each in sessions}
+    named = {summary.session: summary for summary in sessions}
     if len(named) < len(sessions):
         raise UsageError("--session: two sessions have one name; name each session once")
     results = {name: each.results for name, each in named.items()}
@@ -166,7 +166,7 @@ def _are_alike(one: SessionSummary, other: SessionSummary) -> bool:
     words = {word.partition("=")[0] for each in (one, other) for word in each.command}
     if words & BY_HAND:
         return False
-    libraries = {each.name: each.library for each in one.environments}
+    libraries = {environment.name: environment.library for environment in one.environments}
     return all(libraries.get(e.name, e.library) == e.library for e in other.environments)
 
 

@@ -115,7 +115,7 @@ def build_prediction_tables(measured: PaperMeasurements) -> list[TextTable]:
 
 def _parameters(measured: PaperMeasurements) -> TextTable:
     rows = []
-    conditions = sorted({(each.cache, each.sync) for each in measured.operations})
+    conditions = sorted({(operation.cache, operation.sync) for operation in measured.operations})
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
             for cache, sync in conditions:
@@ -145,24 +145,28 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
 
 
 def _predicted(measured: PaperMeasurements, predictions: list[Prediction]) -> TextTable | None:
-    kept = [each for each in predictions if each.error <= GOOD]
+    kept = [prediction for prediction in predictions if prediction.error <= GOOD]
     refused = len(predictions) - len(kept)
     if not kept:
         return None
     rows = []
-    for each in kept:
-        operation, counts = each.operation, sorted(each.measured)
-        factors = [each.measured[p] / each.predicted[p] for p in counts]
+    for prediction in kept:
+        operation, counts = prediction.operation, sorted(prediction.measured)
+        factors = [prediction.measured[p] / prediction.predicted[p] for p in counts]
         last = counts[-1]
         rows.append(
             (
-                *(each.machine, each.environment, f"{operation.cache}, {operation.sync}"),
+                *(
+                    prediction.machine,
+                    prediction.environment,
+                    f"{operation.cache}, {operation.sync}",
+                ),
                 *(operation.routine, Number(operation.size, operation.bytes)),
                 f"{counts[0]} to {last}" if len(counts) > 1 else str(last),
-                write_time(each.measured[last], about={"processes": last}),
-                write_time(each.predicted[last], about={"processes": last}),
+                write_time(prediction.measured[last], about={"processes": last}),
+                write_time(prediction.predicted[last], about={"processes": last}),
                 write_ratio(statistics.geometric_mean(factors)),
-                write_share(each.error),
+                write_share(prediction.error),
             )
         )
     refusal = f"{refused} more predictions are off by more than {GOOD:.0%} on average: neither told nor drawn"
@@ -182,7 +186,7 @@ def _predicted(measured: PaperMeasurements, predictions: list[Prediction]) -> Te
 
 def describe_refused(measured: PaperMeasurements) -> str:
     """Describe that no prediction is good enough; empty where some are, or there is none at all."""
-    errors = [each.error for each in predict_times(measured)]
+    errors = [prediction.error for prediction in predict_times(measured)]
     if not errors or min(errors) <= GOOD:
         return ""
     return (

@@ -108,8 +108,8 @@ def _cell(row: RatioRow, environment: str) -> str:
 
 
 def _nearness(factors: Sequence[float | None]) -> tuple[str, ...]:
-    logs = [math.log(each) for each in factors if each is not None]
-    near = sum(abs(each) <= math.log(NEAR) for each in logs)
+    logs = [math.log(factor) for factor in factors if factor is not None]
+    near = sum(abs(log) <= math.log(NEAR) for log in logs)
     if not logs:
         return (write_count(len(factors)), write_count(0), MISSING, MISSING, MISSING)
     typical = math.exp(statistics.fmean(map(abs, logs)))

@@ -179,7 +179,7 @@ def build_paper_tables(
 def _usual_machine(measured: PaperMeasurements, history: History) -> str:
     """Return the machine against which the most ratios are printed, else the first by name."""
     stands = find_stand_ins(measured, history)
-    against = [each.against for each in history.ratios]
+    against = [ratio.against for ratio in history.ratios]
 
     def printed(machine: str) -> int:
         return sum(against.count(name) for name in stands.get(machine, []))
@@ -195,7 +195,7 @@ def _usual_count(
 ) -> int:
     """Return a process count of the papers' tables, else the largest one."""
     stands = find_stand_ins(measured, history).get(reference, [])
-    papers = {each.processes for each in history.ratios if each.against in stands}
+    papers = {ratio.processes for ratio in history.ratios if ratio.against in stands}
     return max(counts.keys() & papers or counts)
 
 
@@ -243,12 +243,12 @@ def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -
     names = {name: machine for machine, known in stands.items() for name in known}
     fits = {((f.system, f.partition), f.routine, f.bytes) for f in history.fits}
     found = {}
-    for each in history.ratios:
-        same = each.against in stands.get(basis.machine, []) and each.processes == basis.processes
-        machine = names.get(each.machine)
+    for ratio in history.ratios:
+        same = ratio.against in stands.get(basis.machine, []) and ratio.processes == basis.processes
+        machine = names.get(ratio.machine)
         if same and machine:
-            fitted = (measured.systems[machine], each.routine, each.bytes) in fits
-            found[machine, each.routine, each.bytes] = (each, fitted)
+            fitted = (measured.systems[machine], ratio.routine, ratio.bytes) in fits
+            found[machine, ratio.routine, ratio.bytes] = (ratio, fitted)
     return found
 
 

@@ -28,7 +28,9 @@ from postprocess.report.panels import (
 )
 
 #: The model of each routine that has one.
-MODELS = {each.name: each.scaling for each in ROUTINES if each.scaling is not Scaling.NONE}
+MODELS = {
+    routine.name: routine.scaling for routine in ROUTINES if routine.scaling is not Scaling.NONE
+}
 LEAST = 8  #: the paper finds bcast flat "except when p < 8"
 MOST_ON_PAGE = 120
 
@@ -77,7 +79,7 @@ def select_end_counts(counts: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _modelled(measured: PaperMeasurements) -> list[Operation]:
-    return [each for each in measured.operations if each.routine in MODELS]
+    return [operation for operation in measured.operations if operation.routine in MODELS]
 
 
 def _counts(measured: PaperMeasurements, machine: str, operation: Operation) -> list[int]:

@@ -113,9 +113,9 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
 def _printed(history: History) -> list[tuple[str, ...]]:
     """Return the two machines in print. Table I calls the Origin 3000 an Origin 2000."""
     figures = {
-        (each.machine, each.quantity): write_share(each.value / 100, f"{each.value:.2f}%")
-        for each in history.figures
-        if each.paper == "Luecke 2003" and each.routine == "all tests"
+        (figure.machine, figure.quantity): write_share(figure.value / 100, f"{figure.value:.2f}%")
+        for figure in history.figures
+        if figure.paper == "Luecke 2003" and figure.routine == "all tests"
     }
     quantities = (
         "average_std_dev_filtered",

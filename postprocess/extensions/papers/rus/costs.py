@@ -41,9 +41,9 @@ def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
     for machine in measured.machines:
         for environment in measured.environments_on(machine):
             groups: dict[tuple[str, str], list[Operation]] = {}
-            for each in measured.operations:
-                if each.routine in COSTS and measured.planned(machine, environment, each):
-                    groups.setdefault((each.cache, each.sync), []).append(each)
+            for operation in measured.operations:
+                if operation.routine in COSTS and measured.planned(machine, environment, operation):
+                    groups.setdefault((operation.cache, operation.sync), []).append(operation)
             for (cache, sync), operations in groups.items():
                 about = {"machine": machine, "mpi": environment, "cache": cache, "sync": sync}
                 tables.append(_cost_table(measured, about, operations))

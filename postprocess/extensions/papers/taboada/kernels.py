@@ -53,18 +53,18 @@ def collect_kernels(sessions: Mapping[str, Sequence[CaseResult]]) -> dict[str, l
     """Collect the usable kernels by machine: a partition, with its session where several have some."""
     kept = {
         name: [
-            each
-            for each in results
-            if each.case.program == KERNELS and each.value and each.verdict not in UNUSABLE
+            result
+            for result in results
+            if result.case.program == KERNELS and result.value and result.verdict not in UNUSABLE
         ]
         for name, results in sessions.items()
     }
     several = sum(bool(results) for results in kept.values()) > 1
     found: dict[str, list[CaseResult]] = {}
     for name, results in kept.items():
-        for each in results:
-            machine = f"{name}:{each.case.partition}" if several else each.case.partition
-            found.setdefault(machine, []).append(each)
+        for result in results:
+            machine = f"{name}:{result.case.partition}" if several else result.case.partition
+            found.setdefault(machine, []).append(result)
     return found
 
 
@@ -72,13 +72,13 @@ def arrange_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> KernelTimes
     """Arrange the times of kernels by layout, the one without the return beside the whole."""
     seconds: dict[tuple[KernelPlace, Layout, bool], float] = {}
     for machine, results in machines.items():
-        for each in results:
-            case = each.case
+        for result in results:
+            case = result.case
             whole = case.routine.removesuffix(WITHOUT_RETURN)
             kernel, _, size = whole.partition("_")
             place = KernelPlace(machine, case.environment, kernel, size)
             layout = Layout(case.processes, case.per_node)
-            seconds[place, layout, whole == case.routine] = each.value or 0.0
+            seconds[place, layout, whole == case.routine] = result.value or 0.0
     found: dict[KernelPlace, dict[Layout, KernelTime]] = {}
     for place, layout, is_whole in sorted(seconds):
         if is_whole:
@@ -170,8 +170,8 @@ def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
 
 
 def _placements(times: KernelTimes, history: History) -> Iterable[TextTable]:
-    libraries = list(dict.fromkeys(each.library for each in history.kernels))
-    printed = {_printed_key(each): each.ratio for each in history.kernels}
+    libraries = list(dict.fromkeys(kernel.library for kernel in history.kernels))
+    printed = {_printed_key(kernel): kernel.ratio for kernel in history.kernels}
     rows: dict[str, list[tuple[str, ...]]] = {"Table 6": [], "Table 7": []}
     for place, layouts in times.items():
         for table, reading, first, second in list_placements(layouts):
@@ -214,7 +214,9 @@ def describe_missing_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> st
     times = arrange_kernels(machines)
     if not times:
         return f"Kernels: in a session of their own: {COMMAND}"
-    readings = {each.table for layouts in times.values() for each in list_placements(layouts)}
+    readings = {
+        placement.table for layouts in times.values() for placement in list_placements(layouts)
+    }
     lacking = [
         *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
         *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),

@@ -320,9 +320,9 @@ def compute_minimum(results: Sequence[CaseResult]) -> float | None:
     Of a case without trials its value. None if one is missing.
     """
     times = [
-        (each.summary.minimum if each.summary else each.value)
-        for each in results
-        if each.value is not None and each.verdict not in UNUSABLE
+        (result.summary.minimum if result.summary else result.value)
+        for result in results
+        if result.value is not None and result.verdict not in UNUSABLE
     ]
     known = [time for time in times if time]
     return statistics.median(known) if known and len(known) == len(results) else None

@@ -71,9 +71,9 @@ def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
 def describe_missing(measured: PaperMeasurements) -> str:
     """Describe what the models need and no session has, and what measures it."""
     models = fit_measured(measured)
-    there = {each.place.routine for each in models}
+    there = {model.place.routine for model in models}
     there |= {cell.operation.routine for cell in measured.results}
-    fits = [fit for each in models for fit in each.fits.values()]
+    fits = [fit for model in models for fit in model.fits.values()]
     counts = {cell.processes for cell in measured.results if cell.operation.routine in ROUTINES}
     lacking = [
         *([] if fits else ["0 and powers of four to 1 MiB"]),
@@ -130,10 +130,10 @@ def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
 def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[MeasuredModel]]:
     """Group the models of one MPI under the same conditions."""
     found: dict[ModelPlace, list[MeasuredModel]] = {}
-    for each in models:
-        place = each.place
+    for model in models:
+        place = model.place
         whose = ModelPlace(place.machine, place.environment, "", place.cache, place.sync)
-        found.setdefault(whose, []).append(each)
+        found.setdefault(whose, []).append(model)
     return {
         place: sorted(group, key=lambda m: [*FACTORS].index(m.place.routine))
         for place, group in found.items()
@@ -142,8 +142,8 @@ def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[Measured
 
 def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
     """Build a table like tables 1 to 4."""
-    rows = [_model_row(each) for each in models if each.fits or each.place.routine == BARRIER]
-    between = [f"send: {each.between}" for each in models if each.between]
+    rows = [_model_row(model) for model in models if model.fits or model.place.routine == BARRIER]
+    between = [f"send: {model.between}" for model in models if model.between]
     about = {"machine": place.machine, "mpi": place.environment}
     return TextTable(
         f"{place.whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
@@ -319,7 +319,9 @@ def _crossing(
         return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
     gaps = [each for fit in fits.values() if fit.is_parted for each in fit.breaks]
-    found = [each for each in find_crossovers(fits, routine, count) if each[0] <= largest]
+    found = [
+        crossover for crossover in find_crossovers(fits, routine, count) if crossover[0] <= largest
+    ]
     if found:
         texts = []
         for size, side in found:

@@ -95,15 +95,15 @@ class OfferSources:
     def list_patches(self, program: str) -> list[Path]:
         """List the patches of a program that are there."""
         product = find_product(program)
-        named = [self.locate(each) for each in self.named if each.program == product]
+        named = [self.locate(patch) for patch in self.named if patch.program == product]
         return [path for path in named if path.is_file()]
 
     @cached_property
     def patched(self) -> frozenset[str]:
         """The hashes of mpicost with each of its patches, and with all in their order."""
         every = tuple(self.list_patches(OWN_PROGRAM))
-        choices = {(each,) for each in every} | {every}
-        return frozenset(self.official.hash_patched(each) for each in choices) - {""}
+        choices = {(path,) for path in every} | {every}
+        return frozenset(self.official.hash_patched(choice) for choice in choices) - {""}
 
     def list_digests(self, program: str) -> set[str]:
         """List the SHA-256 of the patches of a program."""

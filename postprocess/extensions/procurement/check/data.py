@@ -157,7 +157,7 @@ def read_offer(folder: Path) -> StoredOffer:
         lines = files.read_regular(path).splitlines()
         first, *others = (parse_json(line.decode()) for line in lines)
         header = parse_record(first, OfferHeader, exact=True)
-        passes = tuple(parse_record(each, OfferPass, exact=True) for each in others)
+        passes = tuple(parse_record(other, OfferPass, exact=True) for other in others)
         for text in (text for each in passes for text in (each.began_utc, each.ended_utc)):
             parse_utc(text)
     except OSError as error:
@@ -223,10 +223,10 @@ def copy_told(source: Path, target: Path) -> None:
 
     OSError as met.
     """
-    patches = sorted(each for each in (source / PATCHES).glob("*") if each.is_file())
+    patches = sorted(path for path in (source / PATCHES).glob("*") if path.is_file())
     copied = (source / TELL, *patches)
     files.replace_files(
-        {target / each.relative_to(source): files.read_regular(each) for each in copied}
+        {target / path.relative_to(source): files.read_regular(path) for path in copied}
     )
 
 

@@ -85,4 +85,4 @@ def find_sealed(offered: OpenedOffer) -> int:
     """Find when an offer was sealed, in seconds since 1970: not before its last pass had ended."""
     told = read_sealed(offered.stored.folder)
     moments = [each.ended_utc for each in offered.stored.passes] + ([told] if told else [])
-    return max((int(parse_utc(each).timestamp()) for each in moments), default=0)
+    return max((int(parse_utc(moment).timestamp()) for moment in moments), default=0)

@@ -59,10 +59,10 @@ class LaunchEvidence:
             return tuple(token)  # simulated launches take the same times
         measured = self.outcome.records.measurements
         trials = [each.record for _, each in sorted(measured.items()) if each.record is not None]
-        times = [array for each in trials for array in (each.t_max, each.t_min)]
+        times = [array for trial in trials for array in (trial.t_max, trial.t_min)]
         known = [each for each in times if len(set(each.tolist())) >= FEWEST_VALUES]
         digests = [hashlib.sha256(each.tobytes()).hexdigest() for each in known]
-        return (*token, *(f"{TIMES} {each}" for each in dict.fromkeys(digests)))
+        return (*token, *(f"{TIMES} {digest}" for digest in dict.fromkeys(digests)))
 
     def finish(self, built: BuiltBinary | None = None) -> FinishedLaunch:
         """Return the launch as its session had it."""

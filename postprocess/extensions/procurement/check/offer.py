@@ -112,7 +112,7 @@ def check_offer(offer: OpenedOffer, official: OfficialSource, issued: str = "") 
     found += check_machines(offer.evidence)
     found += check_layouts(offer)
     found += check_rows(offer)
-    return list(dict.fromkeys(each.inside(offer.stored.folder) for each in found))
+    return list(dict.fromkeys(violation.inside(offer.stored.folder) for violation in found))
 
 
 def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:

@@ -40,7 +40,9 @@ class OfficialSource:
     def commits(self) -> frozenset[str]:
         """The commits from which recipes build what has no archive."""
         recipes = (self.clone / RECIPES).glob("*/package.py")
-        return frozenset(name for each in recipes for name in COMMIT.findall(files.read_text(each)))
+        return frozenset(
+            name for recipe in recipes for name in COMMIT.findall(files.read_text(recipe))
+        )
 
     def hash_patched(self, patches: Sequence[Path]) -> str:
         """Return the hash of mpicost with patches, in their order; empty if they do not apply.

@@ -220,10 +220,10 @@ ALIKE = (
 def format_violations(found: Iterable[Violation]) -> list[str]:
     """Format violations, one line for all launches, passes or rows that one fault has hit."""
     groups: dict[tuple[Code, str, str], list[Violation]] = {}
-    for each in found:
-        place = "" if each.code in (*REPEATED, *ALIKE) else each.place
-        text = "" if each.code in ALIKE else each.text
-        groups.setdefault((each.code, text, place), []).append(each)
+    for violation in found:
+        place = "" if violation.code in (*REPEATED, *ALIKE) else violation.place
+        text = "" if violation.code in ALIKE else violation.text
+        groups.setdefault((violation.code, text, place), []).append(violation)
     return list(map(format_group, groups.values()))
 
 
@@ -234,12 +234,12 @@ def format_group(found: Sequence[Violation]) -> str:
 
 def is_rejected(found: Iterable[Violation]) -> bool:
     """Return whether any of them is a reason to reject."""
-    return any(each.code.grave for each in found)
+    return any(violation.code.grave for violation in found)
 
 
 def count_broken(found: Iterable[Violation]) -> dict[str, int]:
     """Count how often each rule was broken that is a reason to reject, by its code."""
-    return dict(Counter(each.code.word for each in found if each.code.grave))
+    return dict(Counter(violation.code.word for violation in found if violation.code.grave))
 
 
 def describe_broken(found: Iterable[Violation]) -> str:
@@ -250,9 +250,9 @@ def describe_broken(found: Iterable[Violation]) -> str:
 def list_broken(found: Iterable[Violation]) -> list[str]:
     """List the rules that were broken, one line each: the first place, in how many others, and the fix."""
     groups: dict[Code, list[Violation]] = {}
-    for each in found:
-        if each.code.grave:
-            groups.setdefault(each.code, []).append(each)
+    for violation in found:
+        if violation.code.grave:
+            groups.setdefault(violation.code, []).append(violation)
     return list(map(format_group, groups.values()))
 
 
@@ -263,7 +263,7 @@ def times(count: int) -> str:
 
 def describe_violations(found: list[Violation]) -> str:
     """Describe how many there are."""
-    grave = sum(each.code.grave for each in found)
+    grave = sum(violation.code.grave for violation in found)
     noted = len(found) - grave
     if not found:
         return "no violation"

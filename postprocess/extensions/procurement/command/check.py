@@ -166,13 +166,13 @@ def print_violations(
     if seal and seal.root:
         show_line(f"{path}: {describe_signer(seal)}; root {seal.root}")
     if report:
-        entries = [each.as_entry() for each in found]
+        entries = [violation.as_entry() for violation in found]
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
 
 
 def describe_signer(seal: SealedFolder) -> str:
     """Describe who signed, as far as it was asked."""
-    if seal.signer or any(each.code is Code.SIGNER_UNKNOWN for each in seal.violations):
+    if seal.signer or any(violation.code is Code.SIGNER_UNKNOWN for violation in seal.violations):
         return f"signed by {seal.by}"
     return f"signed by {seal.by}: {UNKNOWN}"
 

@@ -93,7 +93,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     rules: dict[str, Rules] = {}
     for path in arguments.offers:
         with opened_archive(path, official, issued, arguments.signers) as checked:
-            grave = [each for each in checked.violations if each.code.grave]
+            grave = [violation for violation in checked.violations if violation.code.grave]
             for line in format_violations(grave):
                 show_line(f"plumbline: {path}: {line}", error=True)
             rules[checked.offer.stored.header.rules] = checked.offer.rules
@@ -122,7 +122,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     for each in shared:
         show_line(f"plumbline: {each.format()}", error=True)
     guilty = Counter(name for each in shared if each.grave for name in each.names)
-    ranked = [replace(each, violations=each.violations + guilty[each.name]) for each in ranked]
+    ranked = [replace(offer, violations=offer.violations + guilty[offer.name]) for offer in ranked]
     told = [each.text for each in shared]
     found = compare_offers(next(iter(rules.values())), ranked, present, told)
     page = write_comparison(arguments.output, found)

@@ -43,9 +43,13 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         offer = open_offer(folder / MEASURED)
     else:
         offer = open_offer(folder)
-        found = [each for each in check_offer(offer, official) if each.code not in TOLD_BY_ROWS]
+        found = [
+            violation
+            for violation in check_offer(offer, official)
+            if violation.code not in TOLD_BY_ROWS
+        ]
     if is_rejected(found):
-        for line in format_violations(each for each in found if each.code.grave):
+        for line in format_violations(violation for violation in found if violation.code.grave):
             show_line(f"plumbline: {folder}: {line}", error=True)
         return 1
     entered = enter_launches(work, offer)

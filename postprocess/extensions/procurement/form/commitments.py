@@ -81,7 +81,7 @@ def render_form_page(
         "kicker": "form of an offer",
         "facts": facts,
         "tables": (table,),
-        "notes": [*NOTES, *(f"proposed: {each}" for each in risks)],
+        "notes": [*NOTES, *(f"proposed: {risk}" for risk in risks)],
         "pictures": (),
     }
     return templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
@@ -172,7 +172,7 @@ class StoredCommitments:
 
     def by_key(self) -> dict[str, Commitment]:
         """Return them by the key of their row."""
-        return {each.key: each for each in self.rows}
+        return {row.key: row for row in self.rows}
 
 
 def read_commitments(folder: Path) -> StoredCommitments:

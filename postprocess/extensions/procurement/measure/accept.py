@@ -154,9 +154,9 @@ def refuse_other_rules(demand: AcceptanceDemand, checked: CheckedOffer) -> None:
 
     :raises UsageError: if it is one
     """
-    for each in checked.violations:
-        if each.code is Code.RULES_OLDER:
-            raise UsageError(f"{demand.archive}: {each.format()}")
+    for violation in checked.violations:
+        if violation.code is Code.RULES_OLDER:
+            raise UsageError(f"{demand.archive}: {violation.format()}")
 
 
 def kept_of(checked: CheckedOffer):

@@ -80,8 +80,8 @@ def judge_measured(
 
 def list_offer_violations(offered: CheckedOffer) -> list[Violation]:
     """List what is wrong with the offer of an acceptance, which is not accepted with it."""
-    own = [each for each in offered.violations if each.code is not Code.RULES_OLDER]
-    return [replace(each, place=f"{OFFERED}/{each.place}") for each in own]
+    own = [violation for violation in offered.violations if violation.code is not Code.RULES_OLDER]
+    return [replace(violation, place=f"{OFFERED}/{violation.place}") for violation in own]
 
 
 def refuse_foreign_launches(offered: CheckedOffer, folder: Path) -> None:
@@ -103,9 +103,11 @@ def open_links(folder: Path) -> OpenedOffer | None:
 def check_measured(measured: OpenedOffer, official: OfficialSource) -> list[Violation]:
     """Check measurements of an acceptance by the run rules of offers, but for what rows say themselves."""
     besides = (*TOLD_BY_ROWS, *(OF_ROWS if is_sweep(measured) else ()))
-    own = [each for each in check_offer(measured, official) if each.code not in besides]
+    own = [
+        violation for violation in check_offer(measured, official) if violation.code not in besides
+    ]
     name = measured.stored.folder.name
-    return [replace(each, place=f"{name}/{each.place}") for each in own]
+    return [replace(violation, place=f"{name}/{violation.place}") for violation in own]
 
 
 def is_sweep(measured: OpenedOffer) -> bool:
@@ -131,9 +133,9 @@ def check_acceptance(
     violations = list(seal.violations) if seal else []
     within = verify_seal(folder / OFFERED, signers, OFFER)
     offered = check_folder(folder / OFFERED, official, issued, final=True)
-    older = [each for each in offered.violations if each.code is Code.RULES_OLDER]
-    for each in (*within.violations, *older):
-        violations.append(replace(each, place=f"{OFFERED}/{each.place}"))
+    older = [violation for violation in offered.violations if violation.code is Code.RULES_OLDER]
+    for violation in (*within.violations, *older):
+        violations.append(replace(violation, place=f"{OFFERED}/{violation.place}"))
     if offered.commitments is None:
         raise UsageError(f"{folder / OFFERED}: commits to nothing: there is nothing to accept")
     violations += check_copies(folder)
@@ -148,7 +150,7 @@ def check_acceptance(
 
 def check_copies(folder: Path) -> Iterator[Violation]:
     """Check that what was copied from the offer is that of the offer, and name files that nothing checks."""
-    for name, copied in ((part, each) for part in (MEASURED, LINKS) for each in (RULES, TELL)):
+    for name, copied in ((part, rule) for part in (MEASURED, LINKS) for rule in (RULES, TELL)):
         path, own = folder / name / copied, folder / OFFERED / copied
         if path.exists() and own.exists() and digest(path) != digest(own):
             code = Code.RULES_OTHER if copied == RULES else Code.TOLD_DAMAGED

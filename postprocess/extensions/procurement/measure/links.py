@@ -56,13 +56,13 @@ def judge_links(
     """Judge all pairs of the nodes of a machine that the rule asks for."""
     nodes = count_nodes(rule.nodes, machine)
     checked = [check_sweep_launch(each.finish()) for each in evidence]
-    whole = [each for each in checked if each.outcome.records]
+    whole = [run for run in checked if run.outcome.records]
     looks = list_links_looks(rules, nodes, bool(whole) and all(e.launch.exact for e in whole))
     if not looks:
         why = f"{plural(nodes, 'node')}: {FEWEST_NODES} are needed to tell a node from a link"
         return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, 0, remarks=(why,))
     failed = tuple(
-        f"{each.launch.name}: {each.outcome.reason}" for each in checked if not each.outcome.records
+        f"{run.launch.name}: {run.outcome.reason}" for run in checked if not run.outcome.records
     )
     sweeps = build_sweeps(whole, rule.nodes_per_switch)
     if len(sweeps) != 1:
@@ -85,8 +85,8 @@ def judge_links(
         verdict,
         sweep.launches,
         more,
-        tuple(each.text for each in describe_findings(sweep, analysis)),
-        tuple(each for each in remarks if each),
+        tuple(finding.text for finding in describe_findings(sweep, analysis)),
+        tuple(remark for remark in remarks if remark),
     )
 
 

@@ -69,7 +69,9 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
     """
     selection = context.request.selection
     reading = read_usable_site(context.work, selection.site)
-    found = {each.name: each for each in select_sound(reading, list_entries(reading, "partition"))}
+    found = {
+        entry.name: entry for entry in select_sound(reading, list_entries(reading, "partition"))
+    }
     wanted = PARTITION.wanted(selection.choice) or tuple(found)
     if len(wanted) != 1 or wanted[0] not in found:
         choice = ", ".join(sorted(found)) or "none"
@@ -159,7 +161,7 @@ def describe_cost(
     known = read_job_seconds(context.work)
     most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)
     once = sum(estimate_job_seconds(job, known) for job in list_jobs(planned))
-    environments = ", ".join(sorted({each.environment for each in planned}))
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
     yield (
         f"about {duration(once * most)} for {plural(most, 'launch', 'es')} of everything with "
         f"{environments}, builds and queues not included"

@@ -169,7 +169,9 @@ class OfferBench:
         """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
         official = OfficialSource(self.context.work.source)
         found = check_offer(self.open_measured(), official)
-        for line in list_broken(each for each in found if each.code not in MENDED_LATER):
+        for line in list_broken(
+            violation for violation in found if violation.code not in MENDED_LATER
+        ):
             self.context.progress.note(f"a reason to reject: {line}")
 
     def open_measured(self) -> OpenedOffer:
@@ -226,8 +228,8 @@ class OfferBench:
         verified = self.verify(selection, record) if first and self.demand.verifies else []
         others = since.share() if context.prepared.inventory else None
         self.keep(session, record, began, others, verified)
-        launched = [each for each in record.finished if each.launch.cases]
-        ended = sum(each.outcome.records is not None for each in launched)
+        launched = [run for run in record.finished if run.launch.cases]
+        ended = sum(run.outcome.records is not None for run in launched)
         number = len(read_offer(self.demand.folder).passes)
         progress.say(
             f"pass {number}: {ended} of {plural(len(launched), 'launch', 'es')} ended well "
@@ -298,12 +300,12 @@ class OfferBench:
 
 def sum_job_seconds(launched: Sequence[FinishedLaunch]) -> float:
     """Sum the seconds of jobs: each start of a job tells those of the whole job."""
-    return sum({each.directory: each.seconds for each in launched}.values())
+    return sum({run.directory: run.seconds for run in launched}.values())
 
 
 def describe_failed(launched: Sequence[FinishedLaunch]) -> list[str]:
     """Describe why launches did not end well, each reason once."""
-    reasons = Counter(each.outcome.reason for each in launched if each.outcome.records is None)
+    reasons = Counter(run.outcome.reason for run in launched if run.outcome.records is None)
     return [f"{plural(count, 'launch', 'es')}: {reason}" for reason, count in reasons.items()]
 
 

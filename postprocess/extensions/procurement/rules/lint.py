@@ -69,12 +69,12 @@ class OfferPlan:
     @property
     def possible(self) -> list[AskedCase]:
         """Those that the machine can measure."""
-        return [each for each in self.cases if each.asked.layout]
+        return [case for case in self.cases if case.asked.layout]
 
     @property
     def impossible(self) -> list[AskedCase]:
         """Those that it cannot, each with its problem."""
-        return [each for each in self.cases if not each.asked.layout]
+        return [case for case in self.cases if not case.asked.layout]
 
     def find(self, name: str) -> AskedCase:
         """Find a case by its name."""
@@ -127,7 +127,7 @@ def count_needed_launches(rules: Rules, case: RuleCase, machine: MachineFacts) -
 
 NOT_A_NAME = "not a name (letters, digits, _ . + -)"
 MPIS = ("any", *(name for name, _ in FAMILIES), "simgrid")
-OWN = {each.name: each for each in ROUTINES}
+OWN = {routine.name: routine for routine in ROUTINES}
 
 
 def read_rules(path: Path) -> Rules:

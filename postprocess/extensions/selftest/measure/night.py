@@ -86,7 +86,7 @@ def take_references(
             f"calibrating with {plural(demand.launches, 'launch', 'es')} in "
             f"{plural(demand.sessions, 'burst')}, for this self-test only"
         )
-        gap = 60 * max((each.session_gap_minutes for each in planned), default=0)
+        gap = 60 * max((launch.session_gap_minutes for launch in planned), default=0)
         calibrate_bench(bench, own, demand, gap)
         bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
     return f"references of its own, {describe_bursts(bench.catalog)}"
@@ -97,7 +97,7 @@ def describe_bursts(catalog: ReferenceCatalog) -> str:
 
     What counts is what a reference has in it: a launch of another build or a failed one is in none.
     """
-    known = [each for some in catalog.sets.values() for each in some.references.values()]
+    known = [reference for some in catalog.sets.values() for reference in some.references.values()]
     launches = plural(min((each.launches for each in known), default=0), "launch", "es")
     fewest = min((each.sessions for each in known), default=1)
     bursts = plural(fewest, "session") if fewest > 1 else "of one burst, which knows no other hours"
@@ -136,10 +136,10 @@ def calibrate_bench(
     """
     idle = bench.planting(())
     taken = ledger.read_ledger(demand.directory)
-    done = len({each.session for each in taken})
+    done = len({launch.session for launch in taken})
     for burst in range(done, demand.sessions):
         if taken and demand.spread:
-            last = max(parse_utc(each.ended_utc).timestamp() for each in taken)
+            last = max(parse_utc(launch.ended_utc).timestamp() for launch in taken)
             pause(last + gap + 1 - time.time(), "the next burst", bench.context.progress)
         launches = share_evenly(demand.launches, demand.sessions)[burst]
         with bench.context.progress.phase("calibration"):
@@ -199,18 +199,18 @@ class SelftestBench:
             self.plans[key] = make_plan(reframe, selection)
         planned = [
             replace(
-                each,
+                plan,
                 options=tuple(
-                    f"{RECORDS}{each.records(reframe.session)}"
+                    f"{RECORDS}{plan.records(reframe.session)}"
                     if word.startswith(RECORDS)
                     else word
-                    for word in each.options
+                    for word in plan.options
                 ),
                 token=secrets.token_hex(16),
-                planted=each.environment in environments,
-                by_hand=self.settings(selection, each.environment),
+                planted=plan.environment in environments,
+                by_hand=self.settings(selection, plan.environment),
             )
-            for each in self.plans[key]
+            for plan in self.plans[key]
         ]
         for each in planned:
             write_launch(reframe.session, each)
@@ -264,8 +264,8 @@ class SelftestBench:
         """Return the selection of a night, with its injections; the library is idle elsewhere."""
         idle = [Injection(name, IDLE.name, EVERYTHING) for name in self.prefixes]
         set_env = {
-            each.environment: each.variables(self.prefixes[each.environment])
-            for each in (*idle, *plantings)
+            injection.environment: injection.variables(self.prefixes[injection.environment])
+            for injection in (*idle, *plantings)
         }
         choice = self.selection.choice | {PLANTED: sorted(set_env)}
         return replace(self.selection, choice=choice, set_env=set_env)
@@ -290,7 +290,7 @@ class SelftestBench:
             reference = self.catalog.reference(case, result.core_latency)
             median_of = max(result.launches, 1)
             heard = (
-                each.measurements.get(case.variable) for each in again if case in each.launch.cases
+                run.measurements.get(case.variable) for run in again if case in run.launch.cases
             )
             rows.append(
                 CaseNight(
@@ -337,6 +337,8 @@ def tell_limits(reference: Reference | None, median_of: int) -> dict[str, Any]:
 
 def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:
     """Find the environments of which most launches were delayed."""
-    launches = Counter(each.launch.environment for each in finished)
-    delayed = Counter(each.launch.environment for each in finished if is_delayed(each.run))
+    launches = Counter(run.launch.environment for run in finished)
+    delayed = Counter(
+        launched.launch.environment for launched in finished if is_delayed(launched.run)
+    )
     return {name for name, number in delayed.items() if 2 * number > launches[name]}

@@ -48,7 +48,7 @@ from postprocess.session.nightly.estimate import choose_launch_counts, describe_
 from spack_envs.programs import find_mpicost_prefix
 
 #: Routines that are measured unless others are asked for.
-QUICK = tuple(each.name for each in ROUTINES if each.quick)
+QUICK = tuple(routine.name for routine in ROUTINES if routine.quick)
 FEWEST_PROCESSES = 2
 #: What must be asked for again to continue a self-test.
 SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
@@ -90,17 +90,17 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
         quiet = replace(context, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
     prefixes = {}
-    for each in finished:
-        outcome = next(filter(None, map(each.failure, each.launch.cases)), each.outcome)
+    for run in finished:
+        outcome = next(filter(None, map(run.failure, run.launch.cases)), run.outcome)
         if outcome.verdict:
-            what = f"{each.launch.environment}: {outcome.verdict}: {outcome.reason}"
+            what = f"{run.launch.environment}: {outcome.verdict}: {outcome.reason}"
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
-        prefix = find_mpicost_prefix(context.work.root, each.launch.environment)
+        prefix = find_mpicost_prefix(context.work.root, run.launch.environment)
         if not (prefix / LIBRARY).exists():
             raise UsageError(
                 f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it"
             )
-        prefixes[each.launch.environment] = prefix
+        prefixes[run.launch.environment] = prefix
     if any(each.exact for each in planned):
         raise UsageError(
             "simulated time repeats, and a real delay does not show in it: choose a real site"
@@ -118,15 +118,17 @@ def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[Pl
     _, reframe = context.open_session(MODE)
     selection = context.request.selection
     everything = preview_plan(reframe, selection)
-    layouts = {(each.processes, -each.per_node) for each in everything}
+    layouts = {(launch.processes, -launch.per_node) for launch in everything}
     processes, densest = min(
-        (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
+        (layout for layout in layouts if layout[0] >= FEWEST_PROCESSES), default=(0, 0)
     )
     if not processes:
         raise UsageError("nothing is measured at two processes or more: ./plumbline list")
     choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
     smallest = [
-        each for each in everything if (each.processes, -each.per_node) == (processes, densest)
+        launch
+        for launch in everything
+        if (launch.processes, -launch.per_node) == (processes, densest)
     ]
     return replace(selection, choice=choice, launches=1), smallest
 

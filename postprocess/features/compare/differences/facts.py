@@ -90,7 +90,8 @@ class SideFacts:
     def values(self) -> dict[str, str]:
         """Value of each control variable, without where the library is installed."""
         return {
-            each.name: each.value.replace(self.prefix, PLACE) or UNREAD for each in self.variables
+            variable.name: variable.value.replace(self.prefix, PLACE) or UNREAD
+            for variable in self.variables
         }
 
 
@@ -133,7 +134,9 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
         (SETTING, old.settings, new.settings),
         (VARIABLE, old.values, new.values),
     )
-    verbosities = {each.name: each.verbosity for each in (*old.variables, *new.variables)}
+    verbosities = {
+        variable.name: variable.verbosity for variable in (*old.variables, *new.variables)
+    }
     return [
         FactDifference(kind, *each, verbosities.get(each[0], "") if kind == VARIABLE else "")
         for kind, one, two in kinds
@@ -180,12 +183,12 @@ def rank_verbosity(verbosity: str) -> tuple[int, int]:
 
 def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
     """Summarise what differs in a line each; of libraries and variables their numbers."""
-    told = [each for each in differences if each.kind in SHOWN_WHOLE]
-    lines = [f"{each.name}: {' -> '.join(each.texts)}" for each in told]
+    told = [difference for difference in differences if difference.kind in SHOWN_WHOLE]
+    lines = [f"{difference.name}: {' -> '.join(difference.texts)}" for difference in told]
     for kind in (each for each in KINDS if each not in SHOWN_WHOLE):
-        own = [each for each in differences if each.kind == kind]
-        gone = sum(each.new is None for each in own)
-        added = sum(each.old is None for each in own)
+        own = [difference for difference in differences if difference.kind == kind]
+        gone = sum(difference.new is None for difference in own)
+        added = sum(difference.old is None for difference in own)
         other = len(own) - gone - added
         words = ((gone, "only old"), (added, "only new"), (other, "different"))
         if own:

@@ -89,11 +89,11 @@ def list_settings_to_try(old: SideFacts, new: SideFacts) -> list[TriedSetting]:
     A value that names a place, or cannot be read, is left out.
     """
     found = [
-        TriedSetting(each.name, variable, *each.texts)
-        for each in sorted(
+        TriedSetting(difference.name, variable, *difference.texts)
+        for difference in sorted(
             compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name)
         )
-        if (variable := find_variable(each, new))
+        if (variable := find_variable(difference, new))
     ]
     return list({each.variable: each for each in found}.values())
 
@@ -186,9 +186,9 @@ class FingerprintPair:
 def build_fingerprints(launches: Iterable[FingerprintLaunch]) -> list[FingerprintPair]:
     """Build the fingerprints of all places at which both sides were measured with their ranks on like cores."""
     places: dict[tuple[str, str], list[FingerprintLaunch]] = defaultdict(list)
-    for each in launches:
-        if not each.moved:
-            places[each.partition, each.layout].append(each)
+    for launch in launches:
+        if not launch.moved:
+            places[launch.partition, launch.layout].append(launch)
     found = []
     for place, some in sorted(places.items()):
         old, new = select_like_cores(some)
@@ -201,7 +201,7 @@ def select_like_cores(
     launches: Sequence[FingerprintLaunch],
 ) -> tuple[list[FingerprintLaunch], list[FingerprintLaunch]]:
     """Select the launches of the old and of the new side whose ranks lay alike: where both have the most."""
-    groups = group_placements([each.core_latency for each in launches])
+    groups = group_placements([launch.core_latency for launch in launches])
     sides = []
     for group in groups:
         old, new = (
@@ -214,8 +214,8 @@ def select_like_cores(
 def build_side(launches: Sequence[FingerprintLaunch]) -> SideFingerprint:
     """Build the fingerprint of one side."""
     logs: dict[int, list[float]] = defaultdict(list)
-    for each in launches:
-        for bytes_, time in zip(each.sizes, each.times, strict=True):
+    for launch in launches:
+        for bytes_, time in zip(launch.sizes, launch.times, strict=True):
             logs[bytes_].append(math.log(time))
     sizes = tuple(sorted(logs))
     times = tuple(math.exp(float(np.median(logs[each]))) for each in sizes)
@@ -235,10 +235,10 @@ def build_side(launches: Sequence[FingerprintLaunch]) -> SideFingerprint:
 
 def estimate_error(logs: Sequence[Sequence[float]]) -> float:
     """Estimate the relative standard error of a median of launches, of all sizes alike."""
-    spreads = [float(np.var(each, ddof=1)) for each in logs if len(each) > 1]
+    spreads = [float(np.var(log, ddof=1)) for log in logs if len(log) > 1]
     if not spreads:
         return UNKNOWN_ERROR
-    number = float(np.mean([len(each) for each in logs]))
+    number = float(np.mean([len(log) for log in logs]))
     return MEDIAN_LOSS * math.sqrt(float(np.median(spreads)) / number)
 
 

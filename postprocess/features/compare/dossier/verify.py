@@ -53,7 +53,8 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
             faults.append(f"{DECISION}: {fault}")
         faults += find_changed_pages(folder, judged, decision)
         faults += [
-            f"waiver of {each.pattern}: was until {each.until}" for each in list_expired(decision)
+            f"waiver of {waiver.pattern}: was until {waiver.until}"
+            for waiver in list_expired(decision)
         ]
         show_line(
             f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}"
@@ -68,4 +69,4 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 def list_unchecked(folder: Path) -> list[str]:
     """List the files that nothing computes: they are as they were signed, and that is all."""
     names = [each for each in list_sealed_files(folder) if each not in COMPUTED]
-    return [f"{each}: as it was signed; nothing here computes it" for each in names]
+    return [f"{name}: as it was signed; nothing here computes it" for name in names]

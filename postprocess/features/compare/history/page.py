@@ -50,7 +50,7 @@ def write_history(directory: Path, judged: JudgedHistory) -> Path:
 def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
     """Build what the templates print."""
     ordered = text.order_cases(judged.cases)
-    stepping = [each for each in ordered if each.found or each.failures]
+    stepping = [history for history in ordered if history.found or history.failures]
     drawn = (stepping or ordered)[:DRAWN]
     left = len(stepping) - len(drawn)
     return {
@@ -61,22 +61,22 @@ def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
         "versions": text.format_steps(judged),
         "pictures": [
             {
-                "case": each,
-                "place": text.describe_place(each),
-                "lines": text.describe_steps(each, judged),
+                "case": history,
+                "place": text.describe_place(history),
+                "lines": text.describe_steps(history, judged),
             }
-            for each in drawn
+            for history in drawn
         ],
         "left_out": f"{plural(left, 'more case')} with steps not drawn" if left > 0 else "",
         "every": text.tabulate_history("Every case", judged, ordered),
         "controls": text.tabulate_history("Controls without MPI", judged, judged.controls),
         "rerun": [
             (
-                each.case.words,
-                text.describe_place(each),
-                list(dict.fromkeys(each.rerun.values())),
+                history.case.words,
+                text.describe_place(history),
+                list(dict.fromkeys(history.rerun.values())),
             )
-            for each in drawn
+            for history in drawn
         ],
         "how_to_read": text.HOW_TO_READ,
     }
@@ -85,7 +85,7 @@ def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
 @apply_style
 def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
     """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
-    labels = [each.label.rpartition("@")[2] for each in judged.header.versions]
+    labels = [version.label.rpartition("@")[2] for version in judged.header.versions]
     figure, axes = small.draw_panel(
         f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT
     )
@@ -130,6 +130,11 @@ def build_history_json(judged: JudgedHistory) -> dict[str, Any]:
 def describe_entries(cases: Sequence[CaseHistory]) -> list[dict[str, Any]]:
     """Describe cases for programs."""
     return [
-        {"key": each.case.key, **each.case._asdict(), **asdict(each), "case": each.case.key}
-        for each in cases
+        {
+            "key": history.case.key,
+            **history.case._asdict(),
+            **asdict(history),
+            "case": history.case.key,
+        }
+        for history in cases
     ]

@@ -75,7 +75,7 @@ class CaseHistory:
     @property
     def found(self) -> list[VersionStep]:
         """The steps that are proven."""
-        return [each for each in self.steps if each.verdict in STEPS]
+        return [step for step in self.steps if step.verdict in STEPS]
 
     @property
     def failures(self) -> list[int]:
@@ -96,21 +96,21 @@ class JudgedHistory:
     @property
     def moved(self) -> list[CaseHistory]:
         """The controls that stepped: then the machine did."""
-        return [each for each in self.controls if each.found]
+        return [control for control in self.controls if control.found]
 
     @property
     def status(self) -> int:
         """The exit status: 3 if the machine changed, 1 if a case became slower or fails, else 0."""
-        if any(each.failures for each in self.cases):
+        if any(case.failures for case in self.cases):
             return 1
-        if self.moved or not any(each.steps for each in self.cases):
+        if self.moved or not any(case.steps for case in self.cases):
             return 3
-        steps = (step for each in self.cases for step in each.found)
+        steps = (step for case in self.cases for step in case.found)
         return int(any(step.verdict == PairedVerdict.SLOWER for step in steps))
 
     def count_steps(self, after: int) -> dict[str, int]:
         """Count the cases by their verdict at the step to a version, without zeros."""
-        counted = Counter(s.verdict for each in self.cases for s in each.steps if s.after == after)
+        counted = Counter(s.verdict for case in self.cases for s in case.steps if s.after == after)
         return {str(verdict): counted[verdict] for verdict in PairedVerdict if counted[verdict]}
 
 
@@ -136,7 +136,7 @@ def judge_history(stored: StoredComparison) -> JudgedHistory:
     """Judge a history by what was measured until now."""
     rounds = count_rounds(stored)
     found = collect_rounds(stored)
-    names = [each.environment for each in stored.header.versions]
+    names = [version.environment for version in stored.header.versions]
     pairs = [(key, step) for key, each in found.items() for step in list_neighbours(each, names)]
     cases = [describe_pair(stored.header, key, found[key], step, names) for key, step in pairs]
     looks = (max(rounds, LEAST_ROUNDS),)  # of simulated time one is enough

@@ -31,15 +31,15 @@ HOW_TO_READ = (
 
 def format_headline(judged: JudgedHistory) -> str:
     """Format the history in one sentence."""
-    labels = [each.label for each in judged.header.versions]
+    labels = [version.label for version in judged.header.versions]
     what = f"{plural(len(judged.cases), 'case')} over {plural(len(labels), 'version')}"
     what += f", {labels[0]} to {labels[-1]}"
     if judged.moved:
         moved = first_of([each.case.label for each in judged.moved], NAMED)
         return f"Void: {moved} changed, and no MPI has a part in it: {what}"
-    steps = [step for each in judged.cases for step in each.found]
+    steps = [step for case in judged.cases for step in case.found]
     slower = sum(each.verdict == PairedVerdict.SLOWER for each in steps)
-    failing = sum(bool(each.failures) for each in judged.cases)
+    failing = sum(bool(case.failures) for case in judged.cases)
     words = [f"{plural(slower, 'step')} to slower", f"{len(steps) - slower} to faster"]
     words += [f"{plural(failing, 'case')} failing with some version"] if failing else []
     return f"{what}: {', '.join(words)}"
@@ -96,15 +96,15 @@ def order_cases(cases: Sequence[CaseHistory]) -> list[CaseHistory]:
 
 def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHistory]) -> TextTable:
     """Tabulate cases, a column for each version."""
-    versions = [each.label.rpartition("@")[2] for each in judged.header.versions]
+    versions = [version.label.rpartition("@")[2] for version in judged.header.versions]
     rows = tuple(
         (
-            each.case.words,
-            each.case.where,
-            "us" if each.unit == "s" else each.unit,
-            *(format_cell(each, n) for n in range(len(versions))),
+            history.case.words,
+            history.case.where,
+            "us" if history.unit == "s" else history.unit,
+            *(format_cell(history, n) for n in range(len(versions))),
         )
-        for each in cases
+        for history in cases
     )
     return TextTable(title, ("case", "where", "unit"), tuple(versions), rows)
 
@@ -115,7 +115,7 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
     for step in case.found:
         label = judged.header.versions[step.after].label
         old, new = (case.versions[n].value for n in (step.before, step.after))
-        ends = [factor(each) for each in step.limits] if step.limits else []
+        ends = [factor(limit) for limit in step.limits] if step.limits else []
         limits = f", {' to '.join(dict.fromkeys(ends))} times" if ends else ""
         change = format_signed(step.ratio - 1) if step.ratio else DASH
         lines.append(
@@ -135,7 +135,9 @@ def format_history_text(judged: JudgedHistory) -> str:
     ]
     text = "".join(f"{line}\n" for line in [*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)
-    shown = [each for each in ordered if each.found or each.failures][:FEW] or ordered[:FEW]
+    shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[
+        :FEW
+    ]
     text += "\n" + render_text(tabulate_history("cases", judged, shown))
     if len(ordered) > len(shown):
         text += f"{plural(len(ordered) - len(shown), 'more case')} on the pages\n"

@@ -154,7 +154,7 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
         for each in judged.cases
         if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs < stored.looks[-1]
     ]
-    return [*still, *(each.case for each in judged.controls)] if still else []
+    return [*still, *(control.case for control in judged.controls)] if still else []
 
 
 def is_exact(stored: StoredComparison) -> bool:
@@ -249,7 +249,7 @@ class ComparisonBench:
         :param verified: what came of launches that verify data, where some did
         """
         context = self.context
-        places = {(each.launch.partition, each.launch.environment) for each in finished}
+        places = {(run.launch.partition, run.launch.environment) for run in finished}
         catalog = load_catalog(context.reference_roots, places)
         options = [
             *context.request.rerun_options,
@@ -268,7 +268,7 @@ class ComparisonBench:
         ends: Collection[Ending],
     ) -> list[LaunchValues]:
         """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
-        lost = [each.outcome.job_end in ends for each in finished]
+        lost = [run.outcome.job_end in ends for run in finished]
         if not any(lost):
             return list(values)
         gone = [each for each, is_lost in zip(finished, lost, strict=True) if is_lost]
@@ -303,7 +303,7 @@ class ComparisonBench:
         )
         if not old & new:
             said = [s for each in passes for launch in each.launches for s in launch.cases.values()]
-            skipped = {each.reason for each in said if each.verdict == Verdict.SKIPPED} - {""}
+            skipped = {result.reason for result in said if result.verdict == Verdict.SKIPPED} - {""}
             why = f" ({first_of(sorted(skipped), 1)})" if skipped else ""
             raise UsageError(
                 f"{header.old.label} and {header.new.label} have no case in common{why}; choose a --program "
@@ -418,7 +418,7 @@ class ComparisonBench:
     ) -> tuple[Session, list[FinishedLaunch]]:
         """Launch cases of one side, on these nodes where the scheduler can be asked for them."""
         cases = {
-            find_own_case(each, side.environment): nodes.get(kind_of(each), ()) for each in wanted
+            find_own_case(case, side.environment): nodes.get(kind_of(case), ()) for case in wanted
         }
         chosen = select_side(self.context, self.selection, side)
         choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}

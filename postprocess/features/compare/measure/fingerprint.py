@@ -48,7 +48,7 @@ def take_fingerprints(bench: ComparisonBench) -> None:
     """Measure ping-pong of both sides, as far as the planned pairs leave time. What fails stops nothing."""
     progress = bench.context.progress
     rounds = range(1 if is_exact(bench.stored) else MOST_ROUNDS)
-    done = {(each.number, each.side) for each in bench.stored.fingerprints}
+    done = {(fingerprint.number, fingerprint.side) for fingerprint in bench.stored.fingerprints}
     for number, name in [(n, side) for n in rounds for side in choose_order(n)]:
         if (number, name) in done:
             continue
@@ -67,14 +67,14 @@ def take_fingerprints(bench: ComparisonBench) -> None:
     for pair in pairs:
         for what, old, new in tell_fingerprint(pair):
             progress.say(f"  {what}: {old} -> {new}")
-    if not pairs and {each.side for each in bench.stored.fingerprints} == {OLD, NEW}:
+    if not pairs and {fingerprint.side for fingerprint in bench.stored.fingerprints} == {OLD, NEW}:
         progress.say("  no fingerprint: no launches of both sides had their ranks on like cores")
 
 
 def has_enough(launches: Sequence[FingerprintLaunch]) -> bool:
     """Return whether both sides have launches with their ranks on like cores, at each place."""
-    places = {(each.partition, each.layout) for each in launches}
-    found = {(each.partition, each.layout): each for each in build_fingerprints(launches)}
+    places = {(launch.partition, launch.layout) for launch in launches}
+    found = {(pair.partition, pair.layout): pair for pair in build_fingerprints(launches)}
     return all(
         place in found and min(found[place].old.launches, found[place].new.launches) >= ENOUGH
         for place in places
@@ -94,8 +94,8 @@ def take_fingerprint(bench: ComparisonBench, number: int, name: str) -> None:
     _, record = run_again(reframe, selection, Progress(Console(quiet=True)))
     seconds = round(time.monotonic() - begin, 2)
     launches = bench.collect(side, session, record.finished)
-    for each in read_fingerprint_launches(name, number, session.name, seconds, launches):
-        data.append_record(bench.path, each)
+    for launch in read_fingerprint_launches(name, number, session.name, seconds, launches):
+        data.append_record(bench.path, launch)
 
 
 def has_time_beside_pairs(bench: ComparisonBench) -> bool:
@@ -105,7 +105,9 @@ def has_time_beside_pairs(bench: ComparisonBench) -> bool:
         return True
     once = sum(each.seconds for each in stored.passes if each.block == 0)
     left = bench.header.seconds - stored.seconds - once * stored.looks[-1]
-    return left >= max((each.seconds for each in stored.fingerprints), default=once / 2)
+    return left >= max(
+        (fingerprint.seconds for fingerprint in stored.fingerprints), default=once / 2
+    )
 
 
 def choose_order(number: int) -> tuple[str, str]:
@@ -170,6 +172,8 @@ def read_fingerprint_launches(
                 )
             )
     if not found:
-        reasons = [said.reason for each in launches for said in each.cases.values() if said.reason]
+        reasons = [
+            said.reason for values in launches for said in values.cases.values() if said.reason
+        ]
         raise UsageError(f"ping-pong has no value: {next(iter(reasons), 'no launch was planned')}")
     return found

@@ -63,11 +63,11 @@ class HistoryBench(ComparisonBench):
     @property
     def names(self) -> tuple[str, ...]:
         """The sides, in the order of versions."""
-        return tuple(each.environment for each in self.header.versions)
+        return tuple(version.environment for version in self.header.versions)
 
     def side(self, name: str) -> ComparedSide:
         """Return a version by the name of its environment."""
-        return next(each for each in self.header.versions if each.environment == name)
+        return next(version for version in self.header.versions if version.environment == name)
 
     def plan_rounds(self) -> int:
         """Fix the number of rounds by the time that there is.
@@ -133,8 +133,8 @@ def run_history(
             request = replace(request, families=labels)
         context = open_session_context(work, request, progress)
         asked = describe_demand(context, demand, labels, left_out)
-        for each in asked.versions:
-            progress.say(f"  {each.label} ({each.environment})")
+        for version in asked.versions:
+            progress.say(f"  {version.label} ({version.environment})")
         path, stored = find_or_begin(work, demand.directory, asked, progress)
         bench = HistoryBench(context, stored.header, path)
         try:
@@ -200,8 +200,8 @@ def describe_demand(
     versions = tuple(
         ComparedSide(label, find_environment(context, declared, label)) for label in labels
     )
-    if len({each.environment for each in versions}) < max(LEAST_VERSIONS, len(versions)):
-        there = first_of([each.label for each in versions], None) or "none"
+    if len({version.environment for version in versions}) < max(LEAST_VERSIONS, len(versions)):
+        there = first_of([version.label for version in versions], None) or "none"
         raise UsageError(f"--history: needs two different versions or more; there are {there}")
     return ComparisonHeader(
         site=context.request.site,

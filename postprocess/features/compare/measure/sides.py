@@ -127,18 +127,18 @@ def collect_values(
     finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
 ) -> list[LaunchValues]:
     """Collect what the launches of a pass say of each case."""
-    by_case = {each.case: each for each in results}
+    by_case = {result.case: result for result in results}
     return [
         LaunchValues(
-            each.launch.name,
-            describe_run_place(each.run, each.hosts),
+            launched.launch.name,
+            describe_run_place(launched.run, launched.hosts),
             {
-                SharedCase.of(case).key: read_value(by_case[case], each)
-                for case in each.launch.all_cases
+                SharedCase.of(case).key: read_value(by_case[case], launched)
+                for case in launched.launch.all_cases
                 if case in by_case
             },
         )
-        for each in finished
+        for launched in finished
     ]
 
 
@@ -182,26 +182,28 @@ def note_effects(
     :raises postprocess.base.errors.UsageError: if a reference file is damaged, or nothing can be written
     """
     places = {
-        (each.launch.partition, environment)
-        for each in finished
-        for environment in (each.launch.environment, old.environment)
+        (run.launch.partition, environment)
+        for run in finished
+        for environment in (run.launch.environment, old.environment)
     }
     catalog = load_catalog(context.reference_roots, places)
     outdated: dict[str, str] = {}
     holding = without = 0
-    for each in finished:
-        told = each.launch.accepts, each.launch.by_hand
-        for case in each.launch.cases if each.run else ():
+    for launched in finished:
+        told = launched.launch.accepts, launched.launch.by_hand
+        for case in launched.launch.cases if launched.run else ():
             own = catalog.find_set(case)
             held = (
-                own and case in own.references and not own.difference(each.conditions, case, *told)
+                own
+                and case in own.references
+                and not own.difference(launched.conditions, case, *told)
             )
             without += not held
             before = replace(case, environment=old.environment)
             references = catalog.find_set(before)
             if references is None or before not in references.references:
                 continue
-            if why := references.difference(each.conditions, before, *told):
+            if why := references.difference(launched.conditions, before, *told):
                 outdated[before.key] = why
             else:
                 holding += 1
@@ -276,16 +278,16 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
     differences = tuple(list_side_differences(declared, *sides))
     chosen = PARTITION.wanted(context.request.selection.choice)
     real = [
-        each
-        for each in select_entries(reading, "partition")
-        if (not chosen or each.name in chosen) and not each.extras["exact"]
+        entry
+        for entry in select_entries(reading, "partition")
+        if (not chosen or entry.name in chosen) and not entry.extras["exact"]
     ]
     return DeclaredSides(sides[0], sides[1], differences, bool(real))
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
     """Index the sound environments of a site by name."""
-    return {each.name: each.data for each in select_entries(reading, "environment")}
+    return {entry.name: entry.data for entry in select_entries(reading, "environment")}
 
 
 def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:

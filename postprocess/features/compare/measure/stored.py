@@ -135,9 +135,9 @@ def list_told_differences(
 def tell_side(side: StoredSide, mixed: bool) -> dict[str, set[str]]:
     """Tell what the launches of a side ran on, and with what."""
     runs = {
-        (each.case.environment, each.session, each.provenance): each.run
-        for each in side.rows
-        if each.provenance
+        (row.case.environment, row.session, row.provenance): row.run
+        for row in side.rows
+        if row.provenance
     }
     hosts = [host for run in runs.values() for host in run.get("hosts") or ()]
     return {

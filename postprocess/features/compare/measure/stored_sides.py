@@ -104,17 +104,17 @@ class StoredSide:
     @property
     def sessions(self) -> tuple[str, ...]:
         """Its sessions, the earliest first."""
-        return tuple(sorted({each.session for each in self.rows}))
+        return tuple(sorted({row.session for row in self.rows}))
 
     @property
     def environments(self) -> set[str]:
         """Its environments."""
-        return {each.case.environment for each in self.rows}
+        return {row.case.environment for row in self.rows}
 
     @property
     def systems(self) -> set[str]:
         """The machines that it was measured on."""
-        return {each.case.system for each in self.rows}
+        return {row.case.system for row in self.rows}
 
 
 def read_side(work: WorkDirectory, word: str, choice: Mapping[str, Any]) -> StoredSide:
@@ -183,7 +183,7 @@ def read_rerun_commands(work: WorkDirectory, session: str) -> dict[str, str]:
     path = work.sessions / session / "summary.json"
     if not path.exists():
         return {}
-    return {each.case.key: each.rerun for each in load_summary(path).results if each.rerun}
+    return {result.case.key: result.rerun for result in load_summary(path).results if result.rerun}
 
 
 def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
@@ -202,5 +202,5 @@ def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
 
 def is_chosen(case: Case, choice: Mapping[str, Any]) -> bool:
     """Return whether options of the user leave a case in."""
-    wanted = [(each, each.wanted(choice)) for each in OPTIONS if each.part]
+    wanted = [(option, option.wanted(choice)) for option in OPTIONS if option.part]
     return all(not values or each.value_of(case) in values for each, values in wanted)

@@ -58,12 +58,13 @@ class OverrideBench:
         self, judged: Sequence[JudgedGuideline], launches: Sequence[LaunchTimes]
     ) -> list[JudgedOverride]:
         """Try the settings for every operation that lost, place by place; their effect, judged together."""
-        libraries = {each.place: each.library for each in launches}
-        exact = any(each.exact for each in launches)
+        libraries = {times.place: times.library for times in launches}
+        exact = any(times.exact for times in launches)
         series: list[OverrideSeries] = []
         for place, operations in list_losers(select_violated(judged)).items():
             candidates = {
-                each: list_overrides(libraries[place], each.routine) for each in operations
+                operation: list_overrides(libraries[place], operation.routine)
+                for operation in operations
             }
             series += self.try_place(place, candidates)
         return judge_overrides(series, exact)
@@ -112,7 +113,10 @@ class OverrideBench:
         deep = max(map(len, overrides.values()), default=0)
         if not deep:
             return []
-        settings = [[each[n] for each in overrides.values() if n < len(each)] for n in range(deep)]
+        settings = [
+            [override[n] for override in overrides.values() if n < len(override)]
+            for n in range(deep)
+        ]
         named = {f"setting{n + 1}": each for n, each in enumerate(settings)}
         variants = [
             {"name": name, "variables": merge_overrides(each)} for name, each in named.items()
@@ -121,29 +125,29 @@ class OverrideBench:
             **self.selection.choice,
             ROUNDS: rounds,
             VARIANTS: variants,
-            ROUTINE.variable: sorted({each.routine for each in operations}),
+            ROUTINE.variable: sorted({measured.routine for measured in operations}),
             PARTITION.variable: [place.partition.partition(":")[2]],
             PROCESSES.variable: [place.processes],
             PER_NODE.variable: [place.per_node],
         }
         choice.pop(BYTES.variable, None)
-        if sizes := sorted({each.bytes for each in operations if each.bytes}):
+        if sizes := sorted({measured.bytes for measured in operations if measured.bytes}):
             choice[BYTES.variable] = sizes
         selection = replace(self.selection, environments=[place.environment], choice=choice)
         session, _, done = measure_in_new_session(self.context, MODE, "overrides", selection)
         again = shlex.join(self.context.request.command)
         results = evaluate_flagged(done.finished, lambda _: None, Verdict.INCORRECT, again)
         store_trials(self.context.work, session, done.finished, results)
-        failed = [each for each in done.finished if each.outcome.verdict in FAILED_LAUNCH]
+        failed = [run for run in done.finished if run.outcome.verdict in FAILED_LAUNCH]
         if failed:
-            names = sorted({each.launch.start for each in failed})
+            names = sorted({run.launch.start for run in failed})
             tried = [over.name for name in names for over in named.get(name, ())]
             what = ", ".join(tried) or "no setting"
             count = plural(len(failed), "launch", "es")
             self.context.progress.note(f"{place}: {count} failed with {what}")
         return [
-            ((each.number - 1) // (1 + len(named)), named.get(each.setting, ()), each)
-            for each in extract_times(done.finished)
+            ((times.number - 1) // (1 + len(named)), named.get(times.setting, ()), times)
+            for times in extract_times(done.finished)
         ]
 
 
@@ -153,8 +157,12 @@ def choose_best(
     candidates: Iterable[Override],
 ) -> Override | None:
     """Choose the override that looked best for an operation; None if none looked good."""
-    gains = {each.name: list_gains(operation, each, looked) for each in candidates}
-    found = {each: statistics.median(gains[each.name]) for each in candidates if gains[each.name]}
+    gains = {override.name: list_gains(operation, override, looked) for override in candidates}
+    found = {
+        override: statistics.median(gains[override.name])
+        for override in candidates
+        if gains[override.name]
+    }
     best = max(found, key=lambda each: found[each], default=None)
     return best if best and found[best] > math.log(LEAST_GAIN) else None
 

@@ -77,7 +77,9 @@ def run_guidelines(
         with refused_session(session), progress.phase("set-up"):
             planned = make_plan(reframe, selection)
         report_plan(planned, progress, selection.choice)
-        progress.say(f"{plural(sum(bool(each.cases) for each in planned), 'launch', 'es')} in all")
+        progress.say(
+            f"{plural(sum(bool(launch.cases) for launch in planned), 'launch', 'es')} in all"
+        )
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
@@ -126,9 +128,9 @@ def finish_guidelines(
 def list_failures(results: Sequence[CaseResult]) -> list[str]:
     """List the ways in which launches failed, in a line each."""
     lines = {
-        f"{each.case.system}:{each.case.partition} with {each.case.environment}: "
-        f"{each.verdict}: {each.reason}"
-        for each in results
-        if each.verdict not in (Verdict.PASS, Verdict.SKIPPED)
+        f"{result.case.system}:{result.case.partition} with {result.case.environment}: "
+        f"{result.verdict}: {result.reason}"
+        for result in results
+        if result.verdict not in (Verdict.PASS, Verdict.SKIPPED)
     }
     return sorted(lines)
