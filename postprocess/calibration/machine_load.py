@@ -215,7 +215,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
     :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
     """
-    sets = {tuple(sorted(host)) for host in hosts}
+    sets = {tuple(sorted(names)) for names in hosts}
     if len(hosts) < 2 or len(sets) != 1:
         return ()
     (same,) = sets

@@ -97,7 +97,7 @@ def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:
             tuple(reversed(months[name])),
             tuple(
                 (machine, tuple(e for e in months[name] if e.machine == machine and e.night))
-                for machine in sorted({month.machine for month in months[name] if month.night})
+                for machine in sorted({entry.machine for entry in months[name] if entry.night})
             ),
         )
         for name in sorted(months, reverse=True)

@@ -182,7 +182,7 @@ def predict_sessions(reference: Reference, launches: Sequence[int]) -> Predictio
     :param launches: of each session
     """
     number = len(launches)
-    own = sum(1 / launch for launch in launches) / number**2
+    own = sum(1 / count for count in launches) / number**2
     return _predict(reference, 1 / number / _scale_days(reference.days), own, of_center=0.0)
 
 

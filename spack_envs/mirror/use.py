@@ -93,8 +93,8 @@ def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror |
         raise UsageError(f"{error} ({forget})") from None
     if read_remembered_mirror(work) != str(folder):
         files.replace_files({locate_memory(work): f"{folder}\n".encode()})
-    for result in mirror.manifest.missing:
-        progress.note(f"mirror {folder} lacks {result.what} ({result.reason})")
+    for part in mirror.manifest.missing:
+        progress.note(f"mirror {folder} lacks {part.what} ({part.reason})")
     return mirror
 
 

@@ -83,7 +83,7 @@ def _fitted(series: Sequence[Floats]) -> Iterator[list[int]]:
     (Storath, Weinmann and Unser, Jump-penalized least absolute values estimation, SIAM J. Sci. Comput. 39,
     2017).
     """
-    lengths = [len(floats) for floats in series]
+    lengths = [len(logs) for logs in series]
     nights = max(lengths)
     values = np.zeros((len(series), nights))
     levels = np.full((len(series), nights), np.inf)  # beyond a series none is chosen
@@ -129,7 +129,7 @@ def compute_cusums(series: Sequence[Floats], spreads: Sequence[float]) -> list[C
 
     Tabular CUSUM: Page, Continuous inspection schemes, Biometrika 41 (1954).
     """
-    lengths = np.array([len(floats) for floats in series], dtype=np.int64)
+    lengths = np.array([len(logs) for logs in series], dtype=np.int64)
     height = np.zeros(len(series))
     start = np.zeros(len(series), dtype=np.int64)
     values = np.zeros((int(lengths.max(initial=0)), len(series)))

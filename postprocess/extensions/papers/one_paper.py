@@ -197,7 +197,7 @@ def _luecke2003(
     """Build the clock, the spread, and library against library."""
     spread = build_spread_table(measured, asked.trials, history)
     timers = build_timer_table(measured, asked.timers, history)
-    tables = [timer for timer in (timers, spread) if timer]
+    tables = [table for table in (timers, spread) if table]
     _, basis = ratios.find_against(measured, asked.against)
     tables += libraries.build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:

@@ -188,7 +188,7 @@ def describe_slowdown(what: str, share: float) -> str:
 def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     """Describe the insignificant suspects; empty if there is none."""
     found = group_by_subject(analysis.suspects)
-    named = {node.who for node in (*analysis.nodes, *analysis.pairs)}
+    named = {slow.who for slow in (*analysis.nodes, *analysis.pairs)}
     texts = [
         f"{'node' if len(who) == 1 else 'link'} {format_pair(sweep, who)}"
         f" ({format_slowdown_factor(same[0].factor)})"

@@ -150,7 +150,7 @@ def check_acceptance(
 
 def check_copies(folder: Path) -> Iterator[Violation]:
     """Check that what was copied from the offer is that of the offer, and name files that nothing checks."""
-    for name, copied in ((part, rule) for part in (MEASURED, LINKS) for rule in (RULES, TELL)):
+    for name, copied in ((part, file) for part in (MEASURED, LINKS) for file in (RULES, TELL)):
         path, own = folder / name / copied, folder / OFFERED / copied
         if path.exists() and own.exists() and digest(path) != digest(own):
             code = Code.RULES_OTHER if copied == RULES else Code.TOLD_DAMAGED
