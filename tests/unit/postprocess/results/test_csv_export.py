@@ -130,11 +130,15 @@ def test_what_is_wrong_is_one_line_and_no_file(folder, tmp_path, capfd):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["home", "x.csv"]
 
 
-@pytest.mark.parametrize("name", [".", "folder"])
-def test_a_folder_is_refused_before_anything_is_read(tmp_path, capfd, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [(word, "is a folder; name a file") for word in (".", "folder")]
+    + [("", "--output: is empty; name a file or a folder")],
+)
+def test_a_folder_is_refused_before_anything_is_read(tmp_path, capfd, monkeypatch, name, told):
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert "is a folder; name a file" in refused(tmp_path / "no" / "store", capfd, "--output", name)
+    assert told in refused(tmp_path / "no" / "store", capfd, "--output", name)
 
 
 def test_a_link_stays_and_its_file_is_replaced(folder, tmp_path):
