@@ -134,10 +134,14 @@ def cmake(
     settings: Sequence[str],
     configuring: Mapping[str, str],
     building: Mapping[str, str],
+    source: Path = SUITE,
 ) -> None:
-    """Configure and build the suite, each step with an environment of its own."""
+    """Configure and build the suite, each step with an environment of its own.
+
+    :param source: the suite, or a copy of it that was changed
+    """
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    configure = ["cmake", "-S", str(SUITE), "-B", str(directory), *generator, *settings]
+    configure = ["cmake", "-S", str(source), "-B", str(directory), *generator, *settings]
     for command, env in (
         (configure, configuring),
         (["cmake", "--build", str(directory)], building),

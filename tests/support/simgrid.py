@@ -12,6 +12,7 @@ import pytest
 from suite.benchmark.simulator import Simulator, torus
 from tests.support.mpi import Installation
 from tests.support.mpicost import Program, cmake
+from tests.support.paths import SUITE
 from tests.support.shared_files import make_once
 
 NO_SIMGRID = "no SimGrid (Debian: apt-get install libsimgrid-dev)"
@@ -23,14 +24,18 @@ def simulated() -> Program:
     smpicc, smpirun = shutil.which("smpicc"), shutil.which("smpirun")
     if smpicc is None or smpirun is None:
         pytest.skip(NO_SIMGRID)
-    pretending = {**os.environ, "SMPI_PRETEND_CC": "1"}  # else CMake's trial programs do not run
-    compiler = [f"-DCMAKE_C_COMPILER={smpicc}"]
-    directory = make_once("simgrid", lambda path: cmake(path, compiler, pretending, os.environ))
+    directory = make_once("simgrid", lambda path: build_for_simgrid(path, smpicc))
     platform = directory / f"platform-{os.getpid()}"
     platform.mkdir()
     launcher = list(torus(smpirun, platform).launcher)
     mpi = Installation("simgrid", "simgrid", Path(smpicc).parent.parent, smpicc, launcher, {})
     return Program(mpi, directory)
+
+
+def build_for_simgrid(directory: Path, smpicc: str, source: Path = SUITE) -> None:
+    """Build the suite, or a changed copy of it, for SimGrid's SMPI."""
+    pretending = {**os.environ, "SMPI_PRETEND_CC": "1"}  # else CMake's trial programs do not run
+    cmake(directory, [f"-DCMAKE_C_COMPILER={smpicc}"], pretending, os.environ, source)
 
 
 def simulator() -> Simulator:

@@ -6,7 +6,7 @@ with noise of a stated kind over the exact times: they are multiplied by exp(0.5
 
 from __future__ import annotations
 
-import subprocess
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from postprocess.stats.estimate import estimate_exact_references, estimate_refer
 from site_configs.simgrid import PLATFORMS
 from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import SUITE
-from tests.support.simgrid import simulated
+from tests.support.simgrid import build_for_simgrid, simulated
 from tests.support.simulated_machine import (
     PROCESSES,
     judge,
@@ -160,21 +160,15 @@ def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(healthy: Times, t
 
 def with_barrier_in_bcast(directory: Path) -> Path:
     """mpicost with a change of its communication."""
-    built = simulated()
-    sources = SUITE / "src"
-    text = (sources / "routines.c").read_text()
+    copy = directory / "suite"
+    shutil.copytree(SUITE, copy)
+    routines = copy / "src" / "routines.c"
+    text = routines.read_text()
     call = "    MPI_Bcast("
     assert text.count(call) == 1
-    planted = directory / "routines.c"
-    planted.write_text(text.replace(call, f"    MPI_Barrier(x->comm);\n{call}"))
-    everything = [*sources.glob("*.c"), *(SUITE / "kernels").glob("*.c")]
-    others = [path for path in everything if path.name != planted.name]
-    flags = ["-std=c11", "-O2", "-D_XOPEN_SOURCE=700", f"-I{sources}", f"-I{SUITE}/kernels"]
-    flags.append(f"-I{built.build}/generated")
-    program = directory / "planted"
-    command = [built.mpi.mpicc, *flags, *map(str, [planted, *others]), "-lm", "-o", str(program)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
-    return program
+    routines.write_text(text.replace(call, f"    MPI_Barrier(x->comm);\n{call}"))
+    build_for_simgrid(directory / "build", simulated().mpi.mpicc, copy)
+    return directory / "build" / "mpicost"
 
 
 def noisy(times: Times, draws: np.random.Generator, launches: int) -> dict[Case, list[float]]:
