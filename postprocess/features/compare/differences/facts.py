@@ -112,12 +112,14 @@ class FactDifference:
 
 
 def read_facts(path: Path) -> SideFacts:
-    """Read the facts that a launch has written.
+    """Read the facts that a launch has written: a line for each of its starts, of which the first is returned.
 
     :raises UsageError: if there are none, or they are damaged
     """
     try:
-        return parse_record(parse_json(files.read_regular(path).decode()), SideFacts)
+        lines = files.read_regular(path).decode().splitlines() or [""]
+        first, *_ = [parse_record(parse_json(line), SideFacts) for line in lines]
+        return first
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: the launch told nothing of its MPI") from None
     except ValueError as error:

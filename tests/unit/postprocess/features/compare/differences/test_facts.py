@@ -112,6 +112,16 @@ def test_damaged_facts_are_refused_in_one_line(tmp_path, name: str, value: Any, 
     assert "\n" not in str(caught.value)
 
 
+def test_a_launch_of_several_starts_has_told_its_facts_in_each(tmp_path):
+    path = tmp_path / "facts.json"
+    first, second = (json.dumps(told(linked_as=name)) for name in ("one", "two"))
+    path.write_text(f"{first}\n{second}\n")
+    assert read_facts(path).linked_as == "one"
+    path.write_text(f"{first}\n{second[:-9]}\n")
+    with pytest.raises(UsageError, match="is damaged"):
+        read_facts(path)
+
+
 @plants("programs", "a launch that leaves no facts", "facts of a comparison", "", 2,
         "the launch told nothing of its MPI")  # fmt: skip
 def test_a_launch_that_told_nothing_is_said(tmp_path: Path, declared: Declared) -> None:
