@@ -19,11 +19,11 @@ from tests.support.paths import ROOT
 
 NUMBERS = {
     errno.ENOSPC: plants("lost", "a disk that is full", "a file that is open", "", 2,
-        "/scratch/file: No space left on device; make room there, or choose another work directory with"),
+        "/work/file: No space left on device; make room there, or choose another work directory with"),
     errno.EDQUOT: plants("lost", "a quota that is used up", "a file that is open", "", 2,
-        "/scratch/file: Disk quota exceeded; make room there, or choose another work directory"),
+        "/work/file: Disk quota exceeded; make room there, or choose another work directory"),
     errno.EROFS: plants("lost", "a file system that nobody may write", "the work directory", "", 2,
-        "/scratch/file: Read-only file system; choose another work directory with PLUMBLINE_HOME"),
+        "/work/file: Read-only file system; choose another work directory with PLUMBLINE_HOME"),
     errno.EMFILE: plants("environment", "too few open files", "`ulimit -n`", "", 2,
         "open files: raise it with ulimit -n"),
 }  # fmt: skip
