@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_whole
@@ -20,13 +19,6 @@ MOST_TRIALS = 1_000_000  #: as mpicost has it
 MOST_ROUNDS = 1000  #: the same
 MOST_LAUNCHES = 1000  #: of a case; ReFrame makes a test of each
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
-
-
-def parse_path(text: str) -> Path:
-    """Parse a path. An empty one is wrong: it would be the folder that one happens to be in."""
-    if not text:
-        raise argparse.ArgumentTypeError("is empty; name a file or a folder")
-    return Path(text)
 
 
 def parse_comma_list(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import find_near_word, propose_word
-from postprocess.cli.option_types import parse_path
 
 
 def list_shown_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -60,6 +59,13 @@ def exit_statuses(fails: str, others: Sequence[tuple[int, str]] = ()) -> list[tu
     """
     one = [(1, fails)] if fails else []
     return [(0, "success"), *one, (2, "usage or configuration error"), *others]
+
+
+def parse_path(text: str) -> Path:
+    """Parse a path. An empty one is wrong: it would be the folder that one happens to be in."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; name a file or a folder")
+    return Path(text)
 
 
 class Parser(argparse.ArgumentParser):
