@@ -41,6 +41,7 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
 NOT_RUN = "no value (it did not run)"
+NOT_CONFIRMED = "confirmation ended before fresh launches decided on it"
 #: cases that are slow on the same hosts and fine on others, for the hosts to be named
 LEAST_CASES_OF_SLOW_NODE = 3
 
@@ -56,7 +57,7 @@ class Confirmation:
     results: list[CaseResult]
     #: confirmed causes in common, one line each; any fails the session
     causes: tuple[str, ...] = ()
-    #: What ended it before all was decided, a signal too: what was not cleared until then stands
+    #: What ended it before all was decided, a signal too: what was not decided until then is suspect
     ended: BaseException | None = None
 
 
@@ -128,6 +129,19 @@ class RetestCandidate:
         """Every fresh value; none if one did not arrive, which counts as slow."""
         return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
+    def decide(
+        self, catalog: ReferenceCatalog, history: SessionHistory, interrupted: bool
+    ) -> CaseResult:
+        """Return what is said of the case. One that an interrupt left in doubt was slow once, and no more."""
+        reference = catalog.reference(self.result.case, self.result.core_latency)
+        if not interrupted or self.decided:
+            return decide_suspicion(self.verdict(), self.known, reference, history)
+        value = self.result.headline if self.result.by_headline else self.result.value
+        doubted = replace(self.result, reason=f"{self.result.reason}; {NOT_CONFIRMED}")
+        return decide_suspicion(
+            doubted, [value] if value else [], reference, history, confirmed=False
+        )
+
     def verdict(self) -> CaseResult:
         """Return the result of all launches together."""
         if self.failed:
@@ -188,7 +202,8 @@ def confirm_slow_cases(
     :param history: the last sessions of the cases
     :param wait: ends when more may be measured of what the first fresh launches left open
 
-    What ends a confirmation run or the wait, a signal too, is returned with what was decided until then.
+    What ends a confirmation run or the wait, a signal too, is returned with what was decided until then; the
+    rest is ``suspect``, unless earlier sessions call it.
     """
     hosts = map_hosts(finished)
     second = ConfirmationRun(
@@ -204,21 +219,26 @@ def confirm_slow_cases(
     report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in second.made):
         progress.note(line)
-    verdicts = {}
-    for each in slow:
-        case = each.result.case
-        if ended is None or each.decided:
-            verdicts[case] = decide_suspicion(
-                each.verdict(),
-                each.known,
-                catalog.reference(case, each.result.core_latency),
-                history,
-            )
+    verdicts = {
+        each.result.case: each.decide(catalog, history, interrupted=ended is not None)
+        for each in slow
+    }
     results = call_slow_sums(results, catalog, history)
     after = [verdicts.get(result.case, result) for result in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
     told = tuple(map(describe_cause, causes))
     return Confirmation(name_confirmed_causes(after, causes), told, ended)
+
+
+def leave_in_doubt(
+    results: Sequence[CaseResult], catalog: ReferenceCatalog, history: SessionHistory
+) -> list[CaseResult]:
+    """Return results whose slow cases were not measured again: suspect, unless earlier sessions call them."""
+    doubted = {
+        result.case: RetestCandidate(result).decide(catalog, history, interrupted=True)
+        for result in select_candidates(results, catalog)
+    }
+    return [doubted.get(result.case, result) for result in results]
 
 
 @dataclass(frozen=True)

@@ -180,11 +180,13 @@ def decide_suspicion(
     fresh: Sequence[float],
     reference: Reference | None,
     history: SessionHistory,
+    confirmed: bool = True,
 ) -> CaseResult:
     """Return a slow result that was confirmed as regressed, or as suspect if one session does not decide.
 
     :param fresh: of its confirmation runs, each a median of as many launches: values, or headlines if it is
         slow by its headline
+    :param confirmed: whether fresh launches decided; if not, only several sessions call it regressed
     """
     if result.verdict != Verdict.REGRESSED or not fresh or reference is None or reference.exact:
         return result
@@ -196,7 +198,7 @@ def decide_suspicion(
         sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now()
     )
     told = f"{_name_trials(result)} {math.expm1(tonight.log):.0%} slower"
-    if is_gross(result, judged, tonight):
+    if confirmed and is_gross(result, judged, tonight):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
     if run := find_slow_run(judged, [tonight, *before]):

@@ -65,12 +65,10 @@ def summarise_night_alarms(
     site: str,
     results: Sequence[CaseResult],
     causes: Sequence[str] = (),
-    retested: bool = True,
 ) -> NightAlarms:
     """Summarise the results of a night for the log. Expected failures are no alarms.
 
     :param causes: confirmed causes in common, a line each
-    :param retested: whether what looked slow was measured again; if not, all of it is alarmed
     """
     counted = [result for result in results if result.verdict in JUDGED and not result.expected]
     chances = [chance for result in counted if (chance := predict_false_alarm(result)) is not None]
@@ -81,7 +79,7 @@ def summarise_night_alarms(
         site,
         len(chances),
         sum(screened for screened, _ in chances),
-        sum(chance[retested] for chance in chances),
+        sum(called for _, called in chances),
         tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.CLEARED)),
         {key: each.slowdown for key, each in slow},
         tuple(key for key, each in slow if each.cause),

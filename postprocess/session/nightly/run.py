@@ -15,7 +15,12 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.judging.busy import excuse_headlines
 from postprocess.judging.common_cause import find_onset_in_store
-from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
+from postprocess.judging.confirmation import (
+    Confirmation,
+    apply_failures,
+    confirm_slow_cases,
+    leave_in_doubt,
+)
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.missing_cases import (
     RequestedCases,
@@ -111,7 +116,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         results = judge_night(context, finished, catalog, failed, verified)
         history = read_history(work.store, [result.case for result in results])
 
-        def conclude(confirmed: Confirmation, retested: bool = True) -> int:
+        def conclude(confirmed: Confirmation) -> int:
             """Mark what is expected, log alarms and keep everything; the exit status."""
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
             with progress.keeping("expected failures"):
@@ -124,22 +129,22 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 if taught:
                     progress.note(taught)
             with progress.keeping("log of alarms"):
-                log_alarms(context, session, final, confirmed.causes, retested)
+                log_alarms(context, session, final, confirmed.causes)
             return finish_session(context, session, finished, final, confirmed.causes)
 
         confirmed = (
-            Confirmation(list(results), ended=ended)
+            Confirmation(leave_in_doubt(results, catalog, history), ended=ended)
             if ended
             else confirm_night(context, finished, results, catalog, history, began)
         )
         if not confirmed.ended:
             return conclude(confirmed)
-        progress.note("confirmation ended early: slow cases not cleared count as regressed")
+        progress.note("confirmation ended early: slow cases that it did not decide on are suspect")
         ended = confirmed.ended
         own = isinstance(ended, Exception) and not isinstance(ended, (UsageError, OSError))
         if isinstance(ended, Exception) and own:
             progress.fault("confirmation and common causes", ended)
-        status = conclude(confirmed, retested=False)  # what was measured is kept
+        status = conclude(confirmed)  # what was measured is kept
         if own:
             return status
         raise ended
@@ -292,13 +297,12 @@ def log_alarms(
     session: Session,
     results: Sequence[CaseResult],
     causes: Sequence[str] = (),
-    retested: bool = True,
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.summarise_night_alarms(*begun, results, causes, retested)
+    logged = log.summarise_night_alarms(*begun, results, causes)
     try:
         log.append_night(context.work.root / log.FILE, logged)
     except UsageError as error:

@@ -142,9 +142,9 @@ def interrupt(*_: object) -> None:
 
 
 @plants("lost", "an interrupt before the second fresh launches", "the confirmation of a night",
-        "cleared or regressed", 1, "…")  # fmt: skip
+        "cleared or suspect", 1, "…")  # fmt: skip
 def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, progress, declared):
-    """And what was still in doubt stays regressed, with the end of it returned to whoever asked."""
+    """And what was still in doubt is suspect, with the end of it returned to whoever asked."""
     results, nights, catalog = night_of(tmp_path)
     *_, doubtful = sorted(CASES)
     lasting = {f"{doubtful.routine}{doubtful.bytes}": SLOW}
@@ -153,20 +153,21 @@ def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, prog
     after = confirm_slow_cases(*chosen, wait=interrupt)
     assert isinstance(after.ended, KeyboardInterrupt)
     found = {each.case: each.verdict for each in after.results}
-    assert found == dict.fromkeys(CASES, Verdict.CLEARED) | {doubtful: Verdict.REGRESSED}
+    assert found == dict.fromkeys(CASES, Verdict.CLEARED) | {doubtful: Verdict.SUSPECT}
     declared.check(found.values(), 1, [each.reason for each in after.results])
-    assert {each.case: each for each in results}[doubtful] in after.results
+    (left,) = [each for each in after.results if each.case == doubtful]
+    assert f"; {confirmation.NOT_CONFIRMED}; " in left.reason
 
 
 @pytest.mark.parametrize(
     ("scales", "end", "verdict"),
     [
-        ([SLOW, FINE], interrupt, "regressed"),
+        ([SLOW, FINE], interrupt, "suspect"),
         ([FINE, None], interrupt, "crashed"),
-        ([], None, "regressed"),
+        ([], None, "suspect"),
     ],
 )
-def test_what_was_not_cleared_before_an_interrupt_is_as_bad_as_it_was(
+def test_what_was_not_decided_before_an_interrupt_is_suspect(
     tmp_path: Path, progress: Progress, scales, end, verdict: str
 ):
     """In the wait, or within the first fresh launches."""

@@ -176,16 +176,6 @@ def test_what_a_night_says_is_logged():
     assert 0 < night.predicted_regressed < 4 * SLOW_ALPHA / 100
 
 
-def test_what_nobody_looked_at_again_is_alarmed_as_often_as_it_is_screened():
-    results = [result(8), result(16, 1.5)]
-    again, ended = (
-        summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, (), looked)
-        for looked in (True, False)
-    )
-    assert ended.predicted_regressed == ended.predicted_screened == again.predicted_screened
-    assert again.predicted_regressed < again.predicted_screened / 100
-
-
 def test_the_hosts_of_what_was_fine_elsewhere_are_logged(tmp_path: Path):
     path = tmp_path / log.FILE
     cleared = replace(result(16, 1.5), verdict=Verdict.CLEARED, slow_on=("n1", "n2"))
