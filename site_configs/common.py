@@ -26,6 +26,7 @@ from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
+from site_configs.schema.transports import find_transport_faults
 from site_configs.schema.variables import SESSION, work_directory
 from site_configs.topology.layouts import Layout, Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
@@ -59,6 +60,7 @@ def environment(
     programs: Mapping[str, str | Installed] | None = None,
     lacking: Mapping[str, str] | None = None,
     accept: Mapping[str, str] | None = None,
+    transports: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Declare one MPI implementation.
 
@@ -75,9 +77,12 @@ def environment(
     :param lacking: why a program that is not given cannot be had without Spack.
     :param accept: differences from the references in spite of which values are compared, each with its
         reason (``{"compiler": "gcc 13.1 was measured against 12.2 in May"}``); see ``accepted.py``.
+    :param transports: by which pairs of ranks must talk, in a node and between nodes
+        (``{"node": "ucx:posix|sysv|cma", "network": "ucx:rc|dc x2"}``, the latter on two rails at least).
     """
     title = f"environment {name!r}"
     accept = {} if accept is None else accept
+    transports = {} if transports is None else transports
     variables = {} if env_vars is None else env_vars
     programs = {} if programs is None else programs
     refuse(title, fields.check_name(name))
@@ -95,6 +100,7 @@ def environment(
         ),
     )
     refuse(title, waivers.find_waiver_faults(accept))
+    refuse(title, find_transport_faults(transports))
     if not is_only_looking():  # what is not on this machine may not know its version
         refuse(title, fields.check_library_text(library))
     variables = dict(variables)
@@ -110,6 +116,7 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
+        "transports": dict(transports),
         # Of launches alone: a PATH for programs is none for the build.
         "launch_variables": {
             key: quote_word(value) for key, value in set_env.get(name, {}).items()

@@ -57,6 +57,8 @@ class PlannedLaunch:
     options: tuple[str, ...] = ()
     #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
     method: dict[str, Any] = field(default_factory=dict)
+    #: By which the site expects classes of pairs to talk, as its site file has it.
+    transports: dict[str, str] = field(default_factory=dict)
     #: Differences from its references that the site accepts, each with the reason.
     accepts: dict[str, str] = field(default_factory=dict)
     #: What options and the shell set for it, which a launch behind its references must have had too.

@@ -25,6 +25,9 @@ class EnvironmentFacts:
     cc: str = ""  #: ReFrame's compiler of the environment, which may be a wrapper
     by_hand: Mapping[str, Any] = field(default_factory=dict)
     accept: Mapping[str, str] = field(default_factory=dict)
+    transports: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: that are expected, by class of pairs
 
     @classmethod
     def of(cls, environ: Any) -> EnvironmentFacts:
@@ -46,6 +49,7 @@ class EnvironmentFacts:
                 "by_hand", collect_manual_settings({}, request.oversubscribe, environ.name, shell)
             ),
             accept=extras.get("accept", {}),
+            transports=extras.get("transports", {}),
         )
 
     @property

@@ -64,6 +64,7 @@ from postprocess.session.nightly.estimate import (
     estimate_night,
 )
 from postprocess.session.nightly.learning import Lesson, learn_night
+from postprocess.session.nightly.transports import TransportProof, prove_transports
 
 CALIBRATED = "in the calibration of this night"
 
@@ -112,8 +113,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
-        verified, ended = verify_night(context, finished)
-        results = judge_night(context, finished, catalog, failed, verified)
+verified, proof, ended = prove_night(context, finished)
+        results = judge_night(context, finished, catalog, failed, verified, proof)
         history = read_history(work.store, [result.case for result in results])
 
         def conclude(confirmed: Confirmation) -> int:
@@ -163,17 +164,23 @@ def tell_estimate(
     progress.expected = {"calibration": found.calibration, "running": found.night}
 
 
-def verify_night(
+def prove_night(
     context: SessionContext, finished: Sequence[FinishedLaunch]
-) -> tuple[DataVerification, BaseException | None]:
-    """Verify the data of OSU and IMB. A signal is returned: what was measured is still to be judged."""
-    verified = DataVerification({}, (UNVERIFIED,))
+) -> tuple[DataVerification, TransportProof, BaseException | None]:
+    """Verify the data of OSU and IMB, and read by which transports the MPIs talk.
+
+    A signal is returned: what was measured is still to be judged.
+    """
+    selection, keeping = context.request.selection, context.progress.keeping
+    verified, proof = DataVerification({}, (UNVERIFIED,)), TransportProof({})
     try:
-        with context.progress.keeping("verification of data"):
-            verified = verify_data(context, context.request.selection, finished)
+        with keeping("verification of data"):
+            verified = verify_data(context, selection, finished)
+        with keeping("transports"):
+            proof = prove_transports(context, selection, finished)
     except BaseException as error:  # raised again when all is kept
-        return verified, error
-    return verified, None
+        return verified, proof, error
+    return verified, proof, None
 
 
 def confirm_night(
@@ -211,22 +218,25 @@ def judge_night(
     catalog: ReferenceCatalog,
     failed: Sequence[CaseResult],
     verified: DataVerification,
+    proof: TransportProof,
 ) -> list[CaseResult]:
     """Judge all launches of a night, and note what its reader must know of the judgement.
 
     :param failed: cases of which a launch failed in the night's own calibration
     :param verified: what came of launches that verify data
+    :param proof: by which transports its pairs of ranks talk
     """
     request, progress = context.request, context.progress
     with progress.phase("analysis"):
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         results = apply_failures(results, failed, CALIBRATED)
-        results = verified.apply(results)
+        results = proof.apply(verified.apply(results))
         results, excused = excuse_headlines(results)
         notes: dict[str, Callable[[], Iterable[str]]] = {
             "waivers": lambda: describe_waivers(finished, catalog),
             "interposed libraries": lambda: describe_interposed_libraries(finished),
             "data not verified": verified.describe,
+            "transports": proof.describe,
             "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],

@@ -7,9 +7,8 @@ size to the next, as a change of protocol leaves it; which protocol, no measurem
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,39 +32,6 @@ from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segment
 from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
 from postprocess.stats.placement import group_placements
 from site_configs.mpi.family import identify_library
-
-#: Variables that let a library tell it; to all others they are nothing.
-VERBOSE: Mapping[str, str] = {
-    "UCX_LOG_LEVEL": "info",
-    "MPIR_CVAR_DEBUG_SUMMARY": "1",
-    "I_MPI_DEBUG": "5",
-    "OMPI_MCA_pml_base_verbose": "10",
-    "OMPI_MCA_btl_base_verbose": "10",
-}
-#: What is told, by name: the library's words for it. Where one name is told several times, all values count.
-TOLD: Mapping[str, str] = {
-    "UCX version": r"UCX  INFO +Version (\S+)",
-    "UCX inside a node": r"UCX  INFO .*\bintra-node cfg#\d+ (tag\(.*?\))",
-    "UCX between nodes": r"UCX  INFO .*\binter-node cfg#\d+ (tag\(.*?\))",
-    "Open MPI's layer of messages (pml)": r"select: component (\w+) selected",
-    "Open MPI's transports (btl)": r"mca: bml: Using (\w+) btl for send to",
-    "libfabric version": r"MPI startup\(\): libfabric version: (\S+)",
-    "libfabric provider": r"(?:MPI startup\(\): libfabric |^)provider: ([\w;]+)",
-    "Intel MPI's tuning": r"MPI startup\(\): Load tuning file: \".*/([^/]+)\"",
-}
-
-
-def read_transports(output: str) -> dict[str, str]:
-    """Read what a verbose launch printed of its transports, by name; empty if its library tells nothing.
-
-    :param output: all that its processes printed; each of them may tell the same
-    """
-    found = {}
-    for name, pattern in TOLD.items():
-        if values := sorted(set(re.findall(pattern, output, re.MULTILINE))):
-            found[name] = ", ".join(values)
-    return found
-
 
 #: How an MPI is told the value of a control variable, where its name is not that of a variable itself
 OF_FAMILY = {"openmpi": "OMPI_MCA_"}

@@ -24,7 +24,6 @@ from postprocess.features.compare.data import (
     SharedCase,
 )
 from postprocess.features.compare.differences.facts import SideFacts, read_facts
-from postprocess.features.compare.differences.fingerprint import VERBOSE, read_transports
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.conditions import binding_of, caches_of
@@ -34,6 +33,7 @@ from postprocess.model.options import AGAIN, PARTITION, PLANTED
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.parsers.transports import VERBOSE, read_transports
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postprocess.features.compare.differences.facts import SideFacts, compare_facts, summarise_facts
-from postprocess.features.compare.differences.fingerprint import TOLD, read_transports
+from postprocess.parsers.transports import TOLD, read_transports
 
 UCX = """\
 [1795.21] [vm:17905:0] ucp_context.c:2257 UCX  INFO  Version 1.18.1 (loaded from /a/libucp.so.0)

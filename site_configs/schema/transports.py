@@ -1,0 +1,53 @@
+"""Which transports a site expects of an environment, as ``{"network": "ucx:rc|dc x2"}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PAIRS = ("node", "network")  #: classes of pairs of ranks: in a node, and between nodes
+LAYERS = ("ucx", "libfabric", "openmpi", "intel-mpi")
+EXPECTED = re.compile(rf"({'|'.join(LAYERS)}):([\w;]+(?:\|[\w;]+)*)(?: x([1-9]\d?))?")
+
+
+@dataclass(frozen=True)
+class ExpectedTransport:
+    """What the site expects of a class of pairs."""
+
+    text: str  #: as the site file has it
+    layer: str
+    transports: tuple[str, ...]  #: that may be used
+    rails: int  #: that must be used at least
+
+    @classmethod
+    def parse(cls, text: str) -> ExpectedTransport:
+        """Parse ``ucx:rc|dc x2``.
+
+        :raises ValueError: if it is no such text
+        """
+        if not (match := EXPECTED.fullmatch(text)):
+            raise ValueError(text)
+        return cls(text, match[1], tuple(match[2].split("|")), int(match[3] or 1))
+
+    def allows(self, layer: str, transports: Sequence[str], rails: int) -> bool:
+        """Return whether all that carries messages is expected: ``rc`` is also ``rc_mlx5``, as UCX has it."""
+        known = all(
+            any(name == word or name.startswith(f"{word}_") for word in self.transports)
+            for name in transports
+        )
+        return layer == self.layer and known and rails >= self.rails
+
+
+def find_transport_faults(values: Any) -> Iterator[str]:
+    """Yield what is wrong with the transports of an environment."""
+    if not isinstance(values, Mapping):
+        yield f"transports: {values!r}: write {{'network': 'ucx:rc|dc'}}"
+        return
+    for pairs, text in values.items():
+        if pairs not in PAIRS:
+            yield f"transports: {pairs!r}: write one of {', '.join(PAIRS)}"
+        elif not isinstance(text, str) or not EXPECTED.fullmatch(text):
+            fix = f"write one of {', '.join(LAYERS)}, a colon and names, as in 'ucx:rc|dc x2'"
+            yield f"transports: {pairs}: {text!r}: {fix}"
