@@ -37,6 +37,9 @@ OPEN_MPI = re.compile(r"\[([^\s:]+):\d+\] mca: bml: Using (\w+) btl for send to 
 PROVIDER = re.compile(r"(?:^|MPI startup\(\): )libfabric provider: ([\w;]+)")
 OPEN_MPI_PROVIDER = re.compile(r"mtl:ofi:prov: ([\w;]+)")
 INTEL_FABRIC = re.compile(r"MPI startup\(\): Load tuning file: \".*_(shm-ofi|shm|ofi)\.dat\"")
+#: What MPICH on UCX prints. Its messages in a node go through memory of its own, of which it tells nothing;
+#: UCX's line on such pairs is of endpoints that carry none of them.
+OWN_MEMORY = "==== UCX netmod Capability ===="
 MOST_LETTERS = 200  #: of a line that is quoted
 STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX, which differs from process to process
 CLASSES = {"intra": "node", "inter": "network"}
@@ -78,6 +81,8 @@ def read_paths(output: str) -> list[TransportPath]:
     lines = output.splitlines()
     fabrics = {match[1] for line in lines if (match := INTEL_FABRIC.search(line))}
     found = [path for line in lines for path in read_line(line, fabrics)]
+    if OWN_MEMORY in lines:
+        found = [path for path in found if (path.pairs, path.layer) != ("node", "ucx")]
     return list({(path.pairs, str(path)): path for path in reversed(found)}.values())[::-1]
 
 

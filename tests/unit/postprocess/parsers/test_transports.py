@@ -109,6 +109,9 @@ SILENT = {
     SHARED.replace("intra", "self").replace("-node", ""):
         plants("environment", "UCX that tells of each rank to itself alone", "a verbose start",
                "pass", 0, "transports: mpi in a node unknown"),
+    f"==== UCX netmod Capability ====\n{ucx('intra', 'tcp/eth0')}":  # recorded
+        plants("environment", "`UCX_TLS=tcp,self`, while MPICH's own memory carries it", "MPICH",
+               "pass", 0, "transports: mpi in a node unknown"),
     ucx("inter", "rc_mlx5/mlx5_0:1"):
         plants("environment", "UCX that tells of pairs between nodes alone", "a verbose start",
                "pass", 0, "transports: mpi in a node unknown"),
