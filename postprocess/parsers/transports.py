@@ -43,6 +43,7 @@ OWN_MEMORY = "==== UCX netmod Capability ===="
 MOST_LETTERS = 200  #: of a line that is quoted
 STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX, which differs from process to process
 CLASSES = {"intra": "node", "inter": "network"}
+TCP = re.compile(r"tcp\b.*|sockets")  #: also below another protocol, as ``tcp;ofi_rxm``
 WORDS = {"node": "in a node", "network": "between nodes"}  #: of the classes of pairs
 
 
@@ -55,6 +56,11 @@ class TransportPath:
     transports: tuple[str, ...]  #: that carry messages
     rails: int  #: devices that UCX names; 1 where none are named
     line: str  #: of the library
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether messages go by TCP alone."""
+        return all(TCP.fullmatch(name) for name in self.transports)
 
     def __str__(self) -> str:
         rails = f" on {self.rails} rails" if self.rails > 1 else ""

@@ -57,6 +57,7 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session
+from postprocess.session.nightly.transports import TransportProof, prove_transports
 from postprocess.stats.placement import group_placements
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -231,11 +232,13 @@ def calibrate_cases(
             f"ranks lay on other cores in some launches of {names}: launching more"
         )
         further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
-        more = run_calibration_pass(context, context.work.provisional, None, further, take=True)
-        done = replace(
-            done, launches=[*done.launches, *more.launches], failed=[*done.failed, *more.failed]
+        added = run_calibration_pass(
+            context, context.work.provisional, None, further, take=True, more=True
         )
-        if not more.launches:
+        done = replace(
+            done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed]
+        )
+        if not added.launches:
             break
     return done
 
@@ -276,12 +279,14 @@ def run_calibration_pass(
     selection: Selection,
     afresh: bool = False,
     take: bool = False,
+    more: bool = False,
 ) -> PassResult:
     """Run one pass of a calibration in a session of its own; keep its launches and update references.
 
     :param only: cases that may be written; None for all
     :param afresh: whether earlier launches of these cases count no more
     :param take: whether a reference is replaced, too, if that absorbs a slowdown
+    :param more: whether it adds to a pass whose transports were proven
     """
     progress, work = context.progress, context.work
     session, reframe = context.open_session("calibrate")
@@ -299,7 +304,15 @@ def run_calibration_pass(
         raise
     held: dict[Case, float] = {}
     share = since.share() if context.prepared.inventory else None
-    new = ledger.collect_launches(opened, session.directory, done.finished, share)
+    proof = TransportProof({})
+    if not more:
+        with progress.keeping("transports"):
+            proof = prove_transports(context, selection, done.finished, calibrating=True)
+    wrong = proof.find_faults()
+    counted = [run for run in done.finished if run.launch.environment not in wrong]
+    new = ledger.collect_launches(opened, session.directory, counted, share)
+    for environment, fault in wrong.items():
+        progress.note(f"{environment} is not calibrated: {fault}")
     ledger.append_launches(
         work.root, session.name, new, list_planned_cases(planned) if afresh else ()
     )
@@ -319,6 +332,7 @@ def run_calibration_pass(
         results = evaluate_launches(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
+        results = proof.apply(results)
         finish_session(context, session, done.finished, results)
     failed = [result for result in results if result.verdict in FAILED_LAUNCH]
     return PassResult(new, find_unhealthy_parts(results), held, failed)

@@ -113,7 +113,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
-verified, proof, ended = prove_night(context, finished)
+        verified, proof, ended = prove_night(context, finished)
         results = judge_night(context, finished, catalog, failed, verified, proof)
         history = read_history(work.store, [result.case for result in results])
 

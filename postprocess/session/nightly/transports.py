@@ -1,19 +1,22 @@
-"""Prove by which transports the pairs of ranks of a night talk, in verbose starts of their own.
+"""Prove by which transports pairs of ranks talk, in verbose starts of their own, whose times count nowhere.
 
-Its times count nowhere. Where the site file expects other transports, no case of such pairs is comparable; what
-no library tells is told as unknown.
+No case is comparable whose pairs talk by another transport than the site file expects, or, where it expects
+nothing, than when they were last calibrated; nor one that talks by TCP in a node. Such an environment is not
+calibrated either. What no library tells is told as unknown.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from postprocess.base.files import read_text
+from postprocess.base import files
+from postprocess.base.documents.records import read_record
 from postprocess.base.progress import Progress
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
@@ -36,8 +39,17 @@ from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.schema.transports import ExpectedTransport
 
 MODE = "transports"
+FILE = "transports.json"  #: in a work directory
 
 Place = tuple[str, str, str]  #: partition, environment, and class of pairs
+
+
+@dataclass(frozen=True)
+class KnownTransports:
+    """By what each place talked when it was calibrated, or seen first."""
+
+    schema: int = 1
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: by the words of a place
 
 
 @dataclass(frozen=True)
@@ -46,10 +58,11 @@ class TransportProof:
 
     paths: Mapping[Place, Sequence[TransportPath]]  #: none of a place: unknown
     expected: Mapping[Place, ExpectedTransport] = field(default_factory=dict)
+    known: KnownTransports = KnownTransports()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
-        """Return the results; those of pairs on another transport than the expected one are not comparable."""
-        return [self.judge(each) for each in results]
+        """Return the results; those whose pairs talk otherwise than they should are not comparable."""
+        return [self.judge(result) for result in results]
 
     def judge(self, result: CaseResult) -> CaseResult:
         """Return one result; what failed or was skipped stays so."""
@@ -58,11 +71,55 @@ class TransportProof:
             return result
         for pairs in classify_pairs(case.processes, case.per_node):
             place = f"{case.system}:{case.partition}", case.environment, pairs
-            if place not in self.expected:
-                continue
-            if wrong := find_wrong_path(self.paths.get(place, ()), pairs, self.expected[place]):
-                return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=wrong)
+            if fault := self.find_fault(place):
+                return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault)
         return result
+
+    def find_faults(self) -> dict[str, str]:
+        """Find the environments with a place whose transports are wrong, each with what is wrong."""
+        faults = {place: fault for place in self.paths if (fault := self.find_fault(place))}
+        return {environment: fault for (_, environment, _), fault in sorted(faults.items())}
+
+    def find_fault(self, place: Place) -> str:
+        """Find what is wrong with the transports of a place, with the library's own line; empty if nothing."""
+        if place in self.expected:
+            return find_wrong_path(self.paths.get(place, ()), place[-1], self.expected[place])
+        return self.find_avoidable(place) or self.find_change(place)
+
+    def find_avoidable(self, place: Place) -> str:
+        """Find TCP in a node, where memory is shared, unless the site file expects something there."""
+        *_, pairs = place
+        for path in self.paths.get(place, ()):
+            if pairs == "node" and path.is_tcp and place not in self.expected:
+                fix = f"mend it, or say transports={{'node': '{path}'}} in the site file"
+                return f"in a node its MPI uses {path}, where memory is shared; {fix}: {path.line}"
+        return ""
+
+    def find_change(self, place: Place) -> str:
+        """Find a way that a place did not use when it was calibrated."""
+        before = self.known.places.get(" ".join(place), ())
+        for path in self.paths.get(place, ()):
+            if before and str(path) not in before:
+                used = (
+                    f"{WORDS[place[-1]]} its MPI uses {path}, and used {', '.join(before)} before"
+                )
+                return f"{used}; if that is meant, run ./plumbline calibrate: {path.line}"
+        return ""
+
+    def remember(self, path: Path, afresh: bool) -> None:
+        """Remember by what each place talks, if it is not known yet and nothing is wrong with it.
+
+        :param afresh: whether what is known counts no more: after a calibration
+        """
+        told = {
+            " ".join(place): tuple(map(str, paths))
+            for place, paths in self.paths.items()
+            if paths and not self.find_avoidable(place)
+        }
+        places = {**self.known.places, **told} if afresh else {**told, **self.known.places}
+        if places != self.known.places:
+            text = json.dumps(asdict(KnownTransports(places=places)), indent=1, sort_keys=True)
+            files.replace_files({path: f"{text}\n".encode()})
 
     def describe(self) -> Iterator[str]:
         """Describe in one line by what each environment talks, the unknown too."""
@@ -81,11 +138,16 @@ def classify_pairs(processes: int, per_node: int) -> list[str]:
 
 
 def prove_transports(
-    context: SessionContext, selection: Selection, finished: Sequence[FinishedLaunch]
+    context: SessionContext,
+    selection: Selection,
+    finished: Sequence[FinishedLaunch],
+    calibrating: bool = False,
 ) -> TransportProof:
     """Start one verbose launch for each environment and class of pairs, the smallest that was measured.
 
     Simulated machines have no transports.
+
+    :param calibrating: whether what was known before counts no more
     """
     chosen = choose_launches(finished)
     if not chosen:
@@ -105,9 +167,24 @@ def prove_transports(
         output = read_output(launch, session.directory)
         for place in list_pairs(launch.launch):
             started[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
-    return TransportProof(
-        {place: drop_repeated(started[place]) for place in chosen}, find_expected(finished)
+    path = context.work.root / FILE
+    known = read_known(path)
+    proof = TransportProof(
+        {place: drop_repeated(started[place]) for place in chosen},
+        find_expected(finished),
+        KnownTransports() if calibrating else known,
     )
+    replace(proof, known=known).remember(path, afresh=calibrating)
+    return proof
+
+
+def read_known(path: Path) -> KnownTransports:
+    """Read what is known; nothing where that is not told, or damaged: then tonight tells it."""
+    try:
+        found = read_record(path, KnownTransports)
+    except (OSError, ValueError):
+        return KnownTransports()
+    return found if found.schema == KnownTransports().schema else KnownTransports()
 
 
 def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
@@ -118,11 +195,11 @@ def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
 def choose_launches(finished: Sequence[FinishedLaunch]) -> dict[Place, Case]:
     """Choose a case for each class of pairs of a partition and environment, with few processes."""
     found: dict[Place, Case] = {}
-    for each in finished:
-        if each.launch.exact or not each.outcome.records:
+    for run in finished:
+        if run.launch.exact or not run.outcome.records:
             continue
-        for place in list_pairs(each.launch):
-            some = [*each.launch.cases, *([found[place]] if place in found else [])]
+        for place in list_pairs(run.launch):
+            some = [*run.launch.cases, *([found[place]] if place in found else [])]
             found[place] = min(some, key=rank_case)
     return found
 
@@ -137,21 +214,21 @@ def list_pairs(launch: PlannedLaunch) -> list[Place]:
     if not launch.cases:
         return []
     pairs = classify_pairs(launch.cases[0].processes, launch.cases[0].per_node)
-    return [(launch.partition, launch.environment, each) for each in pairs]
+    return [(launch.partition, launch.environment, name) for name in pairs]
 
 
 def find_expected(finished: Sequence[FinishedLaunch]) -> dict[Place, ExpectedTransport]:
     """Find what the site expects of each place, which plans have from its site file."""
     return {
-        (each.launch.partition, each.launch.environment, pairs): ExpectedTransport.parse(text)
-        for each in finished
-        if not each.launch.exact
-        for pairs, text in each.launch.transports.items()
+        (run.launch.partition, run.launch.environment, pairs): ExpectedTransport.parse(text)
+        for run in finished
+        if not run.launch.exact
+        for pairs, text in run.launch.transports.items()
     }
 
 
 def read_output(launch: FinishedLaunch, session: Path) -> str:
     """Read all that a launch printed, on both streams of its job and where its program's own goes."""
-    files = sorted(Path(launch.directory).glob("rfm_job.[oe][ur][tr]"))
-    files += [launch.launch.output(session)]
-    return "\n".join(read_text(each, "replace") for each in files if each.is_file())
+    paths = sorted(Path(launch.directory).glob("rfm_job.[oe][ur][tr]"))
+    paths += [launch.launch.output(session)]
+    return "\n".join(files.read_text(path, "replace") for path in paths if path.is_file())

@@ -88,6 +88,7 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
     assert {"mpi", "mpich"} <= set(entry["features"])
     assert entry["extras"] == {
         "accept": {},
+        "transports": {},
         "launch_variables": {},
         "by_hand": {},
         "library": "MPICH Version: 5",

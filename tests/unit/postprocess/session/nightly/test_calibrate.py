@@ -21,6 +21,7 @@ from postprocess.main import build_parser
 from postprocess.model.plan import list_places
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.parsers.transports import TransportPath
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import LaunchCost
@@ -34,6 +35,7 @@ from postprocess.session.nightly.calibrate import (
     read_comparable_launches,
     read_known_costs,
 )
+from postprocess.session.nightly.transports import TransportProof
 from tests.support.factories.launch import CASES, PLACE, case, planned
 from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
 from tests.support.factories.launch_costs import PLACE as JOB_PLACE
@@ -268,17 +270,21 @@ class Bench:
         self.root, self.notes, self.new, self.sessions = root, [], [], 0
         self.dry_runs = 0
         self.output = root / "references"
-        stand_in = SimpleNamespace(finished=[])
+        self.proof = TransportProof({})
+        stand_in = SimpleNamespace(finished=[SimpleNamespace(launch=planned())])
         monkeypatch.setattr(
             calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
         )
         monkeypatch.setattr(calibration_pass, "make_plan", self.plan)
+        monkeypatch.setattr(calibration_pass, "prove_transports", lambda *_, **__: self.proof)
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
         monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_, **__: [])
         monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
         self.context: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
-            progress=SimpleNamespace(note=self.notes.append, say=lambda _: None),
+            progress=SimpleNamespace(
+                note=self.notes.append, say=lambda _: None, keeping=lambda _: nullcontext()
+            ),
             open_session=self.open_session,
             reference_roots=[],
             request=SimpleNamespace(site="local", rerun_options=()),
@@ -304,7 +310,7 @@ class Bench:
         )
 
     def taken(self, *given: Any) -> list[ledger.CalibrationLaunch]:
-        return [replace(each, others=given[3]) for each in self.new]
+        return [replace(each, others=given[3]) for each in self.new] if given[2] else []
 
     def center(self) -> float:
         path = reference_file.locate_references(self.output, *PLACE)
@@ -321,6 +327,19 @@ def test_only_a_pass_that_discards_earlier_launches_plans_anew(bench: Bench):
     assert bench.dry_runs == 0
     bench.calibrate(launch(2.0, 7), afresh=True)
     assert bench.dry_runs == 1
+
+
+@plants("environment", "`--mca btl self,tcp` in a node, before anything is known", "a calibration",
+        "not-comparable", 1, "is not calibrated: in a node its MPI uses openmpi:tcp, …")  # fmt: skip
+def test_no_reference_rests_on_tcp_in_a_node(bench: Bench, declared: Declared):
+    path = TransportPath("node", "openmpi", ("tcp",), 1, "Using tcp btl")
+    bench.proof = TransportProof({(f"{PLACE[0]}:{PLACE[1]}", PLACE[2], "node"): [path]})
+    done = bench.calibrate(launch(2.0, 7))
+    assert done.launches == []
+    assert not bench.output.exists()
+    result = CaseResult(CASES[0], Verdict.PASS)
+    (judged,) = bench.proof.apply([result])
+    declared.check({judged.verdict}, 1, bench.notes)
 
 
 def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:

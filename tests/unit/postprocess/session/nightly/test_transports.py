@@ -1,0 +1,76 @@
+"""What transports of a night mean beside those of its calibration, and in a node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.model.case import Case
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.parsers.transports import TransportPath
+from postprocess.session.nightly.transports import KnownTransports, TransportProof, read_known
+from site_configs.schema.transports import ExpectedTransport
+from tests.support.faults import Declared, plants
+
+NODE = "s:p", "mpi", "node"
+CASE = Case("s", "p", "mpi", "mpicost", "pingpong", 1, "warm", "window", 2, 2, 8)
+PASSED = CaseResult(CASE, Verdict.PASS)
+
+
+def path_of(*transports: str, layer: str = "openmpi") -> TransportPath:
+    return TransportPath("node", layer, transports, 1, "the library's line")
+
+
+def judge(proof: TransportProof) -> CaseResult:
+    (result,) = proof.apply([PASSED])
+    return result
+
+
+@plants("environment", "TCP in a node of which the site file says nothing", "Open MPI",
+        "not-comparable", 1, "where memory is shared; …{'node': 'openmpi:tcp'} in the site file")  # fmt: skip
+def test_tcp_in_a_node_is_not_comparable_unless_it_is_expected(declared: Declared) -> None:
+    proof = TransportProof({NODE: [path_of("tcp")]})
+    result = judge(proof)
+    declared.check_case(result.verdict, result.reason)
+    assert proof.find_faults() == {"mpi": result.reason}
+    asked = replace(proof, expected={NODE: ExpectedTransport.parse("openmpi:tcp")})
+    assert judge(asked) == PASSED
+    assert asked.find_faults() == {}
+
+
+@pytest.mark.parametrize("transports", [("sm",), ("sm", "tcp")])
+def test_what_shares_memory_too_is_not_tcp(transports) -> None:
+    assert judge(TransportProof({NODE: [path_of(*transports)]})) == PASSED
+
+
+@plants("environment", "another transport than when the references were taken", "UCX in a node",
+        "not-comparable", 1, "uses ucx:posix, and used ucx:sysv+cma before; …run")  # fmt: skip
+def test_a_night_is_held_against_the_transports_of_its_calibration(
+    tmp_path: Path, declared: Declared
+) -> None:
+    file = tmp_path / "transports.json"
+    calibrated = TransportProof({NODE: [path_of("sysv", "cma", layer="ucx")]})
+    calibrated.remember(file, afresh=True)
+    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, known=read_known(file))
+    result = judge(night)
+    declared.check_case(result.verdict, result.reason)
+    night.remember(file, afresh=False)  # no night changes what is known
+    assert judge(replace(night, known=read_known(file))) == result
+    night.remember(file, afresh=True)
+    assert judge(replace(night, known=read_known(file))) == PASSED
+
+
+def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "transports.json"
+    TransportProof({NODE: []}).remember(file, afresh=True)
+    assert not file.exists()
+    TransportProof({NODE: [path_of("sm")]}).remember(file, afresh=True)
+    assert judge(TransportProof({NODE: []}, known=read_known(file))) == PASSED
+
+
+def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
+    file = tmp_path / "transports.json"
+    file.write_text("{", encoding="utf-8")
+    assert read_known(file) == KnownTransports()
