@@ -18,6 +18,7 @@ from site_configs.mpi.probe import ProbeError, run_step
 
 SOURCES = Path(__file__).resolve().parents[4] / "suite" / "bindings"
 MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: in a line of ldd
+NO_MODULE = re.compile(r"Fatal Error: (.*)")  #: of gfortran
 BUILD_LIMIT = 600.0  #: seconds
 
 
@@ -93,6 +94,61 @@ def prepare_c(bench: Bench) -> Program:
     return Program((str(bench.c_program),))
 
 
+def prepare_fortran(bench: Bench, module: str) -> Program:
+    """Compile the program in Fortran by the MPI's own wrapper, with ``mpi_f08`` or ``mpi``."""
+    wrapper = find_fortran_wrapper(Path(bench.mpi.mpicc))
+    program = bench.folder / module
+    options = ["-DF08"] if module == "mpi_f08" else []
+    for folder in find_module_folders(bench):
+        options += ["-I", str(folder)]
+    source = str(SOURCES / "exchange.F90")
+    try:
+        bench.run(str(wrapper), "-O2", *options, source, "-o", str(program))
+    except Unavailable as error:
+        if fatal := NO_MODULE.search(str(error)):
+            raise Unavailable(
+                f"no module {module} that the compiler reads: {fatal[1].strip()}"
+            ) from None
+        raise
+    return Program((str(program),))
+
+
+def find_fortran_wrapper(mpicc: Path) -> Path:
+    """Find the Fortran wrapper beside that of C; Debian's have the MPI's name behind a dot.
+
+    :raises Unavailable: if there is none
+    """
+    names = [mpicc.name.replace("mpicc", name) for name in ("mpifort", "mpif90", "mpifc")]
+    for name in dict.fromkeys(names):
+        if name != mpicc.name and mpicc.with_name(name).exists():
+            return mpicc.with_name(name)
+    raise Unavailable(f"no Fortran in this MPI: none of {', '.join(names)} beside {mpicc}")
+
+
+def find_module_folders(bench: Bench) -> list[Path]:
+    """Find Intel MPI's modules of the compiler at hand, which its wrapper seeks elsewhere; else nothing.
+
+    It has a folder for each version of gfortran; the last one up to the compiler's reads its modules.
+    """
+    by_version = {
+        split_number(folder.name): folder
+        for folder in Path(bench.mpi.prefix, "include", "mpi", "gfortran").glob("[0-9]*")
+    }
+    if not by_version:
+        return []
+    try:
+        own = split_number(bench.run("gfortran", "-dumpfullversion").strip())
+    except Unavailable:
+        raise Unavailable("no Fortran compiler: gfortran is not on PATH") from None
+    fit = [version for version in by_version if version[0] <= own[0]]
+    return [by_version[max(fit)]] if fit else []
+
+
+def split_number(version: str) -> tuple[int, ...]:
+    """Split a version of numbers alone."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
 def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
     """Find the interpreter with the wheel of mpi4py and the MPI's library named to it."""
     root = bench.unpack_wheel("mpi4py")
@@ -110,6 +166,10 @@ def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
 LANGUAGES = (
     Language("c", "C", prepare_c),
     Language("c-again", "C again", prepare_c),
+    *(
+        Language(f"fortran-{module}", f"Fortran {module}", partial(prepare_fortran, module=module))
+        for module in ("mpi_f08", "mpi")
+    ),
     *(
         Language(
             f"mpi4py-{style}-{level}",

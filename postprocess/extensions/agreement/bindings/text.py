@@ -10,6 +10,8 @@ from postprocess.base.text_table import TextTable, render_text
 from postprocess.extensions.agreement.bindings.exchange import BATCHES
 from postprocess.extensions.agreement.bindings.measure import BASIS, BindingsResult, LanguageRatio
 
+MPI4PY = "mpi4py: thread level single as C's, or its default; in brackets what the MPI provided"
+
 
 def format_bindings(result: BindingsResult) -> str:
     """Format all of it for a terminal, with a line at the end that counts."""
@@ -46,7 +48,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
             f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
             f"and microseconds over C; a launch counts by the least of {BATCHES} batches",
             "C: microseconds of a call; C again: the same program once more, and so what cannot be told apart",
-            "mpi4py: thread level single as C's, or its default; in brackets the level that the MPI provided",
+            *([MPI4PY] if any(row.language.startswith("mpi4py") for row in rows) else []),
         ),
     )
 

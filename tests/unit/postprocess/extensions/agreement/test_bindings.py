@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +15,22 @@ from postprocess.extensions.agreement.bindings.exchange import (
     count_calls,
     read_exchange,
 )
-from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
+from postprocess.extensions.agreement.bindings.languages import (
+    KINDS,
+    LANGUAGES,
+    Bench,
+    Unavailable,
+    find_fortran_wrapper,
+    find_module_folders,
+    select_languages,
+)
 from postprocess.extensions.agreement.bindings.measure import (
     BindingsResult,
     LanguageFault,
     compare_with_c,
 )
 from postprocess.extensions.agreement.bindings.text import format_bindings
+from site_configs.mpi.family import Mpi
 
 LIBRARY = "MPICH Version: 5.0.2"
 TIMES = " ".join(f"{n}.0e-06" for n in range(2, 2 + BATCHES))
@@ -70,9 +81,7 @@ def test_ratios_are_taken_within_the_round():
     assert math.isclose(theirs.extra, 4e-6)
     result = BindingsResult("CPU", 1, rows=[own, theirs])
     lines = format_bindings(result).splitlines()
-    assert any(
-        f"{other.title} (single)" in line and "3.00 (3.00 to 3.00), +4.00" in line for line in lines
-    )
+    assert any(other.title in line and "3.00 (3.00 to 3.00), +4.00" in line for line in lines)
     assert lines[-1] == "1 comparison with C, 0 skipped, 0 errors" and result.status == 0
 
 
@@ -90,6 +99,46 @@ def test_c_is_always_chosen():
         chosen = {each.name.partition("-")[0] for each in select_languages([kind])}
         assert chosen == {"c", kind}
     assert select_languages() == [*LANGUAGES]
+
+
+def make_bench(root: Path) -> Bench:
+    root.joinpath("bin").mkdir(parents=True)
+    mpi = Mpi("m-1", "mpich", "1", "", "path", str(root), str(root / "bin" / "mpicc"), "mpiexec")
+    return Bench(mpi, root, root)
+
+
+def test_the_fortran_wrapper_is_beside_that_of_c(tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("mpicc", "mpicc.openmpi", "mpif90", "mpifort.openmpi"):
+        (folder / name).touch()
+    assert find_fortran_wrapper(folder / "mpicc").name == "mpif90"
+    assert find_fortran_wrapper(folder / "mpicc.openmpi").name == "mpifort.openmpi"
+    with pytest.raises(Unavailable, match="no Fortran in this MPI"):
+        find_fortran_wrapper(folder / "mpicc.mpich")
+
+
+@pytest.mark.parametrize(
+    ("version", "folder"), [("12.2.0", "12.4.0"), ("14.2.0", "13.3.0"), ("6.5.0", None)]
+)
+def test_modules_are_of_the_compiler_at_hand(tmp_path, monkeypatch, version, folder):
+    bench = make_bench(tmp_path / "mpi")
+    modules = tmp_path / "mpi" / "include" / "mpi" / "gfortran"
+    for name in ("7.1.0", "12.4.0", "13.3.0", "15.1.0"):
+        (modules / name).mkdir(parents=True)
+    compiler = tmp_path / "gfortran"
+    compiler.write_text(f"#!/bin/sh\necho {version}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert find_module_folders(bench) == ([modules / folder] if folder else [])
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(Unavailable, match="gfortran is not on PATH"):
+        find_module_folders(make_bench_again(bench))
+
+
+def make_bench_again(bench: Bench) -> Bench:
+    """Without what it remembers of the environment."""
+    return Bench(bench.mpi, bench.folder, bench.lasting)
 
 
 def test_a_batch_is_neither_one_call_nor_for_ever():
