@@ -20,6 +20,7 @@ from postprocess.extensions.agreement.bindings.languages import (
 )
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
 from postprocess.extensions.agreement.bindings.text import format_bindings
+from postprocess.extensions.papers.common.languages import load_languages
 from site_configs.common import work_directory
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import load_inventory
@@ -56,7 +57,10 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
         assert levels["mpi4py-buffers-single"] == levels["c"] == "single"
         assert levels["mpi4py-buffers-default"] == "multiple"
     assert "10 comparisons with C, 0 skipped, 0 errors" in ended.output
-    assert [*(workshop.home / "bindings").glob("*.json")]
+    read = load_languages(workshop.home)  # as the papers' pages read it
+    assert {(row.environment, row.language) for row in read} == {
+        (name, language) for name in names for language in languages
+    }
 
 
 def measure_planted(bench: Bench, prepare: Callable[[Bench], Program]) -> BindingsResult:
