@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench
+from postprocess.extensions.agreement.bindings.compiled import prepare_c
 from postprocess.extensions.agreement.bindings.exchange import Program
-from postprocess.extensions.agreement.bindings.languages import (
-    LANGUAGES,
-    SOURCES,
-    Bench,
-    Language,
-    prepare_c,
-    prepare_mpi4py,
-)
+from postprocess.extensions.agreement.bindings.interpreted import prepare_mpi4py
+from postprocess.extensions.agreement.bindings.languages import LANGUAGES, Language
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
 from postprocess.extensions.agreement.bindings.text import format_bindings
 from postprocess.extensions.papers.common.languages import load_languages

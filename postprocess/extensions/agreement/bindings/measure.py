@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from postprocess.extensions.agreement.bindings.bench import Bench, Unavailable
 from postprocess.extensions.agreement.bindings.exchange import (
     ROUTINES,
     Exchange,
@@ -16,7 +17,7 @@ from postprocess.extensions.agreement.bindings.exchange import (
     Program,
     start_exchange,
 )
-from postprocess.extensions.agreement.bindings.languages import Bench, Language, Unavailable
+from postprocess.extensions.agreement.bindings.languages import Language
 from postprocess.extensions.agreement.compare import compute_ratio_interval
 from site_configs.mpi.identify import extract_identity
 

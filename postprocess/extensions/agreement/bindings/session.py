@@ -14,7 +14,8 @@ from postprocess.base.files import write_text
 from postprocess.base.formats import utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.extensions.agreement.bindings.languages import KINDS, Bench, select_languages
+from postprocess.extensions.agreement.bindings.bench import Bench
+from postprocess.extensions.agreement.bindings.languages import KINDS, select_languages
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
 from postprocess.extensions.agreement.bindings.text import format_bindings
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from pathlib import Path
 
 import pytest
 
+from postprocess.extensions.agreement.bindings import interpreted
+from postprocess.extensions.agreement.bindings.bench import Bench, Unavailable
+from postprocess.extensions.agreement.bindings.compiled import (
+    find_fortran_wrapper,
+    find_module_folders,
+    prepare_rust,
+)
 from postprocess.extensions.agreement.bindings.exchange import (
     BATCHES,
     ROUTINES,
@@ -15,15 +23,7 @@ from postprocess.extensions.agreement.bindings.exchange import (
     count_calls,
     read_exchange,
 )
-from postprocess.extensions.agreement.bindings.languages import (
-    KINDS,
-    LANGUAGES,
-    Bench,
-    Unavailable,
-    find_fortran_wrapper,
-    find_module_folders,
-    select_languages,
-)
+from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
 from postprocess.extensions.agreement.bindings.measure import (
     BindingsResult,
     LanguageFault,
@@ -139,6 +139,35 @@ def test_modules_are_of_the_compiler_at_hand(tmp_path, monkeypatch, version, fol
 def make_bench_again(bench: Bench) -> Bench:
     """Without what it remembers of the environment."""
     return Bench(bench.mpi, bench.folder, bench.lasting)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"jar", None), (b"another", "is not the file that"), (None, "is missing")],
+)
+def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
+    pins = tmp_path / "mpj.sha256"
+    pins.write_text(f"{hashlib.sha256(b'jar').hexdigest()}  of_a_test.jar\n")
+    (tmp_path / "mpj" / "lib").mkdir(parents=True)
+    if content:
+        (tmp_path / "mpj" / "lib" / "of_a_test.jar").write_bytes(content)
+    monkeypatch.setattr(interpreted, "JARS", pins)
+    monkeypatch.setenv("MPJ_HOME", str(tmp_path / "mpj"))
+    home = tmp_path / "copy"
+    if told:
+        with pytest.raises(Unavailable, match=told):
+            interpreted.copy_pinned_jars(home)
+    else:
+        interpreted.copy_pinned_jars(home)
+        assert (home / "lib" / "of_a_test.jar").read_bytes() == content
+
+
+def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bench = make_bench(tmp_path / "mpi")
+    for prepare, told in ((prepare_rust, "cargo"), (interpreted.prepare_mpj, "no JDK")):
+        with pytest.raises(Unavailable, match=told):
+            prepare(bench)
 
 
 def test_a_batch_is_neither_one_call_nor_for_ever():

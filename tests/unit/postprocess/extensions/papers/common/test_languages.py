@@ -52,6 +52,8 @@ def test_a_paper_shows_its_own_language_alone(tmp_path):
     write_rows(tmp_path, "1.json", {})
     rows = load_languages(tmp_path)
     assert build_language_tables("taboada", rows) == [] == build_language_tables("luecke2001", rows)
+    write_rows(tmp_path, "2.json", {"language": "java-mpj"})
+    assert build_language_tables("taboada", load_languages(tmp_path))
 
 
 def test_a_damaged_file_is_named(tmp_path):
