@@ -4,7 +4,7 @@ Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``progr
 ``sessions/<session>``, ``latest`` (a link to the last), ``store/<session>.parquet``, ``calibrations`` (the
 ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.json`` (notes that were said),
 ``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``,
-``accept``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
+``accept``, ``bindings``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 
 from __future__ import annotations

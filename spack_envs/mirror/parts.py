@@ -63,7 +63,7 @@ def gather_wheels(making: MirrorBuild) -> GatheredPart:
     """Gather the wheels of Plumbline's packages, those of its tests, and the MPIs."""
     source = making.work.source
     locks = [source / "requirements.lock", source / "requirements-test.lock"]
-    locks += [lock for lock in sorted(LOCKS.glob("*.lock"))]
+    locks += [lock for lock in sorted(LOCKS.rglob("*.lock"))]
     scratch = making.scratch / WHEELS
     scratch.mkdir()
     making.progress.say(f"wheels of {', '.join(lock.stem for lock in locks)}")

@@ -14,9 +14,11 @@ from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
-from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.agreement import text
+from postprocess.extensions.agreement.bindings.languages import KINDS
+from postprocess.extensions.agreement.bindings.session import ALL, measure_bindings
 from postprocess.extensions.agreement.compare import (
     FEWEST_LAUNCHES,
     AgreementResult,
@@ -67,12 +69,22 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="number of rounds; each program runs once per round (default: %(default)s)",
     )
+    parser.group(WHAT).add_argument(
+        "--bindings",
+        nargs="?",
+        const=ALL,
+        metavar="LANGUAGE,...",
+        help="measure instead what languages cost over C, on this node: "
+        f"{', '.join(KINDS)} (default: all)",
+    )
     add_surroundings(parser)
     add_json(parser)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Compare mpicost, OSU and IMB with each other. Returns the exit status."""
+    """Compare mpicost, OSU and IMB with each other, or languages with C. Returns the exit status."""
+    if arguments.bindings:
+        return measure_bindings(work, arguments, Progress())
     return agree(work, build_request(work, arguments), arguments.launches, Progress())
 
 

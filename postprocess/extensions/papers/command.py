@@ -11,6 +11,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
+from postprocess.extensions.papers.common.languages import load_languages
 from postprocess.extensions.papers.common.skew import read_skews
 from postprocess.extensions.papers.forms import PAPERS
 from postprocess.extensions.papers.luecke.chained import read_timers
@@ -126,6 +127,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         parse_theory(arguments.theory),
         skews,
         collect_kernels({summary.session: summary.results for summary in sessions}),
+        load_languages(work.root),
     )
     found = build_paper(asked, measured)
     title = PAPERS[arguments.paper].title

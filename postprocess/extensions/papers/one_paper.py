@@ -13,6 +13,7 @@ from postprocess.extensions.papers.common.data import (
     describe_conditions,
     describe_split,
 )
+from postprocess.extensions.papers.common.languages import LanguageRow, build_language_tables
 from postprocess.extensions.papers.common.linear_model import describe_few_processes
 from postprocess.extensions.papers.common.numbers import format_csv
 from postprocess.extensions.papers.common.paper_figure import PaperFigure
@@ -87,6 +88,7 @@ class Asked:
     skews: Skews = field(default_factory=dict)
     #: by machine, which no other table has
     kernels: Mapping[str, Sequence[CaseResult]] = field(default_factory=dict)
+    languages: Sequence[LanguageRow] = ()
 
 
 def build_paper(
@@ -112,10 +114,11 @@ def build_paper(
     divisor = asked.against if in_print and asked.paper == "luecke2001" else None
     tables = build_printed_tables(history, asked.paper, divisor)
     views = [PaperView(IN_PRINT, "", tables=tables)]
+    spoken = build_language_tables(asked.paper, asked.languages)
     if measured is None or not (measured.results or asked.kernels):
-        return views
+        return [*([PaperView(MEASURED, "", tables=spoken)] if spoken else []), *views]
     own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
-    own += filter(None, [build_skew_table(measured, asked.skews)])
+    own += [*filter(None, [build_skew_table(measured, asked.skews)]), *spoken]
     caveats = _describe_machines(measured, history) if asked.paper in LUECKE else []
     few = describe_few_processes(measured, asked.paper)
     figures = build_figures(asked.paper, measured) if asked.pictures else []

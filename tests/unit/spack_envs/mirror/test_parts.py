@@ -100,7 +100,7 @@ def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
 
 def test_every_package_of_our_lock_files_is_read():
     folder = ROOT / "site_configs" / "wheels_lock"
-    for lock in (*ROOT.glob("requirements*.lock"), *folder.glob("*.lock")):
+    for lock in (*ROOT.glob("requirements*.lock"), *folder.rglob("*.lock")):
         text = lock.read_text()
         pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
         found = list(parse_lock_file(text))

@@ -1,0 +1,96 @@
+"""Python and Java: an interpreter or a virtual machine, told where the MPI is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench, Unavailable
+from postprocess.extensions.agreement.bindings.exchange import RANKS, Program
+from site_configs.mpi import wheels
+
+JARS = wheels.LOCKS / "bindings" / "mpj.sha256"  #: of MPJ Express, as ``sha256sum`` writes them
+#: Where Debian has MPJ Express, and the jars of others that it needs beside its own
+DEBIAN, OTHERS = Path("/usr/share/mpj"), Path("/usr/share/java")
+MPJ_SAYS = "MPJ Express"  #: for a library
+
+
+def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
+    """Find the interpreter with the wheel of mpi4py and the MPI's library named to it."""
+    root = bench.unpack_wheel("mpi4py")
+    packages = next(iter(root.glob("lib/python*/site-packages")), root)
+    variables = {
+        "PYTHONPATH": str(packages),
+        "MPI4PY_LIBMPI": str(bench.library),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    only = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
+    bench.run(sys.executable, "-c", only, **variables)
+    return Program((sys.executable, str(SOURCES / "exchange.py"), style, level), variables)
+
+
+def prepare_intel_java(bench: Bench) -> Program:
+    """Compile the program for Intel MPI's own binding, whose library lacks one that is a wheel of its own."""
+    java = find_java("java"), find_java("javac")
+    jar = Path(bench.mpi.prefix, "share", "java", "mpi.jar")
+    if bench.mpi.family != "intel-mpi" or not jar.exists():
+        raise Unavailable("no Java binding in this MPI")
+    runtime = next(bench.unpack_wheel("intel-cmplr-lib-rt").rglob("libintlc.so.5"), None)
+    if runtime is None:
+        raise Unavailable("the wheel of intel-cmplr-lib-rt has no libintlc.so.5")
+    bench.run(java[1], "-cp", str(jar), "-d", str(bench.folder), str(SOURCES / "Exchange.java"))
+    libraries = str(bench.library.parent)
+    variables = {"LD_LIBRARY_PATH": libraries, "LD_PRELOAD": str(runtime)}
+    options = ("-cp", f"{jar}:{bench.folder}", f"-Djava.library.path={libraries}")
+    return Program((java[0], *options, "Exchange"), variables, library=bench.mpi.prefix)
+
+
+def prepare_mpj(bench: Bench) -> Program:
+    """Compile the program for MPJ Express, whose ranks are threads of one JVM: no MPI is in it."""
+    java = find_java("java"), find_java("javac")
+    home = bench.folder / "mpj"
+    copy_pinned_jars(home)
+    jar = home / "lib" / "mpj.jar"
+    bench.run(java[1], "-cp", str(jar), "-d", str(bench.folder), str(SOURCES / "ExchangeMpj.java"))
+    start = (java[0], "-jar", str(home / "lib" / "starter.jar"), "-np", str(RANKS))
+    command = ("-dev", "multicore", "-cp", str(bench.folder), "ExchangeMpj")
+    return Program(command, {"MPJ_HOME": str(home)}, start, MPJ_SAYS)
+
+
+def find_java(name: str) -> str:
+    """Find a program of a JDK. Raises Unavailable if it is not there."""
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"no JDK: {name} is not on PATH")
+    return found
+
+
+def copy_pinned_jars(home: Path) -> None:
+    """Copy MPJ Express and the jars that it needs into one folder: it looks for them beside its own.
+
+    :raises Unavailable: if one is missing, or is not the pinned one
+    """
+    there = Path(os.environ.get("MPJ_HOME", DEBIAN))
+    (home / "lib").mkdir(parents=True)
+    for name, pinned in read_pinned_jars():
+        places = (there / "lib" / name, there.parent / "java" / name, OTHERS / name)
+        jar = next((place for place in places if place.exists()), None)
+        if jar is None:
+            raise Unavailable(f"{there / 'lib' / name} is missing; Debian has it in libmpj-java")
+        if hashlib.sha256(jar.read_bytes()).hexdigest() != pinned:
+            raise Unavailable(f"{jar}: is not the file that {JARS.name} pins")
+        shutil.copyfile(jar, home / "lib" / name)
+    if (there / "conf").is_dir():
+        shutil.copytree(there / "conf", home / "conf")
+
+
+def read_pinned_jars() -> Iterator[tuple[str, str]]:
+    """Read name and SHA-256 of each jar."""
+    for line in files.read_text(JARS).splitlines():
+        pinned, name = line.split()
+        yield name, pinned

@@ -1,0 +1,121 @@
+"""``./plumbline agree --bindings`` on real MPIs, and the faults that make a language look fast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench
+from postprocess.extensions.agreement.bindings.compiled import prepare_c
+from postprocess.extensions.agreement.bindings.exchange import Program
+from postprocess.extensions.agreement.bindings.interpreted import prepare_mpi4py
+from postprocess.extensions.agreement.bindings.languages import LANGUAGES, Language
+from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
+from postprocess.extensions.agreement.bindings.text import format_bindings
+from postprocess.extensions.papers.common.languages import load_languages
+from site_configs.common import work_directory
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import load_inventory
+from tests.support.faults import plants
+from tests.support.plumbline_runner import Workshop
+
+pytestmark = pytest.mark.alone
+
+FAMILIES = ("mpich", "openmpi")  #: always there
+
+
+def find_mpi(family: str) -> Mpi:
+    return next(mpi for mpi in load_inventory(work_directory()).mpis if mpi.family == family)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(find_mpi("mpich"), tmp_path, work_directory() / "mpi")
+
+
+def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) -> None:
+    file = tmp_path / "bindings.json"
+    names = [find_mpi(family).name for family in FAMILIES]
+    few = ("--launches", "3", "--bytes", "8", "--environment", ",".join(names))
+    ended = workshop.run("agree", "--bindings", "mpi4py", *few, "--json", str(file))
+    assert ended.status == 0, ended.output + ended.errors
+    found = json.loads(file.read_text())
+    languages = {each.name for each in LANGUAGES if each.name.startswith(("c", "mpi4py"))}
+    for name in names:
+        rows = [row for row in found["rows"] if row["environment"] == name]
+        assert {row["language"] for row in rows} == languages
+        assert all(row["low"] <= row["ratio"] <= row["high"] for row in rows)
+        levels = {row["language"]: row["level"] for row in rows}
+        assert levels["mpi4py-buffers-single"] == levels["c"] == "single"
+        assert levels["mpi4py-buffers-default"] == "multiple"
+    assert "10 comparisons with C, 0 skipped, 0 errors" in ended.output
+    read = load_languages(workshop.home)  # as the papers' pages read it
+    assert {(row.environment, row.language) for row in read} == {
+        (name, language) for name in names for language in languages
+    }
+
+
+def measure_planted(bench: Bench, prepare: Callable[[Bench], Program]) -> BindingsResult:
+    result = BindingsResult("", 1)
+    languages = [Language("c", "C", prepare_c), Language("planted", "planted", prepare)]
+    measure_mpi(bench, languages, [8], 3, result, str)
+    return result
+
+
+@plants("data", "the wrong buffer, passed to a broadcast", "a language of `agree --bindings`", "", 1,
+        "error: …: planted: wrong data: bcast of 8 B: … received")  # fmt: skip
+def test_wrong_data_is_an_error(bench: Bench, declared) -> None:
+    source = bench.folder / "wrong.py"
+    right = (SOURCES / "exchange.py").read_text()
+    source.write_text(right.replace("world.Bcast(buffer, 0)", "world.Bcast(out, 0)"))
+
+    def prepare(bench: Bench) -> Program:
+        sound = prepare_mpi4py(bench, "buffers", "single")
+        python, _, *words = sound.command
+        return replace(sound, command=(python, str(source), *words))
+
+    result = measure_planted(bench, prepare)
+    declared.check((), result.status, [format_bindings(result)])
+    assert {row.language for row in result.rows} == {"c"}
+
+
+@plants("stale", "a library of another version than was found by the set-up",
+        "a language of `agree --bindings`", "", 1,
+        "error: …: planted: wrong library: it ran on MPICH Version: …, not on MPICH Version: 1")  # fmt: skip
+def test_another_library_is_an_error(bench: Bench, declared) -> None:
+    named = replace(bench, mpi=replace(bench.mpi, library="MPICH Version: 1.2.3"))
+    result = measure_planted(named, lambda bench: prepare_mpi4py(bench, "buffers", "single"))
+    declared.check((), result.status, [format_bindings(result)])
+
+
+@plants("environment", "Open MPI's library under MPICH's launcher",
+        "a language of `agree --bindings`", "", 1,
+        "error: …: planted: world of 1, not of 2: the launcher does not belong to the library")  # fmt: skip
+def test_a_world_of_one_is_an_error(bench: Bench, tmp_path: Path, declared) -> None:
+    own = tmp_path / "openmpi"
+    own.mkdir()
+    other = replace(bench, mpi=find_mpi("openmpi"), folder=own)
+    prepare_c(other)
+    result = measure_planted(bench, lambda bench: prepare_mpi4py(other, "buffers", "single"))
+    declared.check((), result.status, [format_bindings(result)])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("cobol",), "--bindings cobol: is none of "),
+        (("all", "--launches", "2"), "--launches 2"),
+        (("all", "--bytes", "12"), "--bytes 12"),
+        (("all", "--routine", "bcast"), "--routine: has no meaning"),
+        (("all", "--site", "simulated"), "--site simulated"),
+        (("all", "--environment", "none-1"), "--environment none-1"),
+    ],
+)
+def test_wrong_use(workshop: Workshop, options: tuple[str, ...], told: str) -> None:
+    ended = workshop.run("agree", "--bindings", *options)
+    assert ended.status == 2 and told in ended.errors
+    assert len(ended.errors.splitlines()) == 1

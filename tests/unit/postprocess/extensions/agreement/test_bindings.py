@@ -1,0 +1,174 @@
+"""What a start of a language printed, the ratios over C, and their table."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from postprocess.extensions.agreement.bindings import interpreted
+from postprocess.extensions.agreement.bindings.bench import Bench, Unavailable
+from postprocess.extensions.agreement.bindings.compiled import (
+    find_fortran_wrapper,
+    find_module_folders,
+    prepare_rust,
+)
+from postprocess.extensions.agreement.bindings.exchange import (
+    BATCHES,
+    ROUTINES,
+    Exchange,
+    count_calls,
+    read_exchange,
+)
+from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
+from postprocess.extensions.agreement.bindings.measure import (
+    BindingsResult,
+    LanguageFault,
+    compare_with_c,
+)
+from postprocess.extensions.agreement.bindings.text import format_bindings
+from site_configs.mpi.family import Mpi
+
+LIBRARY = "MPICH Version: 5.0.2"
+TIMES = " ".join(f"{n}.0e-06" for n in range(2, 2 + BATCHES))
+GOOD = "\n".join([f"world 2 0 {LIBRARY}", *(f"{name} 8 0 {TIMES}" for name in ROUTINES), "end", ""])
+
+
+def test_the_least_of_the_batches_counts():
+    found = read_exchange(GOOD, LIBRARY, [8])
+    assert isinstance(found, Exchange) and found.level == "single"
+    assert found.seconds == {(name, 8): 2e-6 for name in ROUTINES}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("world 2", "world 1", "world of 1, not of 2"),
+        ("5.0.2", "5.0.21", "wrong library: it ran on MPICH Version: 5.0.21"),
+        ("bcast 8 0", "bcast 8 3", "wrong data: bcast of 8 B: 3 wrong numbers"),
+        ("end\n", "", "ended before its last case"),
+        (f"bcast 8 0 {TIMES}\n", "", "ended before its last case"),
+        (TIMES, TIMES[8:], f"not {BATCHES} times"),
+        (TIMES, TIMES.replace("2.0e-06", "0.0"), f"not {BATCHES} times"),
+        (TIMES, TIMES.replace("2.0e-06", "nan"), f"not {BATCHES} times"),
+        ("bcast 8 0", "bcast 8 few", "none of ours"),
+        ("world", "word", "said nothing of its world"),
+    ],
+)
+def test_what_is_wrong_is_named(old: str, new: str, told: str):
+    assert told in str(read_exchange(GOOD.replace(old, new), LIBRARY, [8]))
+
+
+def test_a_binding_that_names_the_loaded_file_is_held_against_the_prefix(tmp_path):
+    output = GOOD.replace(LIBRARY, f"{tmp_path}/a/lib/libmpi.so.12")
+    assert isinstance(read_exchange(output, f"{tmp_path}/a", [8]), Exchange)
+    assert "wrong library" in str(read_exchange(output, f"{tmp_path}/b", [8]))
+
+
+def test_ratios_are_taken_within_the_round():
+    c, other = LANGUAGES[0], LANGUAGES[2]
+    runs = {
+        c: [Exchange("single", {("bcast", 8): s}) for s in (1e-6, 2e-6, 4e-6)],
+        other: [Exchange("single", {("bcast", 8): 3 * s}) for s in (1e-6, 2e-6, 4e-6)],
+    }
+    own, theirs = compare_with_c("mpich-5_0_2", runs)
+    assert own.ratio == 1 and own.seconds == 2e-6
+    for value in (theirs.ratio, theirs.low, theirs.high):
+        assert math.isclose(value, 3)
+    assert math.isclose(theirs.extra, 4e-6)
+    result = BindingsResult("CPU", 1, rows=[own, theirs])
+    lines = format_bindings(result).splitlines()
+    assert any(other.title in line and "3.00 (3.00 to 3.00), +4.00" in line for line in lines)
+    assert lines[-1] == "1 comparison with C, 0 skipped, 0 errors" and result.status == 0
+
+
+def test_what_has_no_row_is_told_and_counted():
+    skipped = LanguageFault("mpich-5_0_2", "rust", "Rust", "no cargo")
+    failed = LanguageFault("mpich-5_0_2", "c", "C", "wrong data")
+    result = BindingsResult("CPU", 1, skipped=[skipped], failures=[failed])
+    text = format_bindings(result)
+    assert "skipped: mpich-5_0_2: Rust: no cargo\nerror: mpich-5_0_2: C: wrong data\n" in text
+    assert text.endswith("0 comparisons with C, 1 skipped, 1 error\n") and result.status == 1
+
+
+def test_c_is_always_chosen():
+    for kind in KINDS:
+        chosen = {each.name.partition("-")[0] for each in select_languages([kind])}
+        assert chosen == {"c", kind}
+    assert select_languages() == [*LANGUAGES]
+
+
+def make_bench(root: Path) -> Bench:
+    root.joinpath("bin").mkdir(parents=True)
+    mpi = Mpi("m-1", "mpich", "1", "", "path", str(root), str(root / "bin" / "mpicc"), "mpiexec")
+    return Bench(mpi, root, root)
+
+
+def test_the_fortran_wrapper_is_beside_that_of_c(tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("mpicc", "mpicc.openmpi", "mpif90", "mpifort.openmpi"):
+        (folder / name).touch()
+    assert find_fortran_wrapper(folder / "mpicc").name == "mpif90"
+    assert find_fortran_wrapper(folder / "mpicc.openmpi").name == "mpifort.openmpi"
+    with pytest.raises(Unavailable, match="no Fortran in this MPI"):
+        find_fortran_wrapper(folder / "mpicc.mpich")
+
+
+@pytest.mark.parametrize(
+    ("version", "folder"), [("12.2.0", "12.4.0"), ("14.2.0", "13.3.0"), ("6.5.0", None)]
+)
+def test_modules_are_of_the_compiler_at_hand(tmp_path, monkeypatch, version, folder):
+    bench = make_bench(tmp_path / "mpi")
+    modules = tmp_path / "mpi" / "include" / "mpi" / "gfortran"
+    for name in ("7.1.0", "12.4.0", "13.3.0", "15.1.0"):
+        (modules / name).mkdir(parents=True)
+    compiler = tmp_path / "gfortran"
+    compiler.write_text(f"#!/bin/sh\necho {version}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert find_module_folders(bench) == ([modules / folder] if folder else [])
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(Unavailable, match="gfortran is not on PATH"):
+        find_module_folders(make_bench_again(bench))
+
+
+def make_bench_again(bench: Bench) -> Bench:
+    """Without what it remembers of the environment."""
+    return Bench(bench.mpi, bench.folder, bench.lasting)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"jar", None), (b"another", "is not the file that"), (None, "is missing")],
+)
+def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
+    pins = tmp_path / "mpj.sha256"
+    pins.write_text(f"{hashlib.sha256(b'jar').hexdigest()}  of_a_test.jar\n")
+    (tmp_path / "mpj" / "lib").mkdir(parents=True)
+    if content:
+        (tmp_path / "mpj" / "lib" / "of_a_test.jar").write_bytes(content)
+    monkeypatch.setattr(interpreted, "JARS", pins)
+    monkeypatch.setenv("MPJ_HOME", str(tmp_path / "mpj"))
+    home = tmp_path / "copy"
+    if told:
+        with pytest.raises(Unavailable, match=told):
+            interpreted.copy_pinned_jars(home)
+    else:
+        interpreted.copy_pinned_jars(home)
+        assert (home / "lib" / "of_a_test.jar").read_bytes() == content
+
+
+def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bench = make_bench(tmp_path / "mpi")
+    for prepare, told in ((prepare_rust, "cargo"), (interpreted.prepare_mpj, "no JDK")):
+        with pytest.raises(Unavailable, match=told):
+            prepare(bench)
+
+
+def test_a_batch_is_neither_one_call_nor_for_ever():
+    assert [count_calls(each) for each in (8, 1_000_000, 2**40)] == [200, 10, 1]
