@@ -70,10 +70,17 @@ def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
 
 
 def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
-    """Declare a loop of accesses to a window, each flushed. The program cannot validate them."""
+    """Declare a loop of accesses to a window, each flushed. Their data is not validated."""
     return declare_osu(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
+def declare_atomic(routine: str, title: str, datatype: str, **more) -> Benchmark:
+    """Declare a loop of atomic operations on elements of four bytes in a window."""
+    facts = {"least": 4, "options": ("-T", datatype), **more}
+    return declare_osu_one_sided(routine, f"OSU MPI_{title} latency Test", "Latency (us)", **facts)
+
+
+PERSONALIZED = "Personalized Exchange Latency Test"
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 
@@ -122,10 +129,19 @@ class osu(OsuImbCheck):
         declare_osu_collective("scatter", "OSU MPI Scatter Latency Test"),
         declare_osu_collective("gather", "OSU MPI Gather Latency Test"),
         declare_osu_collective("allgather", "OSU MPI Allgather Latency Test"),
-        declare_osu_collective("alltoall", "OSU MPI All-to-All Personalized Exchange Latency Test"),
+        declare_osu_collective("alltoall", f"OSU MPI All-to-All {PERSONALIZED}"),
         declare_osu_collective("reduce_sum", "OSU MPI Reduce Latency Test"),
         declare_osu_collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
         declare_osu_collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
+        declare_osu_collective("scatterv", "OSU MPI Scatterv Latency Test"),
+        declare_osu_collective("gatherv", "OSU MPI Gatherv Latency Test"),
+        declare_osu_collective("allgatherv", "OSU MPI Allgatherv Latency Test"),
+        declare_osu_collective("alltoallv", f"OSU MPI All-to-Allv {PERSONALIZED}"),
+        declare_osu_collective("alltoallw", f"OSU MPI All-to-Allw {PERSONALIZED}"),
+        # Bytes are those of the whole vector, as of reduce_scatter_sum.
+        declare_osu_collective(
+            "reduce_scatter_block_sum", "OSU MPI Reduce_scatter_block Latency Test"
+        ),
         *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
         *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
@@ -149,6 +165,10 @@ class osu(OsuImbCheck):
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
         declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
         declare_osu_one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
+        declare_osu_one_sided("put_bibw", "OSU MPI_Put Bi-directional Bandwidth Test", **BANDWIDTH),
+        declare_atomic("acc_latency", "Accumulate", "mpi_float"),
+        declare_atomic("fop_latency", "Fetch_and_op", "mpi_float", sizes=(4,)),
+        declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 

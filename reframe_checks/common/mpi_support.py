@@ -24,7 +24,7 @@ MPI_3 = {
     "cray-mpich": (7, 0),
 }
 #: What calls it, non-blocking collectives and one-sided: executables of IMB, benchmarks of OSU.
-NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_put_|osu_get_")
+NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_(put|get|acc|fop|cas)_")
 
 
 def list_mpi_environments() -> list[str]:

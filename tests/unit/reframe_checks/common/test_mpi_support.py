@@ -24,6 +24,7 @@ def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
     of_imb = {line.name for line in TABLES["imb"] if line.executable != "IMB-MPI1"}
     of_osu = {"iallreduce", "ialltoall", "ibcast", "put_latency", "get_latency", "put_bw", "get_bw"}
     of_osu |= {"ibarrier", "get_acc_latency"}
+    of_osu |= {"put_bibw", "acc_latency", "fop_latency", "cas_latency"}
     assert of_imb and lacking == of_imb | {f"osu_{name}" for name in of_osu}
 
 
