@@ -18,6 +18,7 @@ from postprocess.base.units import MEGABYTES
 from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
+from postprocess.model.routines.requested import NON_BLOCKING
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
@@ -27,6 +28,8 @@ from site_configs.topology.machine import read_machine
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction
 LEAST_ROTATION = 64  #: megabytes
+#: IMB has no such benchmark; of Ireduce_scatter its bytes are others.
+OF_OSU_ALONE = ("ialltoallw", "ireduce_scatter_sum", "ireduce_scatter_block_sum")
 
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
@@ -107,6 +110,16 @@ class imb(OsuImbCheck):
         *declare_non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
         *declare_non_blocking("Ialltoall"),
         *declare_non_blocking("Ibcast"),
+        *(
+            line
+            for routine in NON_BLOCKING
+            if routine not in OF_OSU_ALONE
+            for line in declare_non_blocking(
+                routine.removesuffix("_sum").capitalize(),
+                routine,
+                least=FLOAT if routine.endswith("_sum") else 1,
+            )
+        ),
         *map(declare_between_two, ("Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get")),
         declare_one_sided("All_put_all", "t_max[usec]"),
         declare_one_sided("All_get_all", "t_max[usec]"),

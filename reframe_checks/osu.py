@@ -20,6 +20,12 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS, Benchmark
+from postprocess.model.routines.requested import (
+    NEIGHBORHOOD,
+    NON_BLOCKING,
+    NON_BLOCKING_NEIGHBORHOOD,
+    PERSISTENT,
+)
 from reframe_checks.common.build import build_osu
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
@@ -50,20 +56,20 @@ def declare_point_to_point(name: str, routine: str, title: str, column: str, **m
     return declare_osu(f"osu_{name}", routine, title, column, **more)
 
 
-def declare_osu_collective(routine: str, title: str) -> Benchmark:
+def declare_osu_collective(routine: str, title: str, **more) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
-    name = f"osu_{routine.removesuffix('_sum')}"
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True, **more}
+    name = f"osu_{routine.replace('_sum', '').replace('.', '_')}"
     return declare_osu(name, routine, title, "Max Latency(us)", **facts)
 
 
-def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
+def declare_osu_non_blocking(routine: str, title: str, **more) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone.
 
     How much of it the computation hid, ``Overlap(%)``, stands beside both. Quantiles are printed of the whole.
     """
     name = f"osu_{routine.removesuffix('_sum')}"
-    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True, **more}
     whole = declare_osu(name, routine, title, "Overall(us)", **facts)
     yield whole
     yield replace(whole, routine=f"{routine}.pure", column="Max Comm.(us)", steady="")
@@ -80,7 +86,74 @@ def declare_atomic(routine: str, title: str, datatype: str, **more) -> Benchmark
     return declare_osu_one_sided(routine, f"OSU MPI_{title} latency Test", "Latency (us)", **facts)
 
 
-PERSONALIZED = "Personalized Exchange Latency Test"
+def declare_persistent() -> Iterator[Benchmark]:
+    """Declare what has persistent requests, each initialised once and started in every call."""
+    latency: dict[str, Any] = {"column": "Avg Latency(us)"}
+    for name, routine, what, facts in (
+        ("latency", "pingpong", "Latency", latency),
+        ("bw", "bw", "Bandwidth", BANDWIDTH),
+        ("bibw", "bibw", "Bi-Directional Bandwidth", BANDWIDTH),
+    ):
+        yield declare_point_to_point(
+            f"{name}_persistent",
+            f"{routine}.persistent",
+            f"OSU MPI {what} Persistent Test",
+            ranks="two",
+            **facts,
+        )
+    barrier = "barrier.persistent"
+    yield declare_osu_collective(
+        barrier,
+        "OSU MPI Barrier Persistent Latency Test",
+        sync=LOOP,
+        sizes=(0,),
+        options=("-f",),
+        verifies=False,
+    )
+    for routine in PERSISTENT[PERSISTENT.index(barrier) + 1 :]:
+        operation = routine.partition(".")[0]
+        yield declare_osu_collective(
+            routine, f"OSU MPI {TITLES[operation]} Persistent Latency Test"
+        )
+
+
+def declare_neighborhood() -> Iterator[Benchmark]:
+    """Declare exchanges with the neighbours of a ring, blocking and not.
+
+    With fewer than four processes the programs print ``ERROR`` and return 0.
+    """
+    facts = {"from_processes": 4}
+    for routine in NEIGHBORHOOD:
+        title = NEIGHBORHOOD_TITLES.get(routine, f"Neighborhood {TITLES[routine[9:]]}")
+        yield declare_osu_collective(routine, f"OSU MPI {title} Latency Test", **facts)
+    for routine in NON_BLOCKING_NEIGHBORHOOD:
+        title = f"Non-blocking Neighborhood {routine[10:].capitalize()}"
+        yield from declare_osu_non_blocking(routine, f"OSU MPI {title} Latency Test", **facts)
+
+
+#: What OSU calls an operation in its titles
+TITLES = {
+    "bcast": "Broadcast",
+    "scatter": "Scatter",
+    "scatterv": "Scatterv",
+    "gather": "Gather",
+    "gatherv": "Gatherv",
+    "allgather": "Allgather",
+    "allgatherv": "Allgatherv",
+    "alltoall": "All-to-All Personalized Exchange",
+    "alltoallv": "All-to-Allv Personalized Exchange",
+    "alltoallw": "All-to-Allw Personalized Exchange",
+    "reduce_sum": "Reduce",
+    "allreduce_sum": "Allreduce",
+    "reduce_scatter_sum": "Reduce_scatter",
+    "reduce_scatter_block_sum": "Reduce_scatter_block",
+}
+#: Where neighbourhood programs call it otherwise
+NEIGHBORHOOD_TITLES = {
+    "neighbor_alltoall": "Neighborhood Alltoall",
+    "neighbor_alltoallv": "Neighborhood All-to-Allv",
+    "neighbor_alltoallw": TITLES["alltoallw"],
+}
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 
@@ -125,26 +198,21 @@ class osu(OsuImbCheck):
             sizes=(0,),
             options=("-f",),
         ),
-        declare_osu_collective("bcast", "OSU MPI Broadcast Latency Test"),
-        declare_osu_collective("scatter", "OSU MPI Scatter Latency Test"),
-        declare_osu_collective("gather", "OSU MPI Gather Latency Test"),
-        declare_osu_collective("allgather", "OSU MPI Allgather Latency Test"),
-        declare_osu_collective("alltoall", f"OSU MPI All-to-All {PERSONALIZED}"),
-        declare_osu_collective("reduce_sum", "OSU MPI Reduce Latency Test"),
-        declare_osu_collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
-        declare_osu_collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
-        declare_osu_collective("scatterv", "OSU MPI Scatterv Latency Test"),
-        declare_osu_collective("gatherv", "OSU MPI Gatherv Latency Test"),
-        declare_osu_collective("allgatherv", "OSU MPI Allgatherv Latency Test"),
-        declare_osu_collective("alltoallv", f"OSU MPI All-to-Allv {PERSONALIZED}"),
-        declare_osu_collective("alltoallw", f"OSU MPI All-to-Allw {PERSONALIZED}"),
-        # Bytes are those of the whole vector, as of reduce_scatter_sum.
-        declare_osu_collective(
-            "reduce_scatter_block_sum", "OSU MPI Reduce_scatter_block Latency Test"
+        # Bytes are those of the whole vector, of both forms of reduce_scatter.
+        *(
+            declare_osu_collective(routine, f"OSU MPI {title} Latency Test")
+            for routine, title in TITLES.items()
         ),
         *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
         *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
+        *(
+            line
+            for routine in NON_BLOCKING
+            for line in declare_osu_non_blocking(
+                routine, f"OSU MPI Non-blocking {TITLES[routine[1:]]} Latency Test"
+            )
+        ),
         declare_osu(
             "osu_ibarrier",
             "ibarrier",
@@ -153,13 +221,9 @@ class osu(OsuImbCheck):
             sync=LOOP,
             sizes=(0,),
             options=("-f",),
-            on_request=True,
         ),
         declare_osu_one_sided(
-            "get_acc_latency",
-            "OSU MPI_Get_accumulate latency Test",
-            "Latency (us)",
-            on_request=True,
+            "get_acc_latency", "OSU MPI_Get_accumulate latency Test", "Latency (us)"
         ),
         declare_osu_one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
@@ -169,6 +233,8 @@ class osu(OsuImbCheck):
         declare_atomic("acc_latency", "Accumulate", "mpi_float"),
         declare_atomic("fop_latency", "Fetch_and_op", "mpi_float", sizes=(4,)),
         declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
+        *declare_persistent(),
+        *declare_neighborhood(),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 

@@ -35,6 +35,10 @@ ORDERED = (
 #: first column where there are no sizes, as of a barrier
 SIZELESS = ("Avg Latency(us)", "Overall(us)")
 CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
+#: Those of osu_bw_fan_in and osu_bw_fan_out stand under the header words of latencies, seen in 7.4
+BANDWIDTH = " Bandwidth "
+RATES = {"Avg Latency(us)": "Bandwidth (MB/s)"}
+TAIL_OF_RATES = ("Tail Lat(us)", "Tail BW(MB/s)")
 INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns given to the one line of osu_init
 #: what threads, processes and neighbourhood collectives say before the title
 BEFORE = re.compile(
@@ -49,6 +53,8 @@ AFTER = re.compile(
 
 #: beginnings of lines of OSU at the margin that are neither comments nor rows
 OWN = ("Time took to ", "Dimensions size", "Atomic Data ", "PASSED", "SKIPPED", "FAILED", "nprocs:")
+#: What neighbourhood programs say where they are too few, on any rank: they return 0 then
+_GAVE_UP = re.compile(r"ERROR: .*\bAborting!")
 #: A row with its validation, behind what others wrote into the line
 _ROW_AT_END = re.compile(r"[0-9] {2,}[0-9]+\.[0-9]{2} .*\b(?:Fail|failed) *$")
 
@@ -73,6 +79,7 @@ def parse_osu(text: str) -> ProgramOutput:
         line, mixed, or not of OSU.
     """
     _check_data(text)
+    _check_end(text)
     lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
     with explaining_writer(lines):
@@ -87,6 +94,13 @@ def _check_data(text: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         if any(map(_says_wrong_data, list_untagged(line))):
             raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+
+
+def _check_end(text: str) -> None:
+    """Check that the program did not give up, as it may beside a table: no other's line to take out."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if any(map(_GAVE_UP.match, list_untagged(line))):
+            raise NumberedLine(number, line).refused("the program gave up")
 
 
 def _says_wrong_data(text: str) -> bool:
@@ -209,6 +223,8 @@ class _Reader:
 
     def _header(self, line: NumberedLine, header: tuple[str, ...]) -> None:
         block = self._opened(line)
+        if BANDWIDTH in self.benchmark:
+            header = tuple(RATES.get(name, name).replace(*TAIL_OF_RATES) for name in header)
         block.header = header
         if len(set(header)) != len(header) or not block.columns:
             raise line.refused("two columns have the same header, or there is none")

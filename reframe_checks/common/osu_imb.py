@@ -24,6 +24,7 @@ from postprocess.model.routines.benchmark import (
     Benchmark,
 )
 from postprocess.model.routines.mpicost import WARM
+from postprocess.model.routines.requested import REQUESTED
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.selection_guard import note_choice
@@ -274,7 +275,8 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks of the table that are measured at this process count."""
-        wanted = [each for each in self.table if each.is_measured_at(self.processes)]
+        layout = self.processes, self.num_tasks_per_node
+        wanted = [each for each in self.table if each.is_measured_at(*layout)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
             each
@@ -288,7 +290,9 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def is_extra(self, benchmark: Benchmark) -> bool:
         """Return whether a benchmark runs on request only, and was not requested by name."""
-        return benchmark.on_request and benchmark.routine not in (self.wanted_routines() or {})
+        return benchmark.routine in REQUESTED and benchmark.routine not in (
+            self.wanted_routines() or {}
+        )
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
         """Return the sizes at which a benchmark is measured."""

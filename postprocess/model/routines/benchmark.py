@@ -53,7 +53,8 @@ class Benchmark:
     #: whether one iteration sends a window of messages, each before the last has arrived
     window: bool = False
     verifies: bool = False  #: whether the program can verify the data that it receives
-    on_request: bool = False  #: whether it is measured only where it is asked for by name
+    from_processes: int = 2  #: the least with which the program runs
+    from_nodes: int = 1  #: the least on which it means something
 
     def __post_init__(self) -> None:
         find_better_direction(self.unit)
@@ -76,11 +77,14 @@ class Benchmark:
         told = dict(zip(self.options, self.options[1:], strict=False))
         return told.get("-T", "").upper()
 
-    def is_measured_at(self, processes: int) -> bool:
-        """Return whether the benchmark is measured at so many processes."""
+    def is_measured_at(self, processes: int, per_node: int) -> bool:
+        """Return whether the benchmark is measured with so many processes, so many of them on a node."""
         if self.ranks == "two":
             return processes == 2
-        return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
+        nodes = -(-processes // per_node)
+        if processes < self.from_processes or nodes < self.from_nodes:
+            return False
+        return self.ranks == "any" or processes % 2 == 0
 
     def chosen_sizes(self, sizes: Sequence[int]) -> list[int]:
         """Return those of these sizes that it can be measured at; its own if it has any.

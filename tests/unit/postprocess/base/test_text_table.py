@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.routines.benchmark import Benchmark
+from postprocess.model.routines.requested import REQUESTED
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
@@ -90,7 +91,15 @@ def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program,
     if line.column not in (*alone, *overall):
         slowest = "max" in line.column.lower()
         # osu_latency prints nothing but its mean, osu_multi_lat that over all pairs
-        assert slowest or line.name in ("osu_latency", "osu_multi_lat")
+        assert slowest or line.name in (
+            *(
+                "osu_latency",
+                "osu_multi_lat",
+                "osu_latency_persistent",
+                "osu_latency_mt",
+                "osu_latency_mp",
+            ),
+        )
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -103,6 +112,11 @@ def test_no_two_lines_are_one_case(program: str):
 def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchmark):
     assert line.routine == OURS.get(line.name, line.routine)
     assert line.name in OURS or line.routine not in OURS.values()
+
+
+def test_every_routine_on_request_has_a_line():
+    routines = {line.routine for program in PROGRAMS for line in CHECKS[program].table}
+    assert routines >= REQUESTED
 
 
 SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
