@@ -19,8 +19,15 @@ from reframe.core.builtins import fixture, variable
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS, Benchmark
+from postprocess.model.routines.benchmark import (
+    LOOP,
+    QUANTILE,
+    WHOLE_START,
+    WINDOW_WARMUPS,
+    Benchmark,
+)
 from postprocess.model.routines.requested import (
+    LARGE,
     NEIGHBORHOOD,
     NON_BLOCKING,
     NON_BLOCKING_NEIGHBORHOOD,
@@ -37,8 +44,9 @@ VERIFYING = ("-c", "-u", "1")
 #: trial of a collective is the mean of its times over the ranks.
 FASTEST = (25, "P25 Tail Lat(us)")
 HIGHEST = (75, "P75 Tail BW(MB/s)")
-#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them
-WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init")
+#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them; the quantile of a fan is of
+#: one pair, and its mean of all
+WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init", "osu_hello", "osu_bw_fan_in", "osu_bw_fan_out")
 
 
 def declare_osu(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
@@ -154,7 +162,16 @@ NEIGHBORHOOD_TITLES = {
     "neighbor_alltoallv": "Neighborhood All-to-Allv",
     "neighbor_alltoallw": TITLES["alltoallw"],
 }
+#: A start of the MPI and nothing else
+STARTS = ("init", "hello")
+#: Messages that every centre reads; of windows of them a start takes many times as long as of all smaller ones.
+LARGEST = 4 * 2**20
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
+
+BW = declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH)
+BIBW = declare_point_to_point(
+    "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
+)
 
 
 @rfm.simple_test
@@ -167,12 +184,15 @@ class osu(OsuImbCheck):
     own_sizes = POWERS_OF_TWO
     table = (
         declare_point_to_point(
-            "latency", "pingpong", "OSU MPI Latency Test", "Avg Latency(us)", ranks="two"
+            "latency",
+            "pingpong",
+            "OSU MPI Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+            larger=(LARGEST // 2, LARGEST),
         ),
-        declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH),
-        declare_point_to_point(
-            "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
-        ),
+        BW,
+        BIBW,
         declare_point_to_point(
             "multi_lat",
             "multi_lat",
@@ -188,6 +208,26 @@ class osu(OsuImbCheck):
             unit=MEGABYTES,
             window=True,
             ranks="even",
+        ),
+        declare_point_to_point(
+            "latency_mt",
+            "latency_mt",
+            "OSU MPI Multi-threaded Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+        ),
+        declare_point_to_point(
+            "latency_mp",
+            "latency_mp",
+            "OSU MPI Multi-process Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+        ),
+        *(
+            declare_point_to_point(
+                name, name, "OSU MPI Bandwidth Test", from_nodes=3, verifies=False, **BANDWIDTH
+            )
+            for name in ("bw_fan_in", "bw_fan_out")
         ),
         declare_osu(
             "osu_barrier",
@@ -233,9 +273,13 @@ class osu(OsuImbCheck):
         declare_atomic("acc_latency", "Accumulate", "mpi_float"),
         declare_atomic("fop_latency", "Fetch_and_op", "mpi_float", sizes=(4,)),
         declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
+        *(replace(line, routine=f"{line.routine}.large", sizes=(LARGE,)) for line in (BW, BIBW)),
         *declare_persistent(),
         *declare_neighborhood(),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
+        declare_osu(
+            "osu_hello", "hello", "OSU MPI Hello World Test", WHOLE_START, sync=LOOP, sizes=(0,)
+        ),
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
@@ -261,7 +305,8 @@ class osu(OsuImbCheck):
                 sorted({size for each in benchmarks for size in self.sizes_of(each)})
             )
             for sizes in chains:
-                yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
+                start = f"osu_{benchmarks[0].routine}" if benchmarks[0].routine in LARGE else name
+                yield Start(start if len(chains) == 1 else f"{start}_{sizes[0]}", benchmarks, sizes)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
         """Two lines of the table may be of one start, and a site's limit of one of them."""
@@ -280,9 +325,9 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
     sizes = [case.bytes for case in start.all_cases]
-    if benchmark.sizes is None:
+    if benchmark.sizes is None or max(sizes) > benchmark.least:
         words += ["-m", f"{min(sizes)}:{max(sizes)}"]
-    if benchmark.routine != "init":
+    if benchmark.routine not in STARTS:
         untimed = share_windows(warmups) if benchmark.window else warmups
         words += ["-i", str(start.trials), "-x", str(untimed)]
     return words

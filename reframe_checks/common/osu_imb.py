@@ -19,6 +19,7 @@ from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines.benchmark import (
     ITERATIONS,
     LEAST_ITERATIONS,
+    WHOLE_START,
     WINDOW_ITERATIONS,
     WINDOW_SHARE,
     Benchmark,
@@ -57,6 +58,11 @@ def count_iterations(asked: int, windows: bool) -> int:
 def share_windows(calls: int) -> int:
     """Return how many windows of messages stand for so many calls."""
     return -(-calls // WINDOW_SHARE)
+
+
+def time_whole_line(line: str, output: str) -> str:
+    """Return a command of bash with the seconds that it took behind its output."""
+    return f"{{ TIMEFORMAT='# {WHOLE_START}: %3R'; time {line} 2>&3; }} 3>&2 2>> {output}"
 
 
 class OsuImbCheck(LaunchCheck, family=True):
@@ -241,7 +247,10 @@ class OsuImbCheck(LaunchCheck, family=True):
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
         yield self.line_of_limits(start)
         yield self.line_of_moment(start)
-        yield f"{' '.join(words)} > {quote_word(str(start.output(self.session)))}"
+        output = quote_word(str(start.output(self.session)))
+        line = f"{' '.join(words)} > {output}"
+        timed = any(benchmark.column == WHOLE_START for benchmark in start.benchmarks)
+        yield time_whole_line(line, output) if timed else line
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
         yield self.line_of_moment(start)
 
@@ -298,7 +307,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return the sizes at which a benchmark is measured."""
         wanted = (self.wanted_routines() or {}).get(benchmark.routine)
         limits = {} if self.routines or wanted else self.left_out_above
-        asked = (wanted and wanted.sizes) or self.sizes or self.own_sizes
+        asked = (wanted and wanted.sizes) or self.sizes or [*self.own_sizes, *benchmark.larger]
         return [
             size
             for size in benchmark.chosen_sizes(asked)

@@ -25,6 +25,9 @@ WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
 CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
+WHOLE_START = (
+    "Start (s)"  #: column of a program that prints no time: the shell tells that of its whole start
+)
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 
@@ -43,6 +46,7 @@ class Benchmark:
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
+    larger: tuple[int, ...] = ()  #: sizes that are measured beside those of the check
     least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several

@@ -20,8 +20,11 @@ EXCHANGES = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 NEIGHBORHOOD = tuple(f"neighbor_{exchange}" for exchange in EXCHANGES)
 NON_BLOCKING_NEIGHBORHOOD = tuple(f"i{routine}" for routine in NEIGHBORHOOD)
 
+LARGE = ("bw.large", "bibw.large")  #: of messages of 4 MiB
+
 #: What ``--family weekly`` measures: seldom used, or too long for a night.
 WEEKLY_ROUTINES = (
+    *LARGE,
     *PERSISTENT,
     *NEIGHBORHOOD,
     *(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.model.routines.benchmark import Benchmark
+from postprocess.model.routines.benchmark import WHOLE_START, Benchmark
 from postprocess.model.routines.requested import REQUESTED
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
@@ -78,7 +78,10 @@ def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark)
 
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
-    rates = {find_unit_scale(column) == 1.0 for column in (line.column, line.judged)}
+    rates = {
+        find_unit_scale(column) == 1.0 and column != WHOLE_START
+        for column in (line.column, line.judged)
+    }
     assert rates == {line.unit == MEGABYTES}
     assert line.unit in (SECONDS, MEGABYTES)
 
@@ -86,7 +89,7 @@ def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program, line: Benchmark):
     """Point to point and one-sided, a program prints a single number."""
-    alone = ("Latency (us)", "Bandwidth (MB/s)", "MB/s", "Mbytes/sec", "t[usec]")
+    alone = ("Latency (us)", "Bandwidth (MB/s)", "MB/s", "Mbytes/sec", "t[usec]", WHOLE_START)
     overall = ("Overall(us)", "t_ovrl[usec]", "t_pure[usec]")
     if line.column not in (*alone, *overall):
         slowest = "max" in line.column.lower()

@@ -161,6 +161,19 @@ def test_a_program_that_gives_up(before: bool, tag: str, declared: Declared) -> 
         parse_osu(text)
 
 
+@pytest.mark.parametrize("mark", [".", ","])
+def test_the_whole_start_of_hello_is_what_the_shell_tells(mark: str) -> None:
+    text = (CORPUS / "osu" / "mpich-hello.txt").read_text()
+    seconds = float(text.split()[-1])
+    (table,) = parse_osu(text.replace(str(seconds), str(seconds).replace(".", mark))).tables
+    assert (table.processes, table.rows[0].values) == (2, {"Start (s)": seconds})
+
+
+def test_a_time_without_a_start_is_none() -> None:
+    with pytest.raises(OutputError, match="a start without its processes"):
+        parse_osu("# OSU MPI Hello World Test v7.4\n# Start (s): 0.200\n")
+
+
 @pytest.mark.parametrize("name", ["bw_fan_in", "bw_fan_out"])
 def test_rates_under_the_header_of_latencies_are_rates(name: str) -> None:
     (table,) = read(f"mpich-{name}_3_z75").tables
