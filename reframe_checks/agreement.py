@@ -150,7 +150,8 @@ class agreement(OsuImbCheck):
         return [
             each
             for each in CHECKS[program].table
-            if each.routine in self.sizes_by_routine() and each.is_measured_at(self.processes)
+            if each.routine in self.sizes_by_routine()
+            and each.is_measured_at(self.processes, self.num_tasks_per_node)
         ]
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:

@@ -18,6 +18,7 @@ from postprocess.base.units import MEGABYTES
 from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
+from postprocess.model.routines.requested import NON_BLOCKING
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
@@ -27,6 +28,8 @@ from site_configs.topology.machine import read_machine
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction
 LEAST_ROTATION = 64  #: megabytes
+#: IMB has no such benchmark; of Ireduce_scatter its bytes are others.
+OF_OSU_ALONE = ("ialltoallw", "ireduce_scatter_sum", "ireduce_scatter_block_sum")
 
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
@@ -60,10 +63,17 @@ def declare_one_sided(name: str, column: str, **more) -> Benchmark:
     return Benchmark(name, name.lower(), name, column, sync=LOOP, executable=RMA, **more)
 
 
-def declare_between_two(name: str) -> Benchmark:
+def declare_between_two(name: str, **more) -> Benchmark:
     """Declare accesses of one process to another; also printed in aggregate, with one flush after all."""
-    facts = {"ranks": "two", "mode": "NON-AGGREGATE", "verifies": True}
+    facts = {"ranks": "two", "mode": "NON-AGGREGATE", "verifies": True, **more}
     return declare_one_sided(name, "t[usec]", **facts)
+
+
+def declare_passive_put() -> Iterator[Benchmark]:
+    """Declare a put to a process that computes, and to one that waits: what of it needs the target's help."""
+    whole = declare_one_sided("Truly_passive_put", "t_ovrl[usec]", ranks="two")
+    yield whole
+    yield replace(whole, routine=f"{whole.routine}.pure", column="t_pure[usec]")
 
 
 @rfm.simple_test
@@ -94,14 +104,30 @@ class imb(OsuImbCheck):
         declare_collective("Alltoallv"),
         declare_collective("Reduce", "reduce_sum", least=FLOAT),
         declare_collective("Allreduce", "allreduce_sum", least=FLOAT),
-        # Bytes are those that each rank receives; of OSU's reduce_scatter_sum those of the whole vector.
+        # Bytes are those that each rank receives; of OSU's those of the whole vector.
         declare_collective("Reduce_scatter", "reduce_scatter_sum.block", least=FLOAT),
+        declare_collective("Reduce_scatter_block", "reduce_scatter_block_sum.block", least=FLOAT),
         *declare_non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
         *declare_non_blocking("Ialltoall"),
         *declare_non_blocking("Ibcast"),
+        *(
+            line
+            for routine in NON_BLOCKING
+            if routine not in OF_OSU_ALONE
+            for line in declare_non_blocking(
+                routine.removesuffix("_sum").capitalize(),
+                routine,
+                least=FLOAT if routine.endswith("_sum") else 1,
+            )
+        ),
         *map(declare_between_two, ("Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get")),
         declare_one_sided("All_put_all", "t_max[usec]"),
         declare_one_sided("All_get_all", "t_max[usec]"),
+        declare_one_sided("Exchange_get", "t_max[usec]"),
+        *declare_passive_put(),
+        declare_between_two("Accumulate", least=FLOAT, verifies=False),
+        declare_between_two("Fetch_and_op", sizes=(FLOAT,), verifies=False),
+        declare_between_two("Compare_and_swap", sizes=(FLOAT,), verifies=False),
     )
 
     #: Megabytes through which the buffers of a process move with ``--cache rotate``. All processes of a node

@@ -19,7 +19,20 @@ from reframe.core.builtins import fixture, variable
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS, Benchmark
+from postprocess.model.routines.benchmark import (
+    LOOP,
+    QUANTILE,
+    WHOLE_START,
+    WINDOW_WARMUPS,
+    Benchmark,
+)
+from postprocess.model.routines.requested import (
+    LARGE,
+    NEIGHBORHOOD,
+    NON_BLOCKING,
+    NON_BLOCKING_NEIGHBORHOOD,
+    PERSISTENT,
+)
 from reframe_checks.common.build import build_osu
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
@@ -31,8 +44,9 @@ VERIFYING = ("-c", "-u", "1")
 #: trial of a collective is the mean of its times over the ranks.
 FASTEST = (25, "P25 Tail Lat(us)")
 HIGHEST = (75, "P75 Tail BW(MB/s)")
-#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them
-WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init")
+#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them; the quantile of a fan is of
+#: one pair, and its mean of all
+WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init", "osu_hello", "osu_bw_fan_in", "osu_bw_fan_out")
 
 
 def declare_osu(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
@@ -50,31 +64,114 @@ def declare_point_to_point(name: str, routine: str, title: str, column: str, **m
     return declare_osu(f"osu_{name}", routine, title, column, **more)
 
 
-def declare_osu_collective(routine: str, title: str) -> Benchmark:
+def declare_osu_collective(routine: str, title: str, **more) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
-    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
-    name = f"osu_{routine.removesuffix('_sum')}"
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True, **more}
+    name = f"osu_{routine.replace('_sum', '').replace('.', '_')}"
     return declare_osu(name, routine, title, "Max Latency(us)", **facts)
 
 
-def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
+def declare_osu_non_blocking(routine: str, title: str, **more) -> Iterator[Benchmark]:
     """Declare a non-blocking collective: the whole with computation beside it, and the communication alone.
 
     How much of it the computation hid, ``Overlap(%)``, stands beside both. Quantiles are printed of the whole.
     """
     name = f"osu_{routine.removesuffix('_sum')}"
-    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True}
+    facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True, **more}
     whole = declare_osu(name, routine, title, "Overall(us)", **facts)
     yield whole
     yield replace(whole, routine=f"{routine}.pure", column="Max Comm.(us)", steady="")
 
 
 def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
-    """Declare a loop of accesses to a window, each flushed. The program cannot validate them."""
+    """Declare a loop of accesses to a window, each flushed. Their data is not validated."""
     return declare_osu(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
+def declare_atomic(routine: str, title: str, datatype: str, **more) -> Benchmark:
+    """Declare a loop of atomic operations on elements of four bytes in a window."""
+    facts = {"least": 4, "options": ("-T", datatype), **more}
+    return declare_osu_one_sided(routine, f"OSU MPI_{title} latency Test", "Latency (us)", **facts)
+
+
+def declare_persistent() -> Iterator[Benchmark]:
+    """Declare what has persistent requests, each initialised once and started in every call."""
+    latency: dict[str, Any] = {"column": "Avg Latency(us)"}
+    for name, routine, what, facts in (
+        ("latency", "pingpong", "Latency", latency),
+        ("bw", "bw", "Bandwidth", BANDWIDTH),
+        ("bibw", "bibw", "Bi-Directional Bandwidth", BANDWIDTH),
+    ):
+        yield declare_point_to_point(
+            f"{name}_persistent",
+            f"{routine}.persistent",
+            f"OSU MPI {what} Persistent Test",
+            ranks="two",
+            **facts,
+        )
+    barrier = "barrier.persistent"
+    yield declare_osu_collective(
+        barrier,
+        "OSU MPI Barrier Persistent Latency Test",
+        sync=LOOP,
+        sizes=(0,),
+        options=("-f",),
+        verifies=False,
+    )
+    for routine in PERSISTENT[PERSISTENT.index(barrier) + 1 :]:
+        operation = routine.partition(".")[0]
+        yield declare_osu_collective(
+            routine, f"OSU MPI {TITLES[operation]} Persistent Latency Test"
+        )
+
+
+def declare_neighborhood() -> Iterator[Benchmark]:
+    """Declare exchanges with the neighbours of a ring, blocking and not.
+
+    With fewer than four processes the programs print ``ERROR`` and return 0.
+    """
+    facts = {"from_processes": 4}
+    for routine in NEIGHBORHOOD:
+        title = NEIGHBORHOOD_TITLES.get(routine, f"Neighborhood {TITLES[routine[9:]]}")
+        yield declare_osu_collective(routine, f"OSU MPI {title} Latency Test", **facts)
+    for routine in NON_BLOCKING_NEIGHBORHOOD:
+        title = f"Non-blocking Neighborhood {routine[10:].capitalize()}"
+        yield from declare_osu_non_blocking(routine, f"OSU MPI {title} Latency Test", **facts)
+
+
+#: What OSU calls an operation in its titles
+TITLES = {
+    "bcast": "Broadcast",
+    "scatter": "Scatter",
+    "scatterv": "Scatterv",
+    "gather": "Gather",
+    "gatherv": "Gatherv",
+    "allgather": "Allgather",
+    "allgatherv": "Allgatherv",
+    "alltoall": "All-to-All Personalized Exchange",
+    "alltoallv": "All-to-Allv Personalized Exchange",
+    "alltoallw": "All-to-Allw Personalized Exchange",
+    "reduce_sum": "Reduce",
+    "allreduce_sum": "Allreduce",
+    "reduce_scatter_sum": "Reduce_scatter",
+    "reduce_scatter_block_sum": "Reduce_scatter_block",
+}
+#: Where neighbourhood programs call it otherwise
+NEIGHBORHOOD_TITLES = {
+    "neighbor_alltoall": "Neighborhood Alltoall",
+    "neighbor_alltoallv": "Neighborhood All-to-Allv",
+    "neighbor_alltoallw": TITLES["alltoallw"],
+}
+#: A start of the MPI and nothing else
+STARTS = ("init", "hello")
+#: Messages that every centre reads; of windows of them a start takes many times as long as of all smaller ones.
+LARGEST = 4 * 2**20
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
+
+BW = declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH)
+BIBW = declare_point_to_point(
+    "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
+)
 
 
 @rfm.simple_test
@@ -87,12 +184,15 @@ class osu(OsuImbCheck):
     own_sizes = POWERS_OF_TWO
     table = (
         declare_point_to_point(
-            "latency", "pingpong", "OSU MPI Latency Test", "Avg Latency(us)", ranks="two"
+            "latency",
+            "pingpong",
+            "OSU MPI Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+            larger=(LARGEST // 2, LARGEST),
         ),
-        declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH),
-        declare_point_to_point(
-            "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
-        ),
+        BW,
+        BIBW,
         declare_point_to_point(
             "multi_lat",
             "multi_lat",
@@ -109,6 +209,26 @@ class osu(OsuImbCheck):
             window=True,
             ranks="even",
         ),
+        declare_point_to_point(
+            "latency_mt",
+            "latency_mt",
+            "OSU MPI Multi-threaded Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+        ),
+        declare_point_to_point(
+            "latency_mp",
+            "latency_mp",
+            "OSU MPI Multi-process Latency Test",
+            "Avg Latency(us)",
+            ranks="two",
+        ),
+        *(
+            declare_point_to_point(
+                name, name, "OSU MPI Bandwidth Test", from_nodes=3, verifies=False, **BANDWIDTH
+            )
+            for name in ("bw_fan_in", "bw_fan_out")
+        ),
         declare_osu(
             "osu_barrier",
             "barrier",
@@ -118,17 +238,21 @@ class osu(OsuImbCheck):
             sizes=(0,),
             options=("-f",),
         ),
-        declare_osu_collective("bcast", "OSU MPI Broadcast Latency Test"),
-        declare_osu_collective("scatter", "OSU MPI Scatter Latency Test"),
-        declare_osu_collective("gather", "OSU MPI Gather Latency Test"),
-        declare_osu_collective("allgather", "OSU MPI Allgather Latency Test"),
-        declare_osu_collective("alltoall", "OSU MPI All-to-All Personalized Exchange Latency Test"),
-        declare_osu_collective("reduce_sum", "OSU MPI Reduce Latency Test"),
-        declare_osu_collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
-        declare_osu_collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
+        # Bytes are those of the whole vector, of both forms of reduce_scatter.
+        *(
+            declare_osu_collective(routine, f"OSU MPI {title} Latency Test")
+            for routine, title in TITLES.items()
+        ),
         *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
         *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
+        *(
+            line
+            for routine in NON_BLOCKING
+            for line in declare_osu_non_blocking(
+                routine, f"OSU MPI Non-blocking {TITLES[routine[1:]]} Latency Test"
+            )
+        ),
         declare_osu(
             "osu_ibarrier",
             "ibarrier",
@@ -137,19 +261,25 @@ class osu(OsuImbCheck):
             sync=LOOP,
             sizes=(0,),
             options=("-f",),
-            on_request=True,
         ),
         declare_osu_one_sided(
-            "get_acc_latency",
-            "OSU MPI_Get_accumulate latency Test",
-            "Latency (us)",
-            on_request=True,
+            "get_acc_latency", "OSU MPI_Get_accumulate latency Test", "Latency (us)"
         ),
         declare_osu_one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
         declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
         declare_osu_one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
+        declare_osu_one_sided("put_bibw", "OSU MPI_Put Bi-directional Bandwidth Test", **BANDWIDTH),
+        declare_atomic("acc_latency", "Accumulate", "mpi_float"),
+        declare_atomic("fop_latency", "Fetch_and_op", "mpi_float", sizes=(4,)),
+        declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
+        *(replace(line, routine=f"{line.routine}.large", sizes=(LARGE,)) for line in (BW, BIBW)),
+        *declare_persistent(),
+        *declare_neighborhood(),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
+        declare_osu(
+            "osu_hello", "hello", "OSU MPI Hello World Test", WHOLE_START, sync=LOOP, sizes=(0,)
+        ),
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
@@ -175,7 +305,8 @@ class osu(OsuImbCheck):
                 sorted({size for each in benchmarks for size in self.sizes_of(each)})
             )
             for sizes in chains:
-                yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
+                start = f"osu_{benchmarks[0].routine}" if benchmarks[0].routine in LARGE else name
+                yield Start(start if len(chains) == 1 else f"{start}_{sizes[0]}", benchmarks, sizes)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
         """Two lines of the table may be of one start, and a site's limit of one of them."""
@@ -194,9 +325,9 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
     sizes = [case.bytes for case in start.all_cases]
-    if benchmark.sizes is None:
+    if benchmark.sizes is None or max(sizes) > benchmark.least:
         words += ["-m", f"{min(sizes)}:{max(sizes)}"]
-    if benchmark.routine != "init":
+    if benchmark.routine not in STARTS:
         untimed = share_windows(warmups) if benchmark.window else warmups
         words += ["-i", str(start.trials), "-x", str(untimed)]
     return words

@@ -165,7 +165,8 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
         "--family",
         choices=sorted([*FAMILIES, *PAPER_FAMILIES]),
         help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
-        "ring, ping-pong by sending mode, application kernels of size A; or all that the page of a paper "
+        "ring, ping-pong by sending mode, application kernels of size A; weekly: persistent, neighbourhood and "
+        "the other non-blocking operations of OSU and IMB; or all that the page of a paper "
         "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
     )
     what.add_argument(

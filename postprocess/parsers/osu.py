@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from postprocess.model.routines.benchmark import WHOLE_START
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.text_output import (
     NumberedLine,
@@ -25,6 +26,7 @@ from postprocess.parsers.text_output import (
 )
 
 SIZE = "Size"
+PROCESSES = "processes"  #: note of osu_hello
 VALIDATION = "Validation"
 JUDGED = {"Pass": True, "passed": True, "Fail": False, "failed": False, "skipped": None}
 COUNTED = frozenset({"Iterations", "Transmit Size"})  #: columns of whole numbers
@@ -35,6 +37,10 @@ ORDERED = (
 #: first column where there are no sizes, as of a barrier
 SIZELESS = ("Avg Latency(us)", "Overall(us)")
 CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
+#: Those of osu_bw_fan_in and osu_bw_fan_out stand under the header words of latencies, seen in 7.4
+BANDWIDTH = " Bandwidth "
+RATES = {"Avg Latency(us)": "Bandwidth (MB/s)"}
+TAIL_OF_RATES = ("Tail Lat(us)", "Tail BW(MB/s)")
 INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns given to the one line of osu_init
 #: what threads, processes and neighbourhood collectives say before the title
 BEFORE = re.compile(
@@ -48,7 +54,18 @@ AFTER = re.compile(
 )
 
 #: beginnings of lines of OSU at the margin that are neither comments nor rows
-OWN = ("Time took to ", "Dimensions size", "Atomic Data ", "PASSED", "SKIPPED", "FAILED", "nprocs:")
+OWN = (
+    "This is a test with ",
+    "Time took to ",
+    "Dimensions size",
+    "Atomic Data ",
+    "PASSED",
+    "SKIPPED",
+    "FAILED",
+    "nprocs:",
+)
+#: What neighbourhood programs say where they are too few, on any rank: they return 0 then
+_GAVE_UP = re.compile(r"ERROR: .*\bAborting!")
 #: A row with its validation, behind what others wrote into the line
 _ROW_AT_END = re.compile(r"[0-9] {2,}[0-9]+\.[0-9]{2} .*\b(?:Fail|failed) *$")
 
@@ -56,6 +73,9 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.-]{0,19}")
 _TAIL = re.compile(r" (?=P[0-9]{1,2} Tail )")
 _GAP = re.compile(r" {2,}")
 _PAIRS = re.compile(r"\[ (pairs): ([0-9]{1,9}) \] \[ (window size): ([0-9]{1,9}|varied) \]")
+_HELLO = re.compile(r"This is a test with ([0-9]{1,9}) processes")
+#: What the job adds to an output without a time; some languages have a comma
+_STARTED = re.compile(rf"# {re.escape(WHOLE_START)}: ([0-9]{{1,9}})[.,]([0-9]{{3}})")
 _INIT = re.compile(
     r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms"
 )
@@ -73,6 +93,7 @@ def parse_osu(text: str) -> ProgramOutput:
         line, mixed, or not of OSU.
     """
     _check_data(text)
+    _check_end(text)
     lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
     with explaining_writer(lines):
@@ -87,6 +108,13 @@ def _check_data(text: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         if any(map(_says_wrong_data, list_untagged(line))):
             raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+
+
+def _check_end(text: str) -> None:
+    """Check that the program did not give up, as it may beside a table: no other's line to take out."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if any(map(_GAVE_UP.match, list_untagged(line))):
+            raise NumberedLine(number, line).refused("the program gave up")
 
 
 def _says_wrong_data(text: str) -> bool:
@@ -183,7 +211,9 @@ class _Reader:
 
     def _comment(self, line: NumberedLine) -> None:
         text = line.plain[1:].strip()
-        if text.startswith("Datatype: "):
+        if found := _STARTED.fullmatch(line.text):
+            self._started(line, float(".".join(found.groups())))
+        elif text.startswith("Datatype: "):
             self._datatype(line, text.removeprefix("Datatype: ").removesuffix("."))
         elif text in CAPTIONS:
             self._caption(line, text)
@@ -209,6 +239,8 @@ class _Reader:
 
     def _header(self, line: NumberedLine, header: tuple[str, ...]) -> None:
         block = self._opened(line)
+        if BANDWIDTH in self.benchmark:
+            header = tuple(RATES.get(name, name).replace(*TAIL_OF_RATES) for name in header)
         block.header = header
         if len(set(header)) != len(header) or not block.columns:
             raise line.refused("two columns have the same header, or there is none")
@@ -236,6 +268,9 @@ class _Reader:
         if found := _INIT.fullmatch(line.text):
             self._init(line, [line.count(word) for word in found.groups()])
             return
+        if found := _HELLO.fullmatch(line.text):
+            self._opened(line).notes[PROCESSES] = found[1]
+            return
         block = self.block
         if block is not None and block.header is None and (header := _bare_header(line)):
             self._header(line, header)
@@ -250,6 +285,16 @@ class _Reader:
         check_order(line, values, "min (ms)", "avg (ms)", "max (ms)")
         row = TableRow(None, values, None)
         self.tables.add(line, OutputTable(self.benchmark, INIT, (row,), processes=numbers[0]))
+        self.block = None
+
+    def _started(self, line: NumberedLine, seconds: float) -> None:
+        """Take what the whole start of osu_hello took, which must have said with how many processes."""
+        notes = self._opened(line).notes
+        if PROCESSES not in notes:
+            raise line.refused("a start without its processes")
+        row = TableRow(None, {WHOLE_START: seconds}, None)
+        columns, processes = (WHOLE_START,), int(notes[PROCESSES])
+        self.tables.add(line, OutputTable(self.benchmark, columns, (row,), processes=processes))
         self.block = None
 
     def _ending(self, line: NumberedLine) -> None:

@@ -118,7 +118,15 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
 
 PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": parse_imb}
 #: What a column counts in, by the end of its header words, in the unit of a case.
-SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
+SCALES = {
+    "(us)": 1e-6,
+    "[usec]": 1e-6,
+    "(ms)": 1e-3,
+    "(s)": 1.0,
+    "MB/s": 1.0,
+    "(MB/s)": 1.0,
+    "Mbytes/sec": 1.0,
+}
 REPETITIONS = ("Iterations", "#repetitions")
 #: Means over ranks, as quantiles of a collective are, beside the largest mean of a rank.
 MEAN_OF_RANKS = "Avg Latency(us)"

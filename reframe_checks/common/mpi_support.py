@@ -23,8 +23,17 @@ MPI_3 = {
     "mvapich": (2, 0),
     "cray-mpich": (7, 0),
 }
-#: What calls it, non-blocking collectives and one-sided: executables of IMB, benchmarks of OSU.
-NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_put_|osu_get_")
+#: The first that has persistent collectives, of MPI 4.0, by the same.
+MPI_4 = {"mpich": (4, 0), "openmpi": (5, 0)}
+#: By standard: those releases, and what needs it, by executables of IMB and benchmarks of OSU. Persistent
+#: messages are as old as MPI.
+NEEDS = {
+    "3.0": (
+        MPI_3,
+        re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_neighbor_|osu_(put|get|acc|fop|cas)_"),
+    ),
+    "4.0": (MPI_4, re.compile("osu_(?!latency|bw|bibw).*_persistent")),
+}
 
 
 def list_mpi_environments() -> list[str]:
@@ -52,8 +61,9 @@ def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
     :param family: of the MPI, as environments have it.
     :param version: of the MPI, as it tells itself: ``5.0.11``.
     """
-    since = MPI_3.get(family, ())
     release = tuple(map(int, re.findall(r"\d+", version)))
-    if release >= since or not NEEDS_MPI_3.match(benchmark.executable or benchmark.name):
-        return ""
-    return f"needs MPI 3.0, which {family} has since {'.'.join(map(str, since))}"
+    for standard, (first, needing) in NEEDS.items():
+        since = first.get(family, ())
+        if release < since and needing.match(benchmark.executable or benchmark.name):
+            return f"needs MPI {standard}, which {family} has since {'.'.join(map(str, since))}"
+    return ""

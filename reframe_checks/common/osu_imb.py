@@ -19,11 +19,13 @@ from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines.benchmark import (
     ITERATIONS,
     LEAST_ITERATIONS,
+    WHOLE_START,
     WINDOW_ITERATIONS,
     WINDOW_SHARE,
     Benchmark,
 )
 from postprocess.model.routines.mpicost import WARM
+from postprocess.model.routines.requested import REQUESTED
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.selection_guard import note_choice
@@ -56,6 +58,11 @@ def count_iterations(asked: int, windows: bool) -> int:
 def share_windows(calls: int) -> int:
     """Return how many windows of messages stand for so many calls."""
     return -(-calls // WINDOW_SHARE)
+
+
+def time_whole_line(line: str, output: str) -> str:
+    """Return a command of bash with the seconds that it took behind its output."""
+    return f"{{ TIMEFORMAT='# {WHOLE_START}: %3R'; time {line} 2>&3; }} 3>&2 2>> {output}"
 
 
 class OsuImbCheck(LaunchCheck, family=True):
@@ -240,7 +247,10 @@ class OsuImbCheck(LaunchCheck, family=True):
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
         yield self.line_of_limits(start)
         yield self.line_of_moment(start)
-        yield f"{' '.join(words)} > {quote_word(str(start.output(self.session)))}"
+        output = quote_word(str(start.output(self.session)))
+        line = f"{' '.join(words)} > {output}"
+        timed = any(benchmark.column == WHOLE_START for benchmark in start.benchmarks)
+        yield time_whole_line(line, output) if timed else line
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
         yield self.line_of_moment(start)
 
@@ -274,7 +284,8 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks of the table that are measured at this process count."""
-        wanted = [each for each in self.table if each.is_measured_at(self.processes)]
+        layout = self.processes, self.num_tasks_per_node
+        wanted = [each for each in self.table if each.is_measured_at(*layout)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
             each
@@ -288,13 +299,15 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def is_extra(self, benchmark: Benchmark) -> bool:
         """Return whether a benchmark runs on request only, and was not requested by name."""
-        return benchmark.on_request and benchmark.routine not in (self.wanted_routines() or {})
+        return benchmark.routine in REQUESTED and benchmark.routine not in (
+            self.wanted_routines() or {}
+        )
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
         """Return the sizes at which a benchmark is measured."""
         wanted = (self.wanted_routines() or {}).get(benchmark.routine)
         limits = {} if self.routines or wanted else self.left_out_above
-        asked = (wanted and wanted.sizes) or self.sizes or self.own_sizes
+        asked = (wanted and wanted.sizes) or self.sizes or [*self.own_sizes, *benchmark.larger]
         return [
             size
             for size in benchmark.chosen_sizes(asked)

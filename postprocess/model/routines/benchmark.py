@@ -25,6 +25,9 @@ WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
 CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
+WHOLE_START = (
+    "Start (s)"  #: column of a program that prints no time: the shell tells that of its whole start
+)
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 
@@ -43,6 +46,7 @@ class Benchmark:
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
+    larger: tuple[int, ...] = ()  #: sizes that are measured beside those of the check
     least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several
@@ -53,7 +57,8 @@ class Benchmark:
     #: whether one iteration sends a window of messages, each before the last has arrived
     window: bool = False
     verifies: bool = False  #: whether the program can verify the data that it receives
-    on_request: bool = False  #: whether it is measured only where it is asked for by name
+    from_processes: int = 2  #: the least with which the program runs
+    from_nodes: int = 1  #: the least on which it means something
 
     def __post_init__(self) -> None:
         find_better_direction(self.unit)
@@ -76,11 +81,14 @@ class Benchmark:
         told = dict(zip(self.options, self.options[1:], strict=False))
         return told.get("-T", "").upper()
 
-    def is_measured_at(self, processes: int) -> bool:
-        """Return whether the benchmark is measured at so many processes."""
+    def is_measured_at(self, processes: int, per_node: int) -> bool:
+        """Return whether the benchmark is measured with so many processes, so many of them on a node."""
         if self.ranks == "two":
             return processes == 2
-        return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
+        nodes = -(-processes // per_node)
+        if processes < self.from_processes or nodes < self.from_nodes:
+            return False
+        return self.ranks == "any" or processes % 2 == 0
 
     def chosen_sizes(self, sizes: Sequence[int]) -> list[int]:
         """Return those of these sizes that it can be measured at; its own if it has any.

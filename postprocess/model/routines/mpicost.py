@@ -11,6 +11,7 @@ from postprocess.model.case import Case
 from postprocess.model.routines import kernels
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.kernels import KERNELS
+from postprocess.model.routines.requested import REQUESTED, WEEKLY, WEEKLY_ROUTINES
 
 PAPERS = 51  #: trials of each case in the papers
 
@@ -225,7 +226,7 @@ ROUTINES = (
 FAMILIES = {
     family: tuple(routine.name for routine in ROUTINES if routine.family == family)
     for family in (COMPOSITIONS, SWAPS, SENDS)
-} | {KERNELS: kernels.FAMILY}
+} | {KERNELS: kernels.FAMILY, WEEKLY: WEEKLY_ROUTINES}
 
 #: The application kernels, which are measured by themselves.
 KERNEL_ROUTINES = tuple(Routine(name, local=True, family=KERNELS) for name in kernels.BYTES)
@@ -271,8 +272,9 @@ def is_placeless(case: Case) -> bool:
 
 def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
-    of_family = any(case.routine in names for names in FAMILIES.values())
-    return case.program == KERNELS or (case.program == OWN_PROGRAM and of_family)
+    if case.program == OWN_PROGRAM:
+        return any(case.routine in names for names in FAMILIES.values())
+    return case.program == KERNELS or case.routine in REQUESTED
 
 
 TRIALS = PAPERS  #: of mpicost, per case

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.model.routines.benchmark import Benchmark
+from postprocess.model.routines.benchmark import WHOLE_START, Benchmark
+from postprocess.model.routines.requested import REQUESTED
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
@@ -77,7 +78,10 @@ def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark)
 
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
-    rates = {find_unit_scale(column) == 1.0 for column in (line.column, line.judged)}
+    rates = {
+        find_unit_scale(column) == 1.0 and column != WHOLE_START
+        for column in (line.column, line.judged)
+    }
     assert rates == {line.unit == MEGABYTES}
     assert line.unit in (SECONDS, MEGABYTES)
 
@@ -85,12 +89,20 @@ def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program, line: Benchmark):
     """Point to point and one-sided, a program prints a single number."""
-    alone = ("Latency (us)", "Bandwidth (MB/s)", "MB/s", "Mbytes/sec", "t[usec]")
+    alone = ("Latency (us)", "Bandwidth (MB/s)", "MB/s", "Mbytes/sec", "t[usec]", WHOLE_START)
     overall = ("Overall(us)", "t_ovrl[usec]", "t_pure[usec]")
     if line.column not in (*alone, *overall):
         slowest = "max" in line.column.lower()
         # osu_latency prints nothing but its mean, osu_multi_lat that over all pairs
-        assert slowest or line.name in ("osu_latency", "osu_multi_lat")
+        assert slowest or line.name in (
+            *(
+                "osu_latency",
+                "osu_multi_lat",
+                "osu_latency_persistent",
+                "osu_latency_mt",
+                "osu_latency_mp",
+            ),
+        )
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -103,6 +115,11 @@ def test_no_two_lines_are_one_case(program: str):
 def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchmark):
     assert line.routine == OURS.get(line.name, line.routine)
     assert line.name in OURS or line.routine not in OURS.values()
+
+
+def test_every_routine_on_request_has_a_line():
+    routines = {line.routine for program in PROGRAMS for line in CHECKS[program].table}
+    assert routines >= REQUESTED
 
 
 SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)

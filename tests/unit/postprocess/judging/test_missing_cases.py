@@ -73,6 +73,14 @@ def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name
     assert asked(routines=["bcast_as_sends"]).among(known) == [composed]
 
 
+@pytest.mark.parametrize("routine", ["bcast.persistent", "iscatterv", "get_acc_latency"])
+def test_what_a_week_measured_is_missed_only_where_it_was_named(routine: str):
+    weekly = Reference(case(routine, 8, program="osu", cache="warm"), 1.0, 0.1, 5)
+    known = {weekly.case: weekly}
+    assert asked().among(known) == []
+    assert asked(routines=[routine]).among(known) == [weekly]
+
+
 def test_kernels_are_missed_where_their_program_or_a_kernel_was_named():
     kernel = Reference(case("sor_A", 8_000_000, program="kernels", cache="warm"), 1.0, 0.1, 5)
     known = {kernel.case: kernel}

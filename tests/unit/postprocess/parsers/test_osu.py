@@ -149,6 +149,37 @@ def test_an_output_without_a_table(text: str) -> None:
     assert caught.value.verdict is Verdict.INCOMPLETE
 
 
+@plants("output", "a program that gives up, prints ERROR and returns 0", "output of OSU",
+        "incomplete", 1, "the program gave up")  # fmt: skip
+@pytest.mark.parametrize("before", [True, False], ids=["before a table", "behind it"])
+@pytest.mark.parametrize("tag", ["", "[1,0]<stdout>:"])
+def test_a_program_that_gives_up(before: bool, tag: str, declared: Declared) -> None:
+    """Whatever else is there: a line of others among the results would be taken out and counted."""
+    gave_up = tag + (CORPUS / "osu" / "refused" / "neighbor_two.txt").read_text().splitlines()[1]
+    text = f"{gave_up}\n{ALLREDUCE}" if before else f"{ALLREDUCE}{gave_up}\n"
+    with declared.raises(OutputError):
+        parse_osu(text)
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+def test_the_whole_start_of_hello_is_what_the_shell_tells(mark: str) -> None:
+    text = (CORPUS / "osu" / "mpich-hello.txt").read_text()
+    seconds = float(text.split()[-1])
+    (table,) = parse_osu(text.replace(str(seconds), str(seconds).replace(".", mark))).tables
+    assert (table.processes, table.rows[0].values) == (2, {"Start (s)": seconds})
+
+
+def test_a_time_without_a_start_is_none() -> None:
+    with pytest.raises(OutputError, match="a start without its processes"):
+        parse_osu("# OSU MPI Hello World Test v7.4\n# Start (s): 0.200\n")
+
+
+@pytest.mark.parametrize("name", ["bw_fan_in", "bw_fan_out"])
+def test_rates_under_the_header_of_latencies_are_rates(name: str) -> None:
+    (table,) = read(f"mpich-{name}_3_z75").tables
+    assert table.columns == ("Bandwidth (MB/s)", "P75 Tail BW(MB/s)")
+
+
 @plants("output", "a title without its table", "output of OSU", "incomplete", 1,
         "a table without its header")  # fmt: skip
 def test_a_title_without_its_table(declared: Declared) -> None:
@@ -172,6 +203,10 @@ def test_a_title_without_its_table(declared: Declared) -> None:
 def test_wrong_data_come_before_all_else(text: str, declared: Declared) -> None:
     with declared.raises(OutputError):
         parse_osu(text)
+
+
+def test_the_newest_release_prints_the_same_tables() -> None:
+    assert parse_osu(ALLREDUCE.replace("v7.4", "v7.5.2")).version == "7.5.2"
 
 
 def test_skipped_validation_is_none() -> None:
@@ -216,6 +251,7 @@ def test_rounding_is_no_contradiction() -> None:
     [
         ("crash", Verdict.INCOMPLETE, "line 2: not a line of OSU: ====="),
         ("fop_latency_c", Verdict.INCORRECT, "line 13: wrong data was received: FAILED: MPI_SUM"),
+        ("neighbor_two", Verdict.INCOMPLETE, "line 2: the program gave up: ERROR: the given"),
         ("hello", Verdict.INCOMPLETE, "line 1: a table without its header"),
         ("openmpi-int8", Verdict.INCORRECT, "line 9: wrong data was received: 16    "),
         ("usage", Verdict.INCOMPLETE, "line 1: not a line of OSU: Usage: osu_ibarrier"),

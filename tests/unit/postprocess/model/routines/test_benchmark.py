@@ -65,7 +65,14 @@ def test_a_line_for_an_unknown_number_of_ranks_is_refused(ranks: str):
 )
 def test_the_process_counts_at_which_a_benchmark_means_something(ranks: str, expected: set[int]):
     line = replace(ALLREDUCE, ranks=ranks)
-    assert {count for count in range(9) if line.is_measured_at(count)} == expected
+    assert {count for count in range(9) if line.is_measured_at(count, per_node=1)} == expected
+
+
+def test_a_benchmark_may_need_more_processes_or_nodes():
+    neighbours = replace(ALLREDUCE, from_processes=4)
+    assert [count for count in range(9) if neighbours.is_measured_at(count, 8)] == [4, 5, 6, 7, 8]
+    congestion = replace(ALLREDUCE, from_nodes=3)
+    assert [count for count in range(9) if congestion.is_measured_at(count, 2)] == [5, 6, 7, 8]
 
 
 def test_rank_0_of_a_ping_pong_has_a_partner():

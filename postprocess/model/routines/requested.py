@@ -1,0 +1,38 @@
+"""Routines of OSU and IMB that no night measures: a family for once a week, and what is asked for by name."""
+
+from __future__ import annotations
+
+WEEKLY = "weekly"  #: the family
+
+PERSISTENT = tuple(
+    f"{routine}.persistent"
+    for routine in (
+        *("pingpong", "bw", "bibw", "barrier", "bcast", "scatter", "scatterv", "gather", "gatherv"),
+        *("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"),
+        *("reduce_sum", "allreduce_sum", "reduce_scatter_sum"),
+    )
+)
+NON_BLOCKING = (
+    *("iallgather", "iallgatherv", "ialltoallv", "ialltoallw", "igather", "igatherv"),
+    *("iscatter", "iscatterv", "ireduce_sum", "ireduce_scatter_sum", "ireduce_scatter_block_sum"),
+)
+EXCHANGES = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+NEIGHBORHOOD = tuple(f"neighbor_{exchange}" for exchange in EXCHANGES)
+NON_BLOCKING_NEIGHBORHOOD = tuple(f"i{routine}" for routine in NEIGHBORHOOD)
+
+LARGE = ("bw.large", "bibw.large")  #: of messages of 4 MiB
+
+#: What ``--family weekly`` measures: seldom used, or too long for a night.
+WEEKLY_ROUTINES = (
+    *LARGE,
+    *PERSISTENT,
+    *NEIGHBORHOOD,
+    *(
+        f"{routine}{part}"
+        for routine in (*NON_BLOCKING, *NON_BLOCKING_NEIGHBORHOOD)
+        for part in ("", ".pure")
+    ),
+)
+
+#: What is measured only where its family or it is asked for by name.
+REQUESTED = frozenset(("ibarrier", "get_acc_latency", *WEEKLY_ROUTINES))
