@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from postprocess.model.verdict import Verdict
 from postprocess.report import session_report, trial_selection
 from postprocess.report.site_index import build_entry, render_index
 from postprocess.results.summary import parse_summary
@@ -32,6 +34,16 @@ def write_page(folder, night, name, past=None):
     return path
 
 
+def crowd(night):
+    """The same night, in which every tenth case failed or is suspect, each for a reason of its own."""
+    verdicts = {0: Verdict.REGRESSED, 10: Verdict.SUSPECT}
+    results = [
+        replace(r, verdict=verdicts[n % 20], reason=f"{n} times as slow") if n % 10 == 0 else r
+        for n, r in enumerate(night.results)
+    ]
+    return replace(night, results=results)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with open_browser(tmp_path_factory.mktemp("browser")) as found:
@@ -52,6 +64,7 @@ def pages(tmp_path_factory, nights):
         "bad": write_page(folder, bad, "bad", make_past(bad.results)),
         "quiet": write_page(folder, quiet, "quiet", make_past(quiet.results)),
         "hostile": write_page(folder, hostile, "hostile"),
+        "crowded": write_page(folder, crowd(bad), "crowded"),
     }
 
 
@@ -221,9 +234,10 @@ def test_the_index_of_sessions_leads_to_their_pages(browser, pages, tmp_path, ni
     assert "6 of 171 cases failed" in browser.run("document.title")
 
 
-def test_a_quiet_night_prints_on_two_pages(browser, pages):
+@pytest.mark.parametrize("name", ["quiet", "crowded"])
+def test_a_night_prints_on_two_pages(browser, pages, name):
     browser.show()
-    browser.open(pages["quiet"])
+    browser.open(pages[name])
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.print_page())) <= 2
 
 
