@@ -169,6 +169,24 @@ def test_a_row_opens_with_its_history_diagrams_and_trials(bad):
     assert told.startswith("60 nights, 2026-09-23 to 2026-11-21")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_an_opened_history_has_values_and_dates_beside_it(browser, pages, width):
+    browser.show(width)
+    browser.open(pages["bad"])
+    row = "document.querySelector('.cases > details:has(path.x)')"
+    boxes = f"[...{row}.querySelectorAll('summary text')].map(each => each.getBoundingClientRect())"
+    assert browser.run(f"{boxes}.every(box => box.width === 0)")
+    browser.run(f"{row}.open = true")
+    labels = browser.run(f"[...{row}.querySelectorAll('summary text')].map(e => e.textContent)")
+    assert all(label.endswith(" µs") for label in labels[:3])
+    assert [labels[3], labels[-1]] == ["2026-09-23", "2026-11-21"]
+    frame = f"{row}.querySelector('summary svg').getBoundingClientRect()"
+    inside = (
+        "box => box.left >= frame.left && box.right <= frame.right && box.bottom <= frame.bottom"
+    )
+    assert browser.run(f"(frame => {boxes}.every({inside}))({frame})")
+
+
 def test_steps_and_epochs_are_drawn_and_told(bad):
     search(bad, "step")
     assert bad.run(f"{VISIBLE}.length") > 3
