@@ -30,12 +30,15 @@ FAR = 1.5  #: how far beyond the values, on the logarithm, a band is shown at mo
 TOLD_EPOCHS = 3
 
 
-def draw_history(nights: Sequence[Night], steps: Sequence[Step], every: int = 1) -> Markup:
+def draw_history(
+    nights: Sequence[Night], steps: Sequence[Step], every: int = 1, axes: bool = True
+) -> Markup:
     """Draw values, bands, epochs, steps, and what was not well, night by night.
 
     Upwards is slower in every unit. Empty where there are not two values.
 
     :param every: of so many nights the slowest stands for all
+    :param axes: whether values and dates stand beside it when its row is open
     """
     shown = [_find_slowest(nights[n : n + every]) for n in range(0, len(nights), every)]
     heights = _Heights(shown)
@@ -53,7 +56,8 @@ def draw_history(nights: Sequence[Night], steps: Sequence[Step], every: int = 1)
         "x": "".join(_dots(shown, heights, good=False)),
     }
     paths = (f'<path{f" class={kind}" if kind else ""} d="{d}"/>' for kind, d in parts.items() if d)
-    return Markup(f"<svg>{''.join(paths)}</svg>")
+    beside = _write_axes(shown, heights) if axes else ""
+    return Markup(f"<svg style=--n:{len(shown) - 1}>{''.join(paths)}{beside}</svg>")
 
 
 def describe_history(nights: Sequence[Night], steps: Sequence[Step]) -> str:
@@ -71,7 +75,7 @@ def describe_history(nights: Sequence[Night], steps: Sequence[Step]) -> str:
     if epochs:
         days = ", ".join(nights[n].day for n in epochs[-TOLD_EPOCHS:])
         told.append(f"another reference or MPI from {days}")
-    return "; ".join(told).replace(" us", " µs")
+    return _plain("; ".join(told))
 
 
 def choose_interval(past: Past, keys: Sequence[str], room: int) -> int:
@@ -115,6 +119,25 @@ class _Heights:
         share = (math.log(value) - self.low) / self.span if value > 0 else 0.0
         share = min(max(share, 0.0), 1.0)
         return 1 + round((HEIGHT - 2) * (1 - share if self.slower_up else share))
+
+    def read(self, height: int) -> float:
+        """Read the value at a height."""
+        share = (height - 1) / (HEIGHT - 2)
+        return math.exp(self.low + self.span * (1 - share if self.slower_up else share))
+
+
+def _write_axes(nights: Sequence[Night], heights: _Heights) -> str:
+    """Write values at three heights, and the first day, the last one and one between, by their places in %."""
+    values = (
+        f"<text style=--y:{y}>{_plain(quantity(heights.read(y), nights[-1].unit))}</text>"
+        for y in (1, HEIGHT // 2, HEIGHT - 1)
+    )
+    last = len(nights) - 1
+    days = (
+        f"<text style=--x:{100 * n / last:.3g}>{nights[n].day}</text>"
+        for n in sorted({0, last // 2, last})
+    )
+    return f"{''.join(values)}<g>{''.join(days)}</g>"
 
 
 def _draw_course(nights: Sequence[Night], heights: _Heights) -> str:
@@ -240,7 +263,7 @@ def build_case_table(
                 places if full else places[:1],
                 full,
                 trials.get(key),
-                draw_history(nights, steps, every),
+                draw_history(nights, steps, every, full),
                 describe_history(nights, steps) if full else "",
             )
         )

@@ -24,6 +24,7 @@ CONDITIONS = ("cache", "sync")
 MOST_FAILURE_GROUPS = 150  #: entries of what failed
 MOST_OF_ONE_GROUP = 30  #: cases that are named of those that share a cause
 MOST_OPEN = 15  #: entries of what failed that are not folded
+MOST_PRINTED = 6  #: entries of what failed, and of what is to look at, that are printed
 MOST_OUTLIERS = 60
 MOST_LAUNCHES = 400
 
@@ -119,6 +120,7 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "counts": count_verdicts(summary.results),
         "failure_groups": failure_groups,
         "most_open": MOST_OPEN,
+        "most_printed": MOST_PRINTED,
         "most_groups": MOST_FAILURE_GROUPS,
         "most_of_one": MOST_OF_ONE_GROUP,
         "reruns": [f"./plumbline run --failed {summary.session}", *_list_reruns(failure_groups)],

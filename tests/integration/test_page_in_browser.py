@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from postprocess.model.verdict import Verdict
 from postprocess.report import session_report, trial_selection
 from postprocess.report.site_index import build_entry, render_index
 from postprocess.results.summary import parse_summary
@@ -32,6 +34,16 @@ def write_page(folder, night, name, past=None):
     return path
 
 
+def crowd(night):
+    """The same night, in which every tenth case failed or is suspect, each for a reason of its own."""
+    verdicts = {0: Verdict.REGRESSED, 10: Verdict.SUSPECT}
+    results = [
+        replace(r, verdict=verdicts[n % 20], reason=f"{n} times as slow") if n % 10 == 0 else r
+        for n, r in enumerate(night.results)
+    ]
+    return replace(night, results=results)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with open_browser(tmp_path_factory.mktemp("browser")) as found:
@@ -52,6 +64,7 @@ def pages(tmp_path_factory, nights):
         "bad": write_page(folder, bad, "bad", make_past(bad.results)),
         "quiet": write_page(folder, quiet, "quiet", make_past(quiet.results)),
         "hostile": write_page(folder, hostile, "hostile"),
+        "crowded": write_page(folder, crowd(bad), "crowded"),
     }
 
 
@@ -156,6 +169,24 @@ def test_a_row_opens_with_its_history_diagrams_and_trials(bad):
     assert told.startswith("60 nights, 2026-09-23 to 2026-11-21")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_an_opened_history_has_values_and_dates_beside_it(browser, pages, width):
+    browser.show(width)
+    browser.open(pages["bad"])
+    row = "document.querySelector('.cases > details:has(path.x)')"
+    boxes = f"[...{row}.querySelectorAll('summary text')].map(each => each.getBoundingClientRect())"
+    assert browser.run(f"{boxes}.every(box => box.width === 0)")
+    browser.run(f"{row}.open = true")
+    labels = browser.run(f"[...{row}.querySelectorAll('summary text')].map(e => e.textContent)")
+    assert all(label.endswith(" µs") for label in labels[:3])
+    assert [labels[3], labels[-1]] == ["2026-09-23", "2026-11-21"]
+    frame = f"{row}.querySelector('summary svg').getBoundingClientRect()"
+    inside = (
+        "box => box.left >= frame.left && box.right <= frame.right && box.bottom <= frame.bottom"
+    )
+    assert browser.run(f"(frame => {boxes}.every({inside}))({frame})")
+
+
 def test_steps_and_epochs_are_drawn_and_told(bad):
     search(bad, "step")
     assert bad.run(f"{VISIBLE}.length") > 3
@@ -221,9 +252,10 @@ def test_the_index_of_sessions_leads_to_their_pages(browser, pages, tmp_path, ni
     assert "6 of 171 cases failed" in browser.run("document.title")
 
 
-def test_a_quiet_night_prints_on_two_pages(browser, pages):
+@pytest.mark.parametrize("name", ["quiet", "crowded"])
+def test_a_night_prints_on_two_pages(browser, pages, name):
     browser.show()
-    browser.open(pages["quiet"])
+    browser.open(pages[name])
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.print_page())) <= 2
 
 

@@ -17,6 +17,8 @@ from postprocess.results.summary import SessionSummary, load_summary
 from postprocess.session.lifecycle.past import read_past
 
 PAGE = "report.html"
+TOP = '<p class="kicker">'  #: of a page; the link back to the index stands behind it
+BACK = f'{TOP}<a href="{INDEX}">all sessions</a> · '
 
 
 def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
@@ -60,10 +62,10 @@ def load_own_summary(directory: Path) -> SessionSummary:
 def write_entry(
     work: WorkDirectory, directory: Path, summary: SessionSummary, folder: Path
 ) -> SiteEntry:
-    """Write the page of a session, and return its entry in the index."""
+    """Write the page of a session with a link back, and return its entry in the index."""
     name = f"{directory.name}.html"
     held, page = directory / PAGE, folder / name
-    text = read_page(held) or render_page(work, directory, summary)
+    text = (read_page(held) or render_page(work, directory, summary)).replace(TOP, BACK, 1)
     if read_page(page) != text:
         templating.write_pages({page: text})
     return build_entry(summary, name)

@@ -44,6 +44,9 @@ def test_each_session_is_in_the_index_with_its_page(sessions, tmp_path):
     pages = {path.name for path in (tmp_path / "site").iterdir()} - {"index.html"}
     assert linked == pages
     assert len(pages) == 4
+    for name in pages:
+        page = (tmp_path / "site" / name).read_text(encoding="utf-8")
+        assert page.count('<a href="index.html">all sessions</a>') == 1
     assert text.index("<h2>2026-11</h2>") < text.index("<h2>2026-10</h2>")
     assert re.findall(r"<h3>(.*?)</h3>", text) == ["local · n1", "local · n2", "local · n1"]
     chips = re.findall(r'<a class="(\w+)" href="(\d+)T', text)
