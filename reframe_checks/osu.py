@@ -273,7 +273,10 @@ class osu(OsuImbCheck):
         declare_atomic("acc_latency", "Accumulate", "mpi_float"),
         declare_atomic("fop_latency", "Fetch_and_op", "mpi_float", sizes=(4,)),
         declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
-        *(replace(line, routine=f"{line.routine}.large", sizes=(LARGE,)) for line in (BW, BIBW)),
+        *(
+            replace(line, routine=routine, sizes=(LARGEST,))
+            for line, routine in zip((BW, BIBW), LARGE, strict=True)
+        ),
         *declare_persistent(),
         *declare_neighborhood(),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
@@ -299,13 +302,15 @@ class osu(OsuImbCheck):
     def starts(self) -> Iterator[Start]:
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
         chosen = self.chosen_benchmarks()
-        for name, group in groupby(chosen, key=lambda benchmark: benchmark.name):
+        for (name, is_large), group in groupby(
+            chosen, key=lambda benchmark: (benchmark.name, benchmark.routine in LARGE)
+        ):
             benchmarks = list(group)
             chains = split_into_chains(
                 sorted({size for each in benchmarks for size in self.sizes_of(each)})
             )
             for sizes in chains:
-                start = f"osu_{benchmarks[0].routine}" if benchmarks[0].routine in LARGE else name
+                start = f"osu_{benchmarks[0].routine}" if is_large else name
                 yield Start(start if len(chains) == 1 else f"{start}_{sizes[0]}", benchmarks, sizes)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:

@@ -17,6 +17,7 @@ from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
 from postprocess.parsers.text_output import OutputTable
 from tests.support.factories.benchmark_table import checks, starts
+from tests.support.factories.launch import case, planned
 from tests.support.factories.output import IMB, OSU
 
 CHECKS = checks()
@@ -153,6 +154,18 @@ def test_a_start_of_osu_is_one_program_at_sizes_that_double(sizes: list[int]):
     for start in starts(CHECKS["osu"], CHECKS["osu"].table, sizes):
         assert len({(line.name, line.options) for line in start.benchmarks}) == 1
         assert all(after == 2 * before for before, after in pairwise(start.sizes))
+
+
+def test_large_windows_are_starts_of_their_own_and_told_their_size():
+    from reframe_checks.osu import build_osu_options
+
+    lines = [line for line in CHECKS["osu"].table if line.name == "osu_bw"]
+    small, large = starts(CHECKS["osu"], lines, [8, 16])
+    assert (small.name, small.sizes) == ("osu_bw", [8, 16])
+    assert (large.name, large.sizes) == ("osu_bw.large", [4_194_304])
+    cases = (case("bw.large", 4_194_304, program="osu"),)
+    told = build_osu_options(planned(cases=cases, benchmarks=tuple(large.benchmarks)), 10)
+    assert told[told.index("-m") + 1] == "4194304:4194304"
 
 
 def doubling(sizes: list[int]) -> list[list[int]]:
