@@ -105,7 +105,7 @@ def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
             CLASSES[match[1]], "ucx", names, len({device for _, device in lanes}), quoted
         )
     elif (match := OPEN_MPI.search(line)) and match[2] != "self":
-        pairs = "node" if match[1] == match[3] else "network"
+        pairs = "node" if is_same_host(match[1], match[3]) else "network"
         yield TransportPath(pairs, "openmpi", (match[2],), 1, quoted)
     elif match := PROVIDER.search(line):
         yield TransportPath("network", "libfabric", (match[1],), 1, quoted)
@@ -116,6 +116,11 @@ def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
             yield TransportPath(pairs, "libfabric", (match[1],), 1, quoted)
     elif (match := INTEL_FABRIC.search(line)) and match[1] != "ofi":
         yield TransportPath("node", "intel-mpi", ("shm",), 1, quoted)
+
+
+def is_same_host(one: str, other: str) -> bool:
+    """Return whether two names are of one host: a library prints it short here and with its domain there."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def find_wrong_path(paths: Sequence[TransportPath], pairs: str, expected: ExpectedTransport) -> str:

@@ -150,6 +150,25 @@ def test_pairs_are_classified_by_layout() -> None:
 
 
 @pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (f"{SHARED}\n{RAILS}", {"node": "ucx:sysv+cma", "network": "ucx:rc_mlx5 on 2 rails"}),
+        (
+            "\n".join(BTL.format(*seen) for seen in (("sm", "vm.cluster"), ("tcp", "n2"))),
+            {"node": "openmpi:sm", "network": "openmpi:tcp"},
+        ),
+        (
+            f"{TUNED.format('shm-ofi')}\n{IMPI} libfabric provider: mlx",
+            {"node": "intel-mpi:shm", "network": "libfabric:mlx"},
+        ),
+    ],
+    ids=["ucx", "open-mpi", "intel-mpi"],
+)
+def test_one_start_on_several_nodes_tells_both_classes_of_pairs(output, told) -> None:
+    assert {path.pairs: str(path) for path in read_paths(output)} == told
+
+
+@pytest.mark.parametrize(
     ("value", "told"),
     [
         ("ucx:rc", "write {'network'"),
