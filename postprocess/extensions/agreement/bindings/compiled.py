@@ -9,7 +9,7 @@ from pathlib import Path
 from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench, Unavailable
 from postprocess.extensions.agreement.bindings.exchange import Program
 
-NO_MODULE = re.compile(r"Fatal Error: (.*)")  #: of gfortran
+NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")  #: of gfortran
 
 
 def prepare_c(bench: Bench) -> Program:

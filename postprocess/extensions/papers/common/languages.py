@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base.documents.records import Positive, Text, read_record
@@ -45,6 +45,7 @@ class LanguageRow:
     high: Positive
     seconds: Positive
     extra: float  #: seconds over C
+    control: str = ""  #: the interval of C again over C in the same rounds
 
     @property
     def difference(self) -> str:
@@ -74,8 +75,17 @@ def load_languages(work: Path) -> list[LanguageRow]:
         except (OSError, ValueError) as error:
             fix = "remove it, and measure again: ./plumbline agree --bindings"
             raise UsageError(f"{path}: {error}; {fix}") from None
+        controls = {
+            (row.environment, row.routine, row.bytes): f"{row.low:.2f} to {row.high:.2f}"
+            for row in rows
+            if row.language == CONTROL
+        }
         for key in {(row.environment, row.language) for row in rows}:
-            newest[key] = [row for row in rows if (row.environment, row.language) == key]
+            newest[key] = [
+                replace(row, control=controls.get((row.environment, row.routine, row.bytes), ""))
+                for row in rows
+                if (row.environment, row.language) == key
+            ]
     return [row for key in sorted(newest) for row in newest[key]]
 
 
@@ -85,9 +95,6 @@ def build_language_tables(paper: str, rows: Sequence[LanguageRow]) -> list[TextT
         return []
     kind, title, said = SAID[paper]
     found = [row for row in rows if row.language.partition("-")[0] == kind]
-    control = {
-        (row.environment, row.routine, row.bytes): row for row in rows if row.language == CONTROL
-    }
     if not found:
         return []
     return [
@@ -104,10 +111,7 @@ def build_language_tables(paper: str, rows: Sequence[LanguageRow]) -> list[TextT
                 "C again / C",
                 "launches",
             ),
-            tuple(
-                _write_row(row, control.get((row.environment, row.routine, row.bytes)))
-                for row in found
-            ),
+            tuple(map(_write_row, found)),
             (
                 said,
                 "ratio within a round, geometric mean over launches with its 95 % interval; C again: a control",
@@ -116,11 +120,11 @@ def build_language_tables(paper: str, rows: Sequence[LanguageRow]) -> list[TextT
     ]
 
 
-def _write_row(row: LanguageRow, control: LanguageRow | None) -> tuple[str, ...]:
+def _write_row(row: LanguageRow) -> tuple[str, ...]:
     return (
         *(row.environment, row.title, row.routine, write_bytes(row.bytes)),
         *(write_time(row.seconds), Number(f"{row.extra * 1e6:+.3f}", row.extra * 1e6, "us")),
         *(write_ratio(row.ratio), write_ratio(row.low), write_ratio(row.high), row.difference),
-        f"{control.low:.2f} to {control.high:.2f}" if control else "",
+        row.control,
         write_count(row.launches),
     )

@@ -26,10 +26,12 @@ def write_rows(work: Path, name: str, *rows: dict[str, Any]) -> None:
 
 
 def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_path):
+    control = {"language": "c-again", "low": 0.98, "high": 1.02}
+    write_rows(tmp_path, "1.json", {"ratio": 3.0}, {**control, "low": 0.45})
+    write_rows(tmp_path, "2.json", {"ratio": 1.04}, control)
     write_rows(
-        tmp_path, "1.json", {"ratio": 3.0}, {"language": "c-again", "low": 0.98, "high": 1.02}
-    )
-    write_rows(tmp_path, "2.json", {"ratio": 1.04})
+        tmp_path, "3.json", {"language": "rust"}, {**control, "low": 0.56}
+    )  # of other rounds
     found = load_languages(tmp_path)
     view, *_ = build_paper(Asked("rus", languages=found), None)
     text = render_text(view.tables[0])
