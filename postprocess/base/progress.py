@@ -55,11 +55,15 @@ class CurrentStep:
     doing: str = ""
 
     def estimate_left(self) -> float | None:
-        """Estimate the seconds that are left: by the steps that are done, else as expected; None if unknown."""
+        """Estimate the seconds that are left: by the steps that are done, else as expected.
+
+        None if nothing is known, or more time has passed than was expected.
+        """
         spent = time.monotonic() - self.begun
         if self.done and self.total:
             return spent / self.done * (self.total - self.done)
-        return max(self.expected - spent, 0.0) if self.expected else None
+        left = (self.expected or 0.0) - spent
+        return left if left > 0 else None
 
     @property
     def amount(self) -> str:

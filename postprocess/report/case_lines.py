@@ -45,8 +45,7 @@ def format_group(
     if len(group.results) == 1:
         (only,) = group.results
         yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
-        told = "" if only.verdict in TOLD and only.reason else format_numbers(only)
-        why = "; ".join(filter(None, (told, *explain(only))))
+        why = explain(only)
     else:
         number_of = formats.plural(len(group.results), "case")
         yield Text.assemble(verdict, "  ", (number_of, "bold"))
@@ -90,12 +89,12 @@ def format_numbers(result: CaseResult) -> str:
     return f"{told}, {compared} its reference {formats.quantity(result.reference, result.unit)}"
 
 
-def explain(result: CaseResult) -> Iterator[str]:
-    """Yield the reason of a case, and q where it says something."""
-    if result.reason:
-        yield result.reason
-    if result.verdict in DOUBTED and result.q is not None:
-        yield f"q = {formats.factor(result.q)}"
+def explain(result: CaseResult) -> str:
+    """Explain a verdict: the numbers unless the reason has them, the reason, and q where it counts."""
+    numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
+    doubted = result.verdict in DOUBTED and result.q is not None
+    q = f"q = {formats.factor(result.q)}" if doubted else ""
+    return "; ".join(filter(None, (numbers, result.reason, q)))
 
 
 def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:

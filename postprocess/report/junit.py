@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from postprocess.base.formats import parse_utc, quantity
+from postprocess.base.formats import SHOWN, format_band, parse_utc
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report import case_lines
 from postprocess.results.summary import SessionSummary
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
 def format_junit(summary: SessionSummary) -> str:
-    """Format a session. A failure has value, reference, band and the command that measures again.
+    """Format a session. What is not healthy says why, and has its band and the command that measures it again.
 
     A session that failed without a failed case, by a cause in common or since it measured nothing, has an
     error of its own.
     """
-    cases = [build_case(result, summary.strict) for result in summary.results]
+    again = {
+        result.case: case_lines.format_again(group, number, summary)
+        for number, group in enumerate(case_lines.list_groups(summary), 1)
+        for result in group.results
+    }
+    cases = [build_case(r, summary.strict, again.get(r.case)) for r in summary.results]
     if summary.exit_status and not summary.failed:
         cases.append(build_session_error(summary))
     failures = sum(case.find("failure") is not None for case in cases)
@@ -39,31 +45,26 @@ def format_junit(summary: SessionSummary) -> str:
     return f"{DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
 
 
-def build_case(result: CaseResult, strict: bool) -> ET.Element:
-    """Build the test case of one result."""
+def build_case(result: CaseResult, strict: bool, again: str | None) -> ET.Element:
+    """Build the test case of one result.
+
+    :param again: the command that measures it again; None if it is healthy and as it was expected
+    """
     case = result.case
     where = ".".join((case.system, case.partition, case.environment, case.program))
     element = ET.Element("testcase", {"classname": where, "name": case.key})
-    about = {"type": str(result.verdict), "message": sanitize_line(result.reason or result.verdict)}
+    why = sanitize_line(case_lines.explain(result) or result.verdict)
+    band = f"{format_band(result.band, result.unit)} {SHOWN[result.unit][1]}"
+    told = {"band": result.band and band, "again": again}
+    more = "\n".join(f"{name}: {text}" for name, text in told.items() if text)
     if not result.counts_as_healthy(strict):
-        ET.SubElement(element, "failure", about).text = "\n".join(list_details(result))
+        about = {"type": str(result.verdict), "message": why}
+        ET.SubElement(element, "failure", about).text = more
     elif result.verdict in (Verdict.SKIPPED, Verdict.PROVISIONAL):  # nothing was asserted
-        ET.SubElement(element, "skipped", {"message": about["message"]})
+        ET.SubElement(element, "skipped", {"message": why})
+    elif again is not None:  # worth a look
+        ET.SubElement(element, "system-out").text = f"{result.verdict}: {why}\n{more}"
     return element
-
-
-def list_details(result: CaseResult) -> list[str]:
-    """List what is known of a failed case, a line each."""
-    lines = [f"verdict: {result.verdict}"]
-    if result.value is not None:
-        lines.append(f"value: {quantity(result.value, result.unit)}")
-    if result.reference is not None:
-        lines.append(f"reference: {quantity(result.reference, result.unit)}")
-    if result.band is not None:
-        lower, upper = (quantity(each, result.unit) for each in result.band)
-        lines.append(f"band: {lower} to {upper}")
-    lines += [f"rerun: {result.rerun}"] if result.rerun else []
-    return [sanitize_line(line) for line in lines]
 
 
 def build_session_error(summary: SessionSummary) -> ET.Element:

@@ -63,6 +63,9 @@ def test_a_terminal_shows_how_far_it_is_and_what_is_left_in_one_line(clock):
         step = progress.step
         clock[0] = 20.0
         assert step.amount == "about 40 s left"
+        clock[0] = 70.0
+        assert step.amount == ""
+        clock[0] = 20.0
         progress.count(10, 40)
         progress.now("mpich-5_0_2, luecke, 2x2 processes, launch 1, and more than one line holds")
         assert step.amount == "10/40, about 1 min 00 s left"

@@ -16,6 +16,7 @@ from postprocess.cli.output_files import is_own_output
 from postprocess.model.verdict import Verdict
 from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import PartitionNodes, format_openmetrics
+from postprocess.report.terminal import render_terminal
 from postprocess.results.summary import SessionSummary, load_summary
 from postprocess.session.lifecycle.finish import publish_summary
 from tests.support.factories import report as samples
@@ -48,9 +49,12 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
     assert suite.time >= 0
     slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
     (told,) = read[slow.case.key].result
-    assert (
-        told.type == "regressed" and f"rerun: {slow.rerun}" in told.text and "band: " in told.text
-    )
+    lines = render_terminal(summary, 0, terminal=False).splitlines()
+    assert (told.type, f"  why: {told.message}" in lines) == ("regressed", True)
+    assert [line.partition(": ")[0] for line in told.text.splitlines()] == ["band", "again"]
+    assert f"  {told.text.splitlines()[1]}" in lines
+    doubtful = next(each for each in summary.outliers if each.verdict is Verdict.CLEARED)
+    assert read[doubtful.case.key].system_out.startswith("cleared: ")
 
 
 def test_a_session_that_measured_nothing_is_an_error(summary: SessionSummary, tmp_path: Path):
