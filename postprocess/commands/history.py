@@ -25,17 +25,11 @@ EXAMPLE = "./plumbline history bcast mpich 1kB"
 FAILS = ""
 MOST_CASES = 20
 MOST_NIGHTS = 60  #: that fit a terminal
-#: A letter for each verdict of a night, below its value.
-LETTERS = {
-    **{Verdict.PASS: ".", Verdict.PROVISIONAL: "p", Verdict.FAST: "f", Verdict.CLEARED: "c"},
-    **{Verdict.SUSPECT: "s", Verdict.REGRESSED: "R", Verdict.NOT_COMPARABLE: "n"},
-    **{Verdict.NO_REFERENCE: "-", Verdict.SKIPPED: " "},
-}
-OTHER = "!"  #: of a case that failed
-LEGEND = (
-    ". pass, p provisional, s suspect, R regressed, c cleared, f fast, n not comparable, "
-    "- no reference, ! failed"
-)
+OTHER = "!"  #: the letter of a case that failed
+LETTERS = [
+    f"{verdict.letter} {verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")
+]
+LEGEND = ", ".join([*LETTERS, f"{OTHER} failed"])
 
 
 def add_arguments(parser: Parser) -> None:
@@ -129,7 +123,7 @@ def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterat
     last = shown[-1]
     yield key
     yield f"  {draw_sparkline([night.value for night in shown], encoding)}"
-    yield f"  {''.join(LETTERS.get(Verdict(night.verdict), OTHER) for night in shown)}"
+    yield f"  {''.join(Verdict(night.verdict).letter for night in shown)}"
     values = [night.value for night in shown if night.value is not None]
     spread = (
         f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}"

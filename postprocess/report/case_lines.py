@@ -15,14 +15,12 @@ from rich.text import Text
 from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import CaseGroup, group_cases
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import INSIDE, JUDGED, LOOKED_SLOW, CaseResult
 from postprocess.report import overview
 from postprocess.results.summary import SessionSummary
 
 MOST_IN_GROUP = 5  #: cases that a terminal lists of one group
-#: Verdicts on what looked slow, beside which q stands
-DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
-TOLD = (*DOUBTED, Verdict.FAST)  #: whose reasons begin with value and reference
+TOLD = JUDGED - INSIDE  #: whose reasons begin with value and reference
 RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can take together
 
 
@@ -94,7 +92,7 @@ def explain(result: CaseResult) -> Iterator[str]:
     """Yield the reason of a case, and q where it says something."""
     if result.reason:
         yield result.reason
-    if result.verdict in DOUBTED and result.q is not None:
+    if result.verdict in LOOKED_SLOW and result.q is not None:
         yield f"q = {formats.factor(result.q)}"
 
 

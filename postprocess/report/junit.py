@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from postprocess.base.formats import parse_utc, quantity
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import UNASSERTED, CaseResult
 from postprocess.results.summary import SessionSummary
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -47,7 +47,7 @@ def build_case(result: CaseResult, strict: bool) -> ET.Element:
     about = {"type": str(result.verdict), "message": sanitize_line(result.reason or result.verdict)}
     if not result.counts_as_healthy(strict):
         ET.SubElement(element, "failure", about).text = "\n".join(list_details(result))
-    elif result.verdict in (Verdict.SKIPPED, Verdict.PROVISIONAL):  # nothing was asserted
+    elif result.verdict in UNASSERTED:
         ET.SubElement(element, "skipped", {"message": about["message"]})
     return element
 
