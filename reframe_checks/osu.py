@@ -20,7 +20,7 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import LOOP, QUANTILE, WINDOW_WARMUPS, Benchmark
-from reframe_checks.common.build import build_osu
+from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
 #: The smallest payload is one float.
@@ -75,6 +75,13 @@ def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benc
 
 
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
+
+
+class build_osu(BuildProgram):
+    """OSU Micro-Benchmarks."""
+
+    descr = "Build OSU Micro-Benchmarks"
+    name_of_program = "osu"
 
 
 @rfm.simple_test
