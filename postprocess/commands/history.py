@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.sparkline import draw_sparkline
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import SIZE_UNITS, parse_count, parse_with_unit
-from postprocess.cli.options import add_since
+from postprocess.cli.options import add_options
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
@@ -41,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
         help="routine, environment, program, layout (2x2), size (1kB), any part of a key, or a pattern; a case "
         "must match all of them",
     )
-    add_since(parser)
+    add_options(parser, "--since")
     parser.group(READ).add_argument(
         "--all-sessions",
         action="store_true",

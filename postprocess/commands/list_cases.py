@@ -10,7 +10,7 @@ from dataclasses import replace
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_night_launches, add_selection
+from postprocess.cli.options import SELECTION, add_night_launches, add_options
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
 from postprocess.model.plan import PlannedLaunch
@@ -44,7 +44,7 @@ FAILS = ""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose cases, and how often each is launched."""
-    add_selection(parser)
+    add_options(parser, *SELECTION)
     add_night_launches(parser)
 
 
