@@ -16,13 +16,12 @@ from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.routines.mpicost import COMPARED, find_routine, format_routines
-from reframe_checks.common.build import build_imb, build_osu
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import lines_of_mpicost
 from reframe_checks.common.user_options import read_choice
-from reframe_checks.imb import MPI1, build_imb_options, imb, write_sizes
+from reframe_checks.imb import MPI1, build_imb, build_imb_options, imb, write_sizes
 from reframe_checks.luecke import luecke
-from reframe_checks.osu import build_osu_options, osu, split_into_chains
+from reframe_checks.osu import build_osu, build_osu_options, osu, split_into_chains
 from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.limits import is_within_limits

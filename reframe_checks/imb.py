@@ -19,7 +19,7 @@ from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
 from postprocess.model.routines.requested import NON_BLOCKING
-from reframe_checks.common.build import build_imb
+from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
 from site_configs.topology.flush import compute_flush_bytes
@@ -76,6 +76,13 @@ def declare_passive_put() -> Iterator[Benchmark]:
     yield replace(whole, routine=f"{whole.routine}.pure", column="t_pure[usec]")
 
 
+class build_imb(BuildProgram):
+    """Intel MPI Benchmarks."""
+
+    descr = "Build Intel MPI Benchmarks"
+    name_of_program = "imb"
+
+
 @rfm.simple_test
 class imb(OsuImbCheck):
     """Intel MPI Benchmarks."""
@@ -84,7 +91,6 @@ class imb(OsuImbCheck):
     tags = {"nightly", "imb"}
     program = "imb"
     own_sizes = [0, *POWERS_OF_TWO]
-    caches = ("warm", ROTATE)
     table = (
         declare_messages("PingPong", "pingpong", "t[usec]", ranks="two"),
         declare_messages("PingPing", "pingping", "t[usec]", ranks="two"),

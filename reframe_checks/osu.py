@@ -33,7 +33,7 @@ from postprocess.model.routines.requested import (
     NON_BLOCKING_NEIGHBORHOOD,
     PERSISTENT,
 )
-from reframe_checks.common.build import build_osu
+from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
 #: The smallest payload is one float.
@@ -172,6 +172,13 @@ BW = declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", *
 BIBW = declare_point_to_point(
     "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
 )
+
+
+class build_osu(BuildProgram):
+    """OSU Micro-Benchmarks."""
+
+    descr = "Build OSU Micro-Benchmarks"
+    name_of_program = "osu"
 
 
 @rfm.simple_test

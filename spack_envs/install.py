@@ -22,6 +22,7 @@ import yaml
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.os_errors import find_file, lock_file
+from site_configs.programs.program import PRODUCTS, Program
 from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
@@ -36,7 +37,6 @@ from spack_envs.installation import (
     write_stamp,
 )
 from spack_envs.layout import SpackLayout
-from spack_envs.products import PRODUCTS, Product
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in
@@ -68,7 +68,7 @@ class Builder:
         with hold_build_lock(self.directory):
             return self.unchanged(product) or self.build(product)
 
-    def unchanged(self, product: Product) -> Installation | None:
+    def unchanged(self, product: Program) -> Installation | None:
         """Return what was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
             found = read_stamp(place, product.name)
@@ -89,7 +89,7 @@ class Builder:
             return False
         return digest == source_digest(Path(settings["develop"]["mpicost"]["path"]))
 
-    def build(self, product: Product) -> Installation:
+    def build(self, product: Program) -> Installation:
         """Solve where there is no solution, build, and keep a stamp."""
         place = self.solved(product)
         commands = SpackCommands(place)
@@ -104,7 +104,7 @@ class Builder:
         write_stamp(done)
         return done
 
-    def solved(self, product: Product) -> Path:
+    def solved(self, product: Program) -> Path:
         """Solve the environment to build in, and return it: that of all programs, unless it has no solution.
 
         A program whose package cannot be solved must not take the others with it.
@@ -121,7 +121,7 @@ class Builder:
         self.call(SpackCommands(place).concretize)
         return place
 
-    def own_place(self, product: Product) -> Path:
+    def own_place(self, product: Program) -> Path:
         """Return the folder of a program's own environment."""
         return self.directory / "alone" / product.name
 
@@ -152,7 +152,7 @@ class Builder:
         return "".join(said)
 
 
-def explain_no_answer(product: Product) -> str:
+def explain_no_answer(product: Program) -> str:
     """Explain why the repository of a program does not answer; empty if it does, or if there is none."""
     if product.git:
         try:
@@ -175,7 +175,7 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
         raise SpackEnvironmentError(str(error)) from None
 
 
-def write_single_program(directory: Path, place: Path, product: Product) -> None:
+def write_single_program(directory: Path, place: Path, product: Program) -> None:
     """Write the environment of all programs, cut down to one."""
     whole = yaml.safe_load(files.read_text(directory / "spack.yaml"))["spack"]
     common = directory.parent / "common"

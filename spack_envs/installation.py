@@ -12,8 +12,8 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.documents.records import read_record
+from site_configs.programs.program import PRODUCTS
 from spack_envs.errors import SourceError, SpackEnvironmentError
-from spack_envs.products import PRODUCTS
 
 DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
 RECORD = Path("share", "plumbline", "build.json")

@@ -9,10 +9,10 @@ from pathlib import Path
 from postprocess.base import files
 from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
+from site_configs.programs.program import PRODUCTS, find_product
 from spack_envs.installation import Installation
-from spack_envs.products import PRODUCTS
 
-PROGRAMS = "programs"  #: folder of the records, in a work directory or a session
+FOLDER = "programs"  #: folder of the records, in a work directory or a session
 UNKNOWN = "unknown"  #: what a program does not tell of its build
 
 
@@ -30,18 +30,9 @@ class BuiltBinary:
     source: str = "official"  #: or what a mirror has in its place
 
 
-#: Programs that are a part of another one, which is what is built.
-PART_OF = {"kernels": "mpicost"}
-
-
-def find_product(name: str) -> str:
-    """Find what is built to have a program."""
-    return PART_OF.get(name, name)
-
-
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
     """Locate the record of what was built for an environment."""
-    return work / PROGRAMS / environment / f"{find_product(name)}.json"
+    return work / FOLDER / environment / f"{find_product(name)}.json"
 
 
 def write_program(work: Path, program: BuiltBinary) -> None:
@@ -59,7 +50,7 @@ def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
     try:
         return read_record(path, BuiltBinary)
     except (OSError, ValueError):
-        known = sorted(each.parent.name for each in work.glob(f"{PROGRAMS}/*/{name}.json"))
+        known = sorted(each.parent.name for each in work.glob(f"{FOLDER}/*/{name}.json"))
         others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
         fix = f"./plumbline run --environment {environment} builds it{others}"
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None

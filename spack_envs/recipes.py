@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import files
+from site_configs.programs.program import PRODUCTS
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.products import PRODUCTS
 
 #: gnuconfig is a few scripts, for configure on other CPUs than x86.
 BUILT = (

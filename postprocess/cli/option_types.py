@@ -11,8 +11,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_whole
 from postprocess.base.near_words import propose_word
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS
-from postprocess.model.routines.mpicost import PROGRAMS
 from postprocess.results.query import parse_since
+from site_configs.programs.program import PROGRAMS
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it

@@ -1,9 +1,12 @@
-"""The options that several commands share, each in its group."""
+"""The options that several commands share, as data: a row each, and tuples of those that go together."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from postprocess.cli.option_types import (
     PAPER_COUNTS,
@@ -45,217 +48,254 @@ JUDGED_TRIALS = (
 )
 
 
-def add_site(parser: Parser) -> None:
-    """Add the options that name the machine and its MPIs."""
-    where = parser.group(WHERE)
-    where.add_argument(
-        "--site",
-        default="local",
-        metavar="NAME",
-        help="site file, by name or path (default: local, this machine)",
+@dataclass(frozen=True)
+class Option:
+    """An option; ``{}`` in its help stands for what a command says there."""
+
+    group: str
+    words: str  #: the option and its value, as a user types them
+    kind: Callable[[str], Any] | None  #: parses the value; None for an option without one
+    help: str
+    told: str = ""  #: in the place of ``{}``, unless a command says something else
+    more: Mapping[str, Any] = field(default_factory=dict)  #: that argparse is told
+
+    @property
+    def flag(self) -> str:
+        """The option itself."""
+        return self.words.partition(" ")[0]
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """What argparse is told, but for the help."""
+        if self.kind is None:
+            return {"action": "store_true"}
+        value: dict[str, Any] = {"default": []} if self.kind in LISTS else {}
+        return {
+            "type": self.kind,
+            "metavar": self.words.partition(" ")[2] or None,
+            **value,
+            **self.more,
+        }
+
+
+#: Parsers of lists, which are empty without the option
+LISTS = (parse_comma_list, parse_counts, parse_processes, parse_programs, parse_sizes)
+OPTIONS = {
+    option.flag: option
+    for option in (
+        Option(
+            WHERE,
+            "--site NAME",
+            str,
+            "site file, by name or path (default: local, this machine)",
+            more={"default": "local"},
+        ),
+        Option(
+            WHERE,
+            "--mpis FAMILY,...",
+            parse_comma_list,
+            "MPI families to use on this machine, releases of them as in mpich@4.3.2, or prefixes as in "
+            "/opt/mpich (default: mpich,openmpi,intel-mpi)",
+            more={"default": None},
+        ),
+        Option(
+            WHERE,
+            "--partition NAME,...",
+            parse_comma_list,
+            "only these partitions of the site (default: all)",
+        ),
+        Option(
+            WHERE,
+            "--environment NAME,...",
+            parse_comma_list,
+            "only these environments, as in mpich-5_0_2 (default: {})",
+            "all",
+        ),
+        Option(
+            WHAT,
+            "--program NAME,...",
+            parse_programs,
+            "only these programs, of mpicost, osu, imb and kernels (default: all but kernels)",
+        ),
+        Option(
+            WHAT,
+            "--routine NAME,...",
+            parse_comma_list,
+            "only these routines, as in bcast,reduce_sum (default: all)",
+        ),
+        Option(
+            WHAT,
+            "--processes N,...",
+            parse_processes,
+            f"numbers of processes, or those of a paper ({', '.join(PAPER_COUNTS)}; default: those of "
+            "the site)",
+        ),
+        Option(
+            WHAT,
+            "--boundaries",
+            None,
+            "measure the process counts of Luecke et al. (2003) too: k and k+1 at socket, node and switch "
+            "boundaries, and halfway between powers of two",
+        ),
+        Option(
+            WHAT,
+            "--per-node N,...",
+            parse_counts,
+            "only these numbers of processes per node (default: those of the site)",
+        ),
+        Option(
+            WHAT,
+            "--family",
+            str,
+            "routines that run on request only: calls composed of other calls, swaps between pairs and in a "
+            "ring, ping-pong by sending mode, application kernels of size A; weekly: persistent, neighbourhood "
+            "and the other non-blocking operations of OSU and IMB; or all that the page of a paper "
+            "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
+            more={"choices": sorted([*FAMILIES, *PAPER_FAMILIES])},
+        ),
+        Option(
+            WHAT,
+            "--peers RANK,...",
+            parse_counts,
+            "only these partners of rank 0 in ping-pong (default: those of the check)",
+        ),
+        Option(
+            WHAT,
+            "--bytes N,...",
+            parse_sizes,
+            "message sizes in bytes{}",
+            "; multiples of 8 where mpicost computes (default: those of the check)",
+        ),
+        Option(HOW, "--trials N", parse_trials, "{}", JUDGED_TRIALS),
+        Option(
+            HOW,
+            "--rounds N",
+            parse_rounds,
+            "rounds in which mpicost visits its cases, each time for a share of their trials (default: as of "
+            f"--trials, else {TRIAL_ROUNDS})",
+        ),
+        Option(
+            HOW,
+            "--iterations N",
+            parse_iterations,
+            f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
+        ),
+        Option(
+            HOW,
+            "--cache",
+            str,
+            "what mpicost does before each trial: evict its buffers, flush all caches as the papers do, or "
+            "leave them warm (default: {}); rotate: IMB with changing buffers",
+            CACHE,
+            {"choices": (*CACHES, ROTATE)},
+        ),
+        Option(
+            HOW,
+            "--sync",
+            str,
+            f"how mpicost synchronises processes before a trial (default: {SYNC}); loop: once for many calls, "
+            "whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
+            more={"choices": SYNCHRONISERS},
+        ),
+        Option(HOW, "--time-limit SECONDS", parse_seconds, "end a launch after this time"),
+        Option(HOW, "--oversubscribe", None, "allow more processes than cores"),
+        Option(
+            HOW,
+            "--set-env ENVIRONMENT:NAME=VALUE",
+            parse_assignment,
+            "set a variable for the launches of one environment; may be repeated",
+            more={"action": "append", "default": []},
+        ),
+        Option(
+            HOW,
+            "--launches N",
+            parse_launches,
+            "launches of each case, whose median is judged (default: of mpicost as many as detect a slowdown "
+            "of 10%% within --seconds-per-layout; else 1)",
+        ),
+        Option(
+            HOW,
+            "--seconds-per-layout SECONDS",
+            parse_seconds,
+            "time for all launches of mpicost at one layout with one MPI (default: that of the site, "
+            f"else {SECONDS_PER_LAYOUT})",
+        ),
+        Option(
+            HOW,
+            "--strict",
+            None,
+            "let provisional cases (fewer than 3 sessions or 10 launches are known), suspect and skipped ones "
+            "fail too; calibrate nothing",
+        ),
+        Option(
+            HOW,
+            "--confirm-after MINUTES",
+            parse_minutes,
+            "wait MINUTES before further launches of what two fresh launches call slow again; 0: do not wait "
+            f"(default: 1/{CONFIRM_SHARE} of the night's time so far)",
+        ),
+        Option(HOW, "--references DIR", Path, "search DIR for references first{}"),
+        Option(
+            HOW,
+            "--on-failure COMMAND",
+            str,
+            "if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",
+        ),
+        Option(
+            READ,
+            "--since DATE",
+            parse_moment,
+            "only sessions from this time on, UTC, as in 2026-11-21 or 2026-11-21T01:30:00Z (default: {})",
+            "all",
+        ),
+        Option(
+            READ,
+            "--case KEY",
+            parse_comma_list,
+            "only these cases, by key or pattern, as in '*:bcast:*' (default: all)",
+            more={"nargs": "+", "action": GatherLists},
+        ),
     )
-    where.add_argument(
-        "--mpis",
-        type=parse_comma_list,
-        metavar="FAMILY,...",
-        help="MPI families to use on this machine, releases of them as in mpich@4.3.2, or prefixes as in "
-        "/opt/mpich "
-        "(default: mpich,openmpi,intel-mpi)",
-    )
+}
+SITE = ("--site", "--mpis")  #: the machine and its MPIs
+PLACES = (
+    "--routine",
+    "--processes",
+    "--boundaries",
+    "--per-node",
+    *SITE,
+    "--partition",
+    "--environment",
+)
+TRIAL_COUNTS = ("--trials", "--rounds")
+SURROUNDINGS = ("--time-limit", "--oversubscribe", "--set-env")  #: of a launch
+LAUNCHING = ("--cache", "--sync", *SURROUNDINGS)
+#: What chooses cases, and says how and where they run
+SELECTION = (
+    "--program",
+    *PLACES,
+    "--family",
+    "--peers",
+    "--bytes",
+    *TRIAL_COUNTS,
+    "--iterations",
+    *LAUNCHING,
+)
 
 
-def add_partition(parser: Parser) -> None:
-    """Add the option that chooses partitions."""
-    parser.group(WHERE).add_argument(
-        "--partition",
-        type=parse_comma_list,
-        default=[],
-        metavar="NAME,...",
-        help="only these partitions of the site (default: all)",
-    )
+def add_options(
+    parser: Parser, *flags: str, within: argparse._ActionsContainer | None = None, **told: str
+) -> None:
+    """Add options of the table to a command.
 
-
-def add_environment(parser: Parser, default: str = "all") -> None:
-    """Add the option that chooses environments."""
-    parser.group(WHERE).add_argument(
-        "--environment",
-        type=parse_comma_list,
-        default=[],
-        metavar="NAME,...",
-        help=f"only these environments, as in mpich-5_0_2 (default: {default})",
-    )
-
-
-def add_places(parser: Parser, environments: bool = True) -> None:
-    """Add the options that choose routines, process counts and places.
-
-    :param environments: whether the user chooses them by an option
+    :param within: a group of these options alone; None for that of each
+    :param told: what the help of an option says of this command: ``environment="the first"``
     """
-    what = parser.group(WHAT)
-    what.add_argument(
-        "--routine",
-        type=parse_comma_list,
-        default=[],
-        metavar="NAME,...",
-        help="only these routines, as in bcast,reduce_sum (default: all)",
-    )
-    what.add_argument(
-        "--processes",
-        type=parse_processes,
-        default=[],
-        metavar="N,...",
-        help=f"numbers of processes, or those of a paper ({', '.join(PAPER_COUNTS)}; default: those of "
-        "the site)",
-    )
-    what.add_argument(
-        "--boundaries",
-        action="store_true",
-        help="measure the process counts of Luecke et al. (2003) too: k and k+1 at socket, node and switch "
-        "boundaries, and halfway between powers of two",
-    )
-    what.add_argument(
-        "--per-node",
-        type=parse_counts,
-        default=[],
-        metavar="N,...",
-        help="only these numbers of processes per node (default: those of the site)",
-    )
-    add_site(parser)
-    add_partition(parser)
-    if environments:
-        add_environment(parser)
-
-
-def add_bytes(parser: Parser, text: str) -> None:
-    """Add the option that chooses message sizes."""
-    parser.group(WHAT).add_argument(
-        "--bytes",
-        type=parse_sizes,
-        default=[],
-        metavar="N,...",
-        help=f"message sizes in bytes{text}",
-    )
-
-
-def add_trials(parser: Parser, text: str) -> None:
-    """Add the options for the number of trials of mpicost, and for the rounds in which it has them."""
-    how = parser.group(HOW)
-    how.add_argument("--trials", type=parse_trials, metavar="N", help=text)
-    how.add_argument(
-        "--rounds",
-        type=parse_rounds,
-        metavar="N",
-        help="rounds in which mpicost visits its cases, each time for a share of their trials (default: as of "
-        f"--trials, else {TRIAL_ROUNDS})",
-    )
-
-
-def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: bool = True) -> None:
-    """Add the options that choose cases, and say how and where they run; ``trials`` is a help text."""
-    what = parser.group(WHAT)
-    what.add_argument(
-        "--program",
-        type=parse_programs,
-        default=[],
-        metavar="NAME,...",
-        help="only these programs, of mpicost, osu, imb and kernels (default: all but kernels)",
-    )
-    add_places(parser, environments)
-    what.add_argument(
-        "--family",
-        choices=sorted([*FAMILIES, *PAPER_FAMILIES]),
-        help="routines that run on request only: calls composed of other calls, swaps between pairs and in a "
-        "ring, ping-pong by sending mode, application kernels of size A; weekly: persistent, neighbourhood and "
-        "the other non-blocking operations of OSU and IMB; or all that the page of a paper "
-        "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
-    )
-    what.add_argument(
-        "--peers",
-        type=parse_counts,
-        default=[],
-        metavar="RANK,...",
-        help="only these partners of rank 0 in ping-pong (default: those of the check)",
-    )
-    add_bytes(parser, "; multiples of 8 where mpicost computes (default: those of the check)")
-    add_trials(parser, trials)
-    parser.group(HOW).add_argument(
-        "--iterations",
-        type=parse_iterations,
-        metavar="N",
-        help=f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
-    )
-    add_launching(parser)
-
-
-def add_launching(parser: Parser, cache: str = CACHE) -> None:
-    """Add the options that say how a launch is made."""
-    how = parser.group(HOW)
-    how.add_argument(
-        "--cache",
-        choices=(*CACHES, ROTATE),
-        help="what mpicost does before each trial: evict its buffers, flush all caches as the papers do, or "
-        f"leave them warm (default: {cache}); rotate: IMB with changing buffers",
-    )
-    how.add_argument(
-        "--sync",
-        choices=SYNCHRONISERS,
-        help=f"how mpicost synchronises processes before a trial (default: {SYNC}); loop: once for many calls, "
-        "whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
-    )
-    add_surroundings(parser)
-
-
-def add_time_limit(parser: Parser) -> None:
-    """Add the option that bounds a launch."""
-    parser.group(HOW).add_argument(
-        "--time-limit", type=parse_seconds, metavar="SECONDS", help="end a launch after this time"
-    )
-
-
-def add_surroundings(parser: Parser) -> None:
-    """Add the options for the time limit, the cores and the environment variables of a launch."""
-    add_time_limit(parser)
-    how = parser.group(HOW)
-    how.add_argument("--oversubscribe", action="store_true", help="allow more processes than cores")
-    how.add_argument(
-        "--set-env",
-        type=parse_assignment,
-        action="append",
-        default=[],
-        metavar="ENVIRONMENT:NAME=VALUE",
-        help="set a variable for the launches of one environment; may be repeated",
-    )
-
-
-def add_since(parser: Parser, default: str = "all") -> None:
-    """Add the option that leaves out old sessions."""
-    parser.group(READ).add_argument(
-        "--since",
-        type=parse_moment,
-        metavar="DATE",
-        help="only sessions from this time on, UTC, as in 2026-11-21 or 2026-11-21T01:30:00Z "
-        f"(default: {default})",
-    )
-
-
-def add_case(parser: Parser) -> None:
-    """Add the option that chooses cases of the results store."""
-    parser.group(READ).add_argument(
-        "--case",
-        type=parse_comma_list,
-        nargs="+",
-        action=GatherLists,
-        default=[],
-        metavar="KEY",
-        help="only these cases, by key or pattern, as in '*:bcast:*' (default: all)",
-    )
-
-
-def add_system(parser: Parser) -> None:
-    """Add the option that chooses the calibrations of one site."""
-    parser.group(READ).add_argument(
-        "--site", metavar="NAME", help="only the calibrations of this site (default: all)"
-    )
+    for flag in flags:
+        option = OPTIONS[flag]
+        said = told.get(flag.strip("-").replace("-", "_"), option.told)
+        group = within or parser.group(option.group)
+        group.add_argument(flag, help=option.help.replace("{}", said), **option.how)
 
 
 def add_json(parser: Parser) -> None:
@@ -264,56 +304,18 @@ def add_json(parser: Parser) -> None:
 
 
 def add_night_launches(parser: Parser) -> None:
-    """Add the options that say how many launches of a case a night takes."""
+    """Add the options that say how many launches of a case a night takes: one of them, not both."""
     number = parser.group(HOW).add_mutually_exclusive_group()
-    number.add_argument(
-        "--launches",
-        type=parse_launches,
-        metavar="N",
-        help="launches of each case, whose median is judged (default: of mpicost as many as detect a slowdown "
-        "of 10%% within --seconds-per-layout; else 1)",
-    )
-    add_budget(number)
-
-
-def add_budget(group: argparse._ActionsContainer) -> None:
-    """Add the option that bounds the launches of a night by their time."""
-    group.add_argument(
-        "--seconds-per-layout",
-        type=parse_seconds,
-        metavar="SECONDS",
-        help="time for all launches of mpicost at one layout with one MPI (default: that of the site, "
-        f"else {SECONDS_PER_LAYOUT})",
-    )
+    add_options(parser, "--launches", "--seconds-per-layout", within=number)
 
 
 def add_session(parser: Parser) -> None:
     """Add the options of a command that judges."""
-    add_selection(parser)
-    how = parser.group(HOW)
+    add_options(parser, *SELECTION)
     add_night_launches(parser)
-    how.add_argument(
-        "--strict",
-        action="store_true",
-        help="let provisional cases (fewer than 3 sessions or 10 launches are known), suspect and skipped ones "
-        "fail too; calibrate nothing",
-    )
-    how.add_argument(
-        "--confirm-after",
-        type=parse_minutes,
-        metavar="MINUTES",
-        help="wait MINUTES before further launches of what two fresh launches call slow again; 0: do not wait "
-        f"(default: 1/{CONFIRM_SHARE} of the night's time so far)",
-    )
-    add_references(
-        parser, "search DIR for references first; such a nightly run is recorded as a run"
-    )
+    recorded = "; such a nightly run is recorded as a run"
+    add_options(parser, "--strict", "--confirm-after", "--references", references=recorded)
     add_summary_outputs(parser)
-
-
-def add_references(parser: Parser, text: str) -> None:
-    """Add the option that names where references are looked for."""
-    parser.group(HOW).add_argument("--references", type=Path, metavar="DIR", help=text)
 
 
 def add_summary_outputs(parser: Parser) -> None:
@@ -321,8 +323,4 @@ def add_summary_outputs(parser: Parser) -> None:
     add_json(parser)
     add_output_file(parser, "--junit", "write one JUnit test case for each case to FILE")
     add_output_file(parser, "--openmetrics", "write the cases as OpenMetrics gauges to FILE")
-    parser.group(HOW).add_argument(
-        "--on-failure",
-        metavar="COMMAND",
-        help="if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",
-    )
+    add_options(parser, "--on-failure")

@@ -25,7 +25,7 @@ from postprocess.base.files import write_summary
 from postprocess.base.formats import factor, format_whole, plural
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_json, add_since
+from postprocess.cli.options import add_json, add_options
 from postprocess.cli.parser import Parser
 
 MOST_ALARMS = 20  #: that are listed, the last ones
@@ -39,7 +39,7 @@ FAILS = ""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose nights, and those that classify alarms."""
-    add_since(parser)
+    add_options(parser, "--since")
     parser.group("what to record").add_argument(
         "--mark",
         nargs=3,

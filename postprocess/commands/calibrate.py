@@ -9,7 +9,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.schedule import LAUNCHES, LaunchTarget
 from postprocess.cli.option_types import parse_count, parse_launches, parse_seconds
-from postprocess.cli.options import CALIBRATED_TRIALS, add_selection
+from postprocess.cli.options import CALIBRATED_TRIALS, SELECTION, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -22,7 +22,7 @@ FAILS = "a case could not be calibrated, or its reference would absorb a slowdow
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that say what is calibrated, with how many launches, and where references go."""
-    add_selection(parser, CALIBRATED_TRIALS)
+    add_options(parser, *SELECTION, trials=CALIBRATED_TRIALS)
     how = parser.group(HOW)
     number = how.add_mutually_exclusive_group()
     number.add_argument(

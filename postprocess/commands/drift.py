@@ -15,7 +15,7 @@ from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_case, add_json, add_since
+from postprocess.cli.options import add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import matches_patterns
@@ -30,8 +30,7 @@ FAILS = "a case became slower and still is"
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose nights and cases, and where the page goes."""
-    add_since(parser, default="a year ago")
-    add_case(parser)
+    add_options(parser, "--since", "--case", since="a year ago")
     parser.group(READ).add_argument(
         "--site", metavar="NAME", help="only cases of this site (default: all in the results store)"
     )

@@ -7,7 +7,7 @@ import sys
 
 from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_case, add_since
+from postprocess.cli.options import add_options
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import READ, Parser
 from postprocess.results.csv_export import ExportFilter, export_csv, open_output
@@ -19,8 +19,7 @@ FAILS = ""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose rows, and the file."""
-    add_since(parser)
-    add_case(parser)
+    add_options(parser, "--since", "--case")
     parser.group(READ).add_argument(
         "--trials", action="store_true", help="write every trial and the run records too"
     )

@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.sparkline import draw_sparkline
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import SIZE_UNITS, parse_count, parse_with_unit
-from postprocess.cli.options import add_since
+from postprocess.cli.options import add_options
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
@@ -25,17 +25,11 @@ EXAMPLE = "./plumbline history bcast mpich 1kB"
 FAILS = ""
 MOST_CASES = 20
 MOST_NIGHTS = 60  #: that fit a terminal
-#: A letter for each verdict of a night, below its value.
-LETTERS = {
-    **{Verdict.PASS: ".", Verdict.PROVISIONAL: "p", Verdict.FAST: "f", Verdict.CLEARED: "c"},
-    **{Verdict.SUSPECT: "s", Verdict.REGRESSED: "R", Verdict.NOT_COMPARABLE: "n"},
-    **{Verdict.NO_REFERENCE: "-", Verdict.SKIPPED: " "},
-}
-OTHER = "!"  #: of a case that failed
-LEGEND = (
-    ". pass, p provisional, s suspect, R regressed, c cleared, f fast, n not comparable, "
-    "- no reference, ! failed"
-)
+OTHER = "!"  #: the letter of a case that failed
+LETTERS = [
+    f"{verdict.letter} {verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")
+]
+LEGEND = ", ".join([*LETTERS, f"{OTHER} failed"])
 
 
 def add_arguments(parser: Parser) -> None:
@@ -47,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
         help="routine, environment, program, layout (2x2), size (1kB), any part of a key, or a pattern; a case "
         "must match all of them",
     )
-    add_since(parser)
+    add_options(parser, "--since")
     parser.group(READ).add_argument(
         "--all-sessions",
         action="store_true",
@@ -129,7 +123,7 @@ def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterat
     last = shown[-1]
     yield key
     yield f"  {draw_sparkline([night.value for night in shown], encoding)}"
-    yield f"  {''.join(LETTERS.get(Verdict(night.verdict), OTHER) for night in shown)}"
+    yield f"  {''.join(Verdict(night.verdict).letter for night in shown)}"
     values = [night.value for night in shown if night.value is not None]
     spread = (
         f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}"

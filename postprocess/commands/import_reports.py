@@ -8,7 +8,7 @@ from pathlib import Path
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_references, add_site, add_summary_outputs
+from postprocess.cli.options import SITE, add_options, add_summary_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import list_outputs, list_rerun_options, locate_searched
 from postprocess.model.session import Request, Selection
@@ -25,8 +25,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "reports", nargs="+", type=Path, metavar="REPORT", help="report of ReFrame (--report-file)"
     )
-    add_site(parser)
-    add_references(parser, "search DIR for references first")
+    add_options(parser, *SITE)
+    add_options(parser, "--references")
     add_summary_outputs(parser)
 
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_night_launches, add_selection
+from postprocess.cli.options import SELECTION, add_night_launches, add_options
 from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.kernels import KERNELS
-from postprocess.model.routines.mpicost import PROGRAMS, program_sort_key
+from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.session import Request
 from postprocess.results.launch_costs import (
     Job,
@@ -33,6 +32,7 @@ from postprocess.session.nightly.estimate import (
     estimate_night,
     repeat_launches,
 )
+from site_configs.programs.program import PROGRAMS
 
 LEAST_WIDTH = 16  #: of the column of routines
 MOST_SIZES = 8  #: of a routine that are named one by one
@@ -44,7 +44,7 @@ FAILS = ""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose cases, and how often each is launched."""
-    add_selection(parser)
+    add_options(parser, *SELECTION)
     add_night_launches(parser)
 
 
@@ -100,7 +100,7 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
         lacking = " (./plumbline doctor tells what is missing)" if no_program else ""
         yield f"left out: {cases}: {reason}{lacking}"
     named = {case.program for launch in planned for case in launch.all_cases}
-    nightly = [program for program in PROGRAMS if program != KERNELS]
+    nightly = [program.name for program in PROGRAMS.values() if not program.on_request]
     if missing := [program for program in nightly if program not in named]:
         choice = f"--program {','.join(nightly)}"
         yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"

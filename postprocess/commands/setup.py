@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_site
+from postprocess.cli.options import SITE, add_options
 from postprocess.cli.parser import WHERE, Parser
 from postprocess.setup.build_programs import build_programs
 from postprocess.setup.doctor import print_doctor_page
@@ -21,7 +21,7 @@ FAILS = "a program could not be built"
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that say for which machine, and where everything comes from."""
-    add_site(parser)
+    add_options(parser, *SITE)
     parser.group(WHERE).add_argument(
         "--mirror",
         metavar="DIR",

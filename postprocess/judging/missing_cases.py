@@ -22,13 +22,13 @@ from postprocess.model.options import (
 )
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
-from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_control, is_on_request
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from site_configs.mpi.family import is_of_release
+from site_configs.programs.program import PROGRAMS
 
 
 def is_whole(selection: Selection) -> bool:
@@ -73,7 +73,8 @@ class RequestedCases:
         :param sized: whether the routine has a payload: the size of one without is not chosen
         """
         choice = self.selection.choice
-        named = ROUTINE.wanted(choice) or KERNELS in PROGRAM.wanted(choice)
+        asked = [PROGRAMS[name] for name in PROGRAM.wanted(choice)]
+        named = ROUTINE.wanted(choice) or any(program.on_request for program in asked)
         if is_on_request(case) and not named:
             return False
         free: tuple[SelectionOption, ...] = () if sized and not is_control(case) else (BYTES,)

@@ -9,7 +9,7 @@ from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement, TrialSummary
 from postprocess.model.reference import MOST_SESSIONS, Reference
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.stats.band import Band, compute_band
 from postprocess.stats.power import BLIND, compute_detectable_slowdown, compute_scatter
 from postprocess.stats.sessions import assume_sessions
@@ -83,7 +83,7 @@ def judge_headline(
     """Hold the headline of a judged value against the limit of headlines."""
     limits = compute_band(reference, resolution, result.launches)
     result = replace(result, headline_reference=reference.center, headline_limit=limits.slow_limit)
-    if result.verdict not in (Verdict.PASS, Verdict.PROVISIONAL, Verdict.FAST):
+    if result.verdict not in JUDGED - LOOKED_SLOW:
         return result
     if limits.blind or not result.slow_headline or measured.headline is None:
         return result

@@ -21,7 +21,7 @@ from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import JUDGED, CaseResult, Verdict
+from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.query import NIGHTS, read_headlines
 from postprocess.results.store import StoreError
@@ -169,10 +169,6 @@ def find_leaning(
 def number_day_of_now() -> int:
     """Return the number of this day (UTC)."""
     return number_day(datetime.now(timezone.utc).strftime(DATE_FORMAT))
-
-
-#: Verdicts of a case inside its band, which the sum of several sessions may call all the same
-INSIDE = (Verdict.PASS, Verdict.PROVISIONAL)
 
 
 def decide_suspicion(

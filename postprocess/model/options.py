@@ -12,18 +12,11 @@ from typing import Any
 
 from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
-from postprocess.model.routines import kernels
-from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
-from postprocess.model.routines.kernels import KERNELS
-from postprocess.model.routines.mpicost import (
-    CACHE,
-    EVICT,
-    FLUSH,
+from site_configs.programs.program import (
     PROGRAMS,
-    SYNC,
-    TRIAL_ROUNDS,
-    TRIALS,
-    WARM,
+    find_programs,
+    find_programs_by_cache,
+    find_usual_values,
 )
 
 
@@ -36,7 +29,7 @@ class SelectionOption:
     part: str | None = None  #: of a case, by which it chooses cases; None if it chooses none
     several: bool = False  #: whether it takes several values
     kind: type = str  #: of a value
-    programs: tuple[str, ...] = PROGRAMS  #: that have it
+    programs: tuple[str, ...] = tuple(PROGRAMS)  #: that have it
     #: where not all of these do
     of_value: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Value without the option, by program. A case that has another one is only measured with the option.
@@ -63,6 +56,12 @@ class SelectionOption:
         return getattr(case, self.part or "")
 
 
+def _count(flag: str, variable: str) -> SelectionOption:
+    """Return an option with a number, of the programs that have it."""
+    programs, usual = find_programs(variable), find_usual_values(variable)
+    return SelectionOption(flag, variable, kind=int, programs=programs, usual=usual)
+
+
 PROGRAM = SelectionOption("--program", "programs", "program", several=True)
 ROUTINE = SelectionOption("--routine", "routines", "routine", several=True)
 PARTITION = SelectionOption("--partition", "partitions", "partition", several=True)
@@ -72,37 +71,13 @@ PER_NODE = SelectionOption("--per-node", "per_node", "per_node", several=True, k
 PEERS = SelectionOption("--peers", "peers", "peer", several=True, kind=int)
 BYTES = SelectionOption("--bytes", "sizes", "bytes", several=True, kind=int)
 CACHE_STATE = SelectionOption(
-    "--cache",
-    "cache",
-    "cache",
-    of_value={EVICT: ("mpicost",), FLUSH: ("mpicost",), ROTATE: ("imb",)},
-    usual={"mpicost": CACHE, "osu": WARM, "imb": WARM},
+    "--cache", "cache", "cache", of_value=find_programs_by_cache(), usual=find_usual_values("cache")
 )
-SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC, KERNELS: SYNC})
-TRIAL_COUNT = SelectionOption(
-    "--trials",
-    "trials",
-    kind=int,
-    programs=("mpicost", KERNELS),
-    usual={"mpicost": TRIALS, KERNELS: kernels.TRIALS},
-)
-ROUND_COUNT = SelectionOption(
-    "--rounds",
-    "trial_rounds",
-    kind=int,
-    programs=("mpicost",),
-    usual={"mpicost": TRIAL_ROUNDS},
-)
-ITERATION_COUNT = SelectionOption(
-    "--iterations",
-    "iterations",
-    kind=int,
-    programs=("osu", "imb"),
-    usual={"osu": ITERATIONS, "imb": ITERATIONS},
-)
-BUDGET = SelectionOption(
-    "--seconds-per-layout", "seconds_per_layout", kind=int, programs=("mpicost", KERNELS)
-)
+SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual=find_usual_values("sync"))
+TRIAL_COUNT = _count("--trials", "trials")
+ROUND_COUNT = _count("--rounds", "trial_rounds")
+ITERATION_COUNT = _count("--iterations", "iterations")
+BUDGET = _count("--seconds-per-layout", "seconds_per_layout")
 STRICT = SelectionOption("--strict", "strict", kind=bool)
 
 OPTIONS = (

@@ -14,48 +14,104 @@ from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 
 
-class Verdict(str, Enum):
-    """What is said of a case. The list is closed: a new word is a change of the package's contract."""
+class Standing(Enum):
+    """What a verdict means for the session."""
 
-    PASS = "pass"  #: inside its band
-    REGRESSED = "regressed"  #: slower than its band allows
+    GOOD = "good"
+    OPEN = "open"  #: nothing failed, and nothing is proven: a strict session fails by it
+    FAILED = "failed"
+
+
+class Seen(Enum):
+    """How the value looked beside its reference, before anything was measured again."""
+
+    INSIDE = "inside"
+    SLOW = "slow"
+    FAST = "fast"
+    UNHELD = "unheld"  #: there is a value, and nothing to hold it against
+    NOTHING = "nothing"  #: there is no value that counts
+
+
+class Verdict(str, Enum):
+    """What is said of a case. The list is closed: a new word is a change of the package's contract.
+
+    A member is its word, its gravity (reports begin with the greatest), what it means, its sign in reports and
+    its letter in a history. Whatever depends on the verdict is computed from these.
+    """
+
+    standing: Standing
+    seen: Seen
+    gravity: int
+    sign: str
+    letter: str
+
+    def __new__(
+        cls,
+        word: str,
+        gravity: int = 0,
+        standing: Standing = Standing.FAILED,
+        seen: Seen = Seen.NOTHING,
+        sign: str = "✗",
+        letter: str = "!",
+    ) -> Verdict:
+        """Make a member of its word and what is known of it."""
+        verdict = str.__new__(cls, word)
+        verdict._value_ = word
+        verdict.gravity, verdict.standing, verdict.seen = gravity, standing, seen
+        verdict.sign, verdict.letter = sign, letter
+        return verdict
+
+    PASS = "pass", 0, Standing.GOOD, Seen.INSIDE, "✓", "."  #: inside its band
+    #: slower than its band allows
+    REGRESSED = "regressed", 80, Standing.FAILED, Seen.SLOW, "✗", "R"
     #: slow again, but no more than other hours may bring: the next night decides
-    SUSPECT = "suspect"
-    CLEARED = "cleared"  #: looked slow, did not repeat
-    FAST = "fast"  #: suspiciously faster than its band allows
-    INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
-    INCOMPLETE = "incomplete"  #: planned, but no whole result arrived
-    CRASHED = "crashed"  #: the program died or returned non-zero
-    TIMEOUT = "timeout"  #: the launch ran into its time limit
-    NO_REFERENCE = "no-reference"  #: measured, but nothing to hold it against
-    PROVISIONAL = "provisional"  #: no gross change, but too few sessions or launches are known
-    NOT_COMPARABLE = "not-comparable"  #: the reference is of another method or program
-    SKIPPED = "skipped"  #: deliberately not run, with its reason
+    SUSPECT = "suspect", 50, Standing.OPEN, Seen.SLOW, "!", "s"
+    CLEARED = "cleared", 10, Standing.GOOD, Seen.SLOW, "✓", "c"  #: looked slow, did not repeat
+    #: suspiciously faster than its band allows
+    FAST = "fast", 20, Standing.GOOD, Seen.FAST, "»", "f"
+    INCORRECT = "incorrect", 120  #: wrong data, wrong MPI, or a record that contradicts itself
+    INCOMPLETE = "incomplete", 90  #: planned, but no whole result arrived
+    CRASHED = "crashed", 110  #: the program died or returned non-zero
+    TIMEOUT = "timeout", 100  #: the launch ran into its time limit
+    #: measured, but nothing to hold it against
+    NO_REFERENCE = "no-reference", 60, Standing.FAILED, Seen.UNHELD, "?", "-"
+    #: no gross change, but too few sessions or launches are known
+    PROVISIONAL = "provisional", 40, Standing.OPEN, Seen.INSIDE, "~", "p"
+    #: the reference is of another method or program
+    NOT_COMPARABLE = "not-comparable", 70, Standing.FAILED, Seen.UNHELD, "≠", "n"
+    #: deliberately not run, with its reason
+    SKIPPED = "skipped", 30, Standing.OPEN, Seen.NOTHING, "–", " "
 
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def tone(self) -> str:
+        """``good``, ``bad``, or ``fair`` where nothing failed and people should look."""
+        if self.standing is Standing.FAILED:
+            return "bad"
+        return "fair" if self.standing is Standing.OPEN or self.seen is Seen.FAST else "good"
 
-HEALTHY = frozenset(
-    {
-        Verdict.PASS,
-        Verdict.SUSPECT,
-        Verdict.CLEARED,
-        Verdict.FAST,
-        Verdict.PROVISIONAL,
-        Verdict.SKIPPED,
-    }
-)
+
+def select_verdicts(*said: Standing | Seen) -> frozenset[Verdict]:
+    """Select the verdicts that say one of these."""
+    return frozenset(each for each in Verdict if each.standing in said or each.seen in said)
+
+
+FAILED = select_verdicts(Standing.FAILED)
+HEALTHY = frozenset(Verdict) - FAILED
+STRICT_HEALTHY = select_verdicts(Standing.GOOD)
 #: Of what was held against its reference: every other value is none of the machine's speed.
-JUDGED = (
-    Verdict.PASS,
-    Verdict.REGRESSED,
-    Verdict.SUSPECT,
-    Verdict.CLEARED,
-    Verdict.FAST,
-    Verdict.PROVISIONAL,
-)
-STRICT_HEALTHY = HEALTHY - {Verdict.SUSPECT, Verdict.PROVISIONAL, Verdict.SKIPPED}
+JUDGED = select_verdicts(Seen.INSIDE, Seen.SLOW, Seen.FAST)
+INSIDE = select_verdicts(Seen.INSIDE)
+LOOKED_SLOW = select_verdicts(Seen.SLOW)
+WITHOUT_VALUE = select_verdicts(Seen.NOTHING)
+#: Healthy because nothing was asserted
+UNASSERTED = select_verdicts(Standing.OPEN) - LOOKED_SLOW
+#: Healthy, and outside of the band
+WORTH_A_LOOK = frozenset(each for each in JUDGED - INSIDE if each.tone == "fair")
+#: Verdicts of a launch that failed, the worst first: what one of several says of a case counts for the case.
+FAILED_LAUNCH = tuple(sorted(WITHOUT_VALUE & FAILED, key=lambda each: -each.gravity))
 
 
 @dataclass(frozen=True)
@@ -202,7 +258,7 @@ def is_healthy(verdict: Verdict, strict: bool) -> bool:
 def compute_exit_status(results: Iterable[CaseResult], strict: bool) -> int:
     """Return 0 if at least one case was measured and every one is healthy, else 1."""
     results = list(results)
-    own = HEALTHY - {Verdict.SKIPPED}  # of its own, whatever is expected of it
+    own = HEALTHY - WITHOUT_VALUE  # of its own, whatever is expected of it
     ran = any(result.value is not None or result.verdict in own for result in results)
     return 0 if ran and all(result.counts_as_healthy(strict) for result in results) else 1
 
@@ -217,10 +273,6 @@ class RecordError(Exception):
 
     def __str__(self) -> str:
         return self.message
-
-
-#: Verdicts of a launch that failed, the worst first: what one of several says of a case counts for the case.
-FAILED_LAUNCH = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.INCOMPLETE)
 
 
 def find_varying_fields(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:

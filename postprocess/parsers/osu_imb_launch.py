@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS, PRINTED, ROTATED, Benchmark
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
-from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost_schema import CORES
-from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
 from spack_envs.programs import read_program
 
@@ -116,7 +115,6 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
     return entry
 
 
-PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": parse_imb}
 #: What a column counts in, by the end of its header words, in the unit of a case.
 SCALES = {
     "(us)": 1e-6,
@@ -166,7 +164,7 @@ def read_benchmarks(
         message = f"{path}: {error.strerror}; the program printed nothing"
         raise RecordError(Verdict.INCOMPLETE, message) from None
     try:
-        output = PARSERS[launch.program](text)
+        output = find_parser(launch.program)(text)
         measurements = extract_measurements(launch, output)
     except RecordError as error:
         raise RecordError(error.verdict, f"{path}: {error}") from None
@@ -183,6 +181,11 @@ def read_benchmarks(
     cores = CoreLatency(None, witness.run[CORES]) if CORES in witness.run else None
     placed = {name: replace(each, core_latency=cores) for name, each in measurements.items()}
     return BenchmarkRecords(run, placed, witness.end)
+
+
+def find_parser(program: str) -> Callable[[str], ProgramOutput]:
+    """Find the parser of what a program prints: ``parse_osu`` of ``postprocess.parsers.osu``."""
+    return getattr(import_module(f"{__package__}.{program}"), f"parse_{program}")
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from postprocess.base.documents.strict_json import format_external
 from postprocess.base.formats import plural
 from postprocess.model.case import Case
-from postprocess.model.verdict import HEALTHY, CaseResult, Verdict
+from postprocess.model.verdict import FAILED, HEALTHY, WITHOUT_VALUE, CaseResult, Verdict
 from postprocess.references import tsv
 from postprocess.references.reference_file import EXPECTED as NAME
 from postprocess.references.reference_file import ReferenceFileError
@@ -28,7 +28,7 @@ KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
 NAMING = ("routine", "environment")  #: of which a row names one: a program or a layout is too much
 COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
 VERDICTS = {  #: to expect
-    str(each): each for each in Verdict if each not in HEALTHY and each is not Verdict.INCORRECT
+    str(each): each for each in Verdict if each in FAILED and each is not Verdict.INCORRECT
 }
 MOST_DAYS = 400  #: that an expectation may last before it must be renewed
 PATTERN = re.compile(r"[A-Za-z0-9_.+*?-]+")
@@ -140,7 +140,7 @@ def check_expected_failures(
             yield f"{each.place}: did not apply to {told}"
         elif whole and not own:
             yield f"{each.place}: nothing that is measured fits it; remove or correct it"
-        elif whole and all(r.verdict in HEALTHY - {Verdict.SKIPPED} for r in own):
+        elif whole and all(r.verdict in HEALTHY - WITHOUT_VALUE for r in own):
             yield f"{each.place}: what it expects no longer fails; remove it"
 
 

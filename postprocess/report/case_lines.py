@@ -15,14 +15,12 @@ from rich.text import Text
 from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import CaseGroup, group_cases
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import INSIDE, JUDGED, LOOKED_SLOW, CaseResult
 from postprocess.report import overview
 from postprocess.results.summary import SessionSummary
 
 MOST_IN_GROUP = 5  #: cases that a terminal lists of one group
-#: Verdicts on what looked slow, beside which q stands
-DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
-TOLD = (*DOUBTED, Verdict.FAST)  #: whose reasons begin with value and reference
+TOLD = JUDGED - INSIDE  #: whose reasons begin with value and reference
 RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can take together
 
 
@@ -92,7 +90,7 @@ def format_numbers(result: CaseResult) -> str:
 def explain(result: CaseResult) -> str:
     """Explain a verdict: the numbers unless the reason has them, the reason, and q where it counts."""
     numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
-    doubted = result.verdict in DOUBTED and result.q is not None
+    doubted = result.verdict in LOOKED_SLOW and result.q is not None
     q = f"q = {formats.factor(result.q)}" if doubted else ""
     return "; ".join(filter(None, (numbers, result.reason, q)))
 

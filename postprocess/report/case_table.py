@@ -16,7 +16,13 @@ from markupsafe import Markup
 from postprocess.base import formats
 from postprocess.base.formats import plural, quantity
 from postprocess.base.units import find_better_direction
-from postprocess.model.verdict import HEALTHY, CaseResult, Verdict, find_varying_fields
+from postprocess.model.verdict import (
+    HEALTHY,
+    WORTH_A_LOOK,
+    CaseResult,
+    Verdict,
+    find_varying_fields,
+)
 from postprocess.report.curves import MANY_CASES, Curves, PlacedCase
 from postprocess.report.overview import sort_by_severity
 from postprocess.report.past import Past, Step, find_epochs
@@ -174,10 +180,9 @@ def _draw_bands(nights: Sequence[Night], heights: _Heights) -> Iterator[str]:
 
 def _dots(nights: Sequence[Night], heights: _Heights, good: bool) -> Iterator[str]:
     """Yield a dot for each night that failed, or for each that was well and worth a look."""
-    worth = (Verdict.SUSPECT, Verdict.FAST)
     for n, night in enumerate(nights):
         well = night.verdict in HEALTHY
-        if well == good and (not well or night.verdict in worth):
+        if well == good and (not well or night.verdict in WORTH_A_LOOK):
             yield f"M{STEP * n} {heights.find(night.value) if night.value else HEIGHT - 1}h0"
 
 
@@ -281,8 +286,7 @@ def build_case_table(
 def _find_tone(result: CaseResult, strict: bool) -> str:
     if not result.counts_as_healthy(strict):
         return "bad"
-    looked_at = (Verdict.SUSPECT, Verdict.FAST)
-    return "fair" if result.verdict in looked_at or result.expected else ""
+    return "fair" if result.verdict in WORTH_A_LOOK or result.expected else ""
 
 
 def _choose_columns(results: Sequence[CaseResult], lean: bool) -> list[CaseColumn]:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from postprocess.base.formats import format_percent, plural, size
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
-from postprocess.report.overview import WORST_FIRST, format_counts
+from postprocess.report.overview import format_counts
 from postprocess.report.sensitivity import classify_detectable, select_with_power
 
 MOST_SIZES = (
     9  #: columns of an environment, beyond which sizes stand together by their power of ten
 )
 LARGEST = 10.0  #: slowdown that is written as a number
-FAIR = (Verdict.SUSPECT, Verdict.PROVISIONAL, Verdict.FAST, Verdict.SKIPPED)
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ def build_limit_map(results: Sequence[CaseResult]) -> HeatMap:
 
 
 def _show_verdicts(found: Sequence[CaseResult], strict: bool) -> HeatCell:
-    worst = min(found, key=lambda each: WORST_FIRST.index(each.verdict)).verdict
+    worst = max((result.verdict for result in found), key=lambda verdict: verdict.gravity)
     failed = sum(not result.counts_as_healthy(strict) for result in found)
-    tone = "bad" if failed else "fair" if worst in FAIR else "good"
+    tone = "bad" if failed else "good" if worst.tone == "good" else "fair"
     return HeatCell(tone, worst, format_counts(count_verdicts(found)))
 
 

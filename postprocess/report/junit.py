@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from postprocess.base.formats import SHOWN, format_band, parse_utc
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import UNASSERTED, CaseResult
 from postprocess.report import case_lines
 from postprocess.results.summary import SessionSummary
 
@@ -60,7 +60,7 @@ def build_case(result: CaseResult, strict: bool, again: str | None) -> ET.Elemen
     if not result.counts_as_healthy(strict):
         about = {"type": str(result.verdict), "message": why}
         ET.SubElement(element, "failure", about).text = more
-    elif result.verdict in (Verdict.SKIPPED, Verdict.PROVISIONAL):  # nothing was asserted
+    elif result.verdict in UNASSERTED:
         ET.SubElement(element, "skipped", {"message": why})
     elif again is not None:  # worth a look
         ET.SubElement(element, "system-out").text = f"{result.verdict}: {why}\n{more}"

@@ -10,26 +10,11 @@ from collections.abc import Iterable, Sequence
 from postprocess.base.formats import format_whole, plural
 from postprocess.model.groups import CaseGroup, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
+from postprocess.model.verdict import STRICT_HEALTHY, CaseResult, Verdict, count_verdicts
 from postprocess.report.sensitivity import select_with_power
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.power import BLIND
 
-WORST_FIRST = (
-    Verdict.INCORRECT,
-    Verdict.CRASHED,
-    Verdict.TIMEOUT,
-    Verdict.INCOMPLETE,
-    Verdict.REGRESSED,
-    Verdict.NOT_COMPARABLE,
-    Verdict.NO_REFERENCE,
-    Verdict.SUSPECT,
-    Verdict.PROVISIONAL,
-    Verdict.SKIPPED,
-    Verdict.FAST,
-    Verdict.CLEARED,
-    Verdict.PASS,
-)
 MOST_REASONS = 3  #: for skipping, in one line
 LONGEST_REASON = 60
 
@@ -41,8 +26,7 @@ def group_failures(results: Sequence[CaseResult]) -> list[CaseGroup]:
 
 def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Sort cases in the order of gravity; among equals the greatest slowdown first."""
-    rank = {verdict: n for n, verdict in enumerate(WORST_FIRST)}
-    return sorted(results, key=lambda r: (rank[r.verdict], -(r.slowdown or 0.0), r.case))
+    return sorted(results, key=lambda r: (-r.verdict.gravity, -(r.slowdown or 0.0), r.case))
 
 
 def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
@@ -60,10 +44,6 @@ def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseRe
     return [result for _, _, result in sorted(chosen, key=lambda each: each[1])]
 
 
-#: Verdicts of a case that was held against a reference and came out well
-ASSERTED = frozenset({Verdict.PASS, Verdict.CLEARED, Verdict.FAST})
-
-
 def find_tone(summary: SessionSummary) -> str:
     """Find the tone of a session: ``bad``, ``good``, or ``fair`` where nothing failed and people should look.
 
@@ -78,7 +58,7 @@ def find_tone(summary: SessionSummary) -> str:
         for result in select_with_power(summary.results)
     ]
     blind = bool(limits) and statistics.median(limits) > BLIND
-    return "fair" if blind or Verdict.SUSPECT in found or not found & ASSERTED else "good"
+    return "fair" if blind or Verdict.SUSPECT in found or not found & STRICT_HEALTHY else "good"
 
 
 def format_headline(summary: SessionSummary) -> str:

@@ -17,16 +17,6 @@ from postprocess.base.errors import UsageError
 from postprocess.model.verdict import Verdict, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
-SIGNS = {
-    Verdict.PASS: "✓",
-    Verdict.SUSPECT: "!",
-    Verdict.CLEARED: "✓",
-    Verdict.FAST: "»",
-    Verdict.PROVISIONAL: "~",
-    Verdict.SKIPPED: "–",
-    Verdict.NO_REFERENCE: "?",
-    Verdict.NOT_COMPARABLE: "≠",
-}
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,6 @@ def _environment(**options: Any) -> jinja2.Environment:
         number=_finished(formats.number),
         quantity=_finished(formats.quantity),
         band=_finished(formats.format_band),
-        is_healthy=is_healthy,
     )
     environment.filters.update(
         us=_finished(formats.microseconds),
@@ -101,7 +90,8 @@ def _environment(**options: Any) -> jinja2.Environment:
         lines=sanitize.sanitize_lines,
         code_block=_code_block,
         table=_finished(text_table.render_markdown_table),
-        sign=lambda verdict: SIGNS.get(verdict, "✗"),
+        sign=lambda word: Verdict(word).sign,
+        tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
     )
     return environment
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from postprocess.base.formats import plural
 from postprocess.model.routines.mpicost import program_sort_key
-from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
+from postprocess.model.verdict import (
+    UNASSERTED,
+    CaseResult,
+    Verdict,
+    count_verdicts,
+    find_varying_fields,
+)
 from postprocess.report.overview import format_counts, format_totals
 from postprocess.results.summary import SessionSummary
 
@@ -43,7 +49,7 @@ class GridCell:
         if self.failed:
             return "bad"
         told = set(self.counts)
-        return "fair" if "suspect" in told or told <= {"skipped", "provisional"} else "good"
+        return "fair" if "suspect" in told or told <= UNASSERTED else "good"
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup.prepare import PreparedMachine
+from site_configs.programs.program import PRODUCTS
 from site_configs.schema.variables import SESSION
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.installation import Installation, is_without_source
 from spack_envs.layout import SpackLayout
-from spack_envs.products import PRODUCTS
 from spack_envs.programs import keep_installed
 from spack_envs.provide import Spack
 

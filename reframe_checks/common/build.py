@@ -21,17 +21,16 @@ from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
-    SAMPLE_EXECUTABLES,
     SPACK,
     find_executable,
     find_program_source,
 )
+from site_configs.programs.program import PRODUCTS
 from site_configs.programs.program_facts import read_facts
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import RECORD, Installation
-from spack_envs.products import PRODUCTS
 from spack_envs.programs import BuiltBinary, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -52,11 +51,6 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: :required: yes
     name_of_program = ""
 
-    #: One of its executables, by which it is known to be there: ``IMB-MPI1``.
-    #:
-    #: :required: yes
-    sample_executable = ""
-
     #: Spack's executable; empty where there is none.
     #:
     #: :default: the one that Plumbline has found, if it has
@@ -65,7 +59,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: With the executables, or with folders of them; known after the build.
     folder: Path
 
-    #: The executable ``sample_executable``; known after the build.
+    #: The executable by which it is known to be there; known after the build.
     program: Path
 
     @run_after("setup")
@@ -139,11 +133,10 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
-        self.program = find_executable(self.folder, self.sample_executable)
+        sample = PRODUCTS[self.name_of_program].sample
+        self.program = find_executable(self.folder, sample)
         if not self.program or not os.access(self.program, os.X_OK):
-            raise SanityError(
-                f"the build ended well but {self.folder} has no {self.sample_executable}"
-            )
+            raise SanityError(f"the build ended well but {self.folder} has no {sample}")
         for root in roots:
             if self.origin == SPACK:
                 self.kept = keep_installed(root, self.current_environ.name, done)
@@ -172,7 +165,7 @@ class build_mpicost(BuildProgram):
     """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
 
     descr = "Build mpicost"
-    name_of_program = sample_executable = "mpicost"
+    name_of_program = "mpicost"
 
     def build_with_cmake(self):
         extras = self.current_environ.extras
@@ -215,19 +208,3 @@ class build_mpicost(BuildProgram):
     def folder_without_spack(self) -> Path:
         """Return the folder into which CMake installed it."""
         return Path(read_text(Path(self.stagedir, LOCATION)).strip(), "bin")
-
-
-class build_osu(BuildProgram):
-    """OSU Micro-Benchmarks."""
-
-    descr = "Build OSU Micro-Benchmarks"
-    name_of_program = "osu"
-    sample_executable = SAMPLE_EXECUTABLES["osu"]
-
-
-class build_imb(BuildProgram):
-    """Intel MPI Benchmarks."""
-
-    descr = "Build Intel MPI Benchmarks"
-    name_of_program = "imb"
-    sample_executable = SAMPLE_EXECUTABLES["imb"]

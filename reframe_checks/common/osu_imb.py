@@ -33,9 +33,10 @@ from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import is_in_session, read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
+from site_configs.programs.program import PROGRAMS
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.limits import is_within_limits
-from spack_envs.programs import PROGRAMS, write_program
+from spack_envs.programs import FOLDER, write_program
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected
@@ -110,12 +111,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: :default: ``warm``
     cache = variable(str, value=read_choice("cache", WARM))
 
-    #: The values of ``cache`` that the program knows; with another one it measures nothing.
-    #:
-    #: :default: ``("warm",)``
-    caches: tuple[str, ...] = ("warm",)
-
-    keep_files = [] if is_in_session() else [*LaunchCheck.keep_files, PROGRAMS]
+    keep_files = [] if is_in_session() else [*LaunchCheck.keep_files, FOLDER]
 
     @property
     def validates(self) -> bool:
@@ -124,7 +120,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
-        known = self.cache in self.caches and not part.extras.get("exact")
+        known = self.cache in PROGRAMS[self.program].caches and not part.extras.get("exact")
         return known and any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from site_configs.programs.program import INSTALLABLE
+
 SITE, SPACK, CMAKE, WHEEL = "site", "spack", "cmake", "wheel"
-#: The programs that may be installed already, and one executable of each by which its folder is known.
-SAMPLE_EXECUTABLES = {"osu": "osu_latency", "imb": "IMB-MPI1"}
-#: As Spack installs them, for people who look for the folder to declare.
-EXAMPLES = {"osu": "/sw/osu/libexec/osu-micro-benchmarks/mpi", "imb": "/sw/imb/bin"}
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,10 @@ def describe_missing_executables(program: str, folder: str) -> str:
     path = Path(folder)
     if not path.is_dir():
         return f"{folder}: is no folder"
-    name = SAMPLE_EXECUTABLES[program]
+    name = INSTALLABLE[program].sample
     found = list_executables(path, name)
     if not found:
-        return f"{folder}: has no {name}; write the folder as in {EXAMPLES[program]!r}"
+        return f"{folder}: has no {name}; write the folder as in {INSTALLABLE[program].example!r}"
     if len(found) > 1:
         two = " and ".join(map(str, found[:2]))
         return f"{folder}: has {name} more than once ({two}); write the folder of one of them"
@@ -103,12 +101,12 @@ def describe_missing_executables(program: str, folder: str) -> str:
 def find_program_faults(values: Any) -> Iterable[str]:
     """Find what is wrong with the programs that a site file declares, as far as the file itself tells."""
     if not isinstance(values, Mapping):
-        yield f"programs: {values!r}: write {{'imb': '{EXAMPLES['imb']}'}}"
+        yield f"programs: {values!r}: write {{'imb': '{INSTALLABLE['imb'].example}'}}"
         return
     for name, each in values.items():
-        if name not in SAMPLE_EXECUTABLES:
-            yield f"programs: {name!r}: choose from {', '.join(sorted(SAMPLE_EXECUTABLES))}"
+        if name not in INSTALLABLE:
+            yield f"programs: {name!r}: choose from {', '.join(sorted(INSTALLABLE))}"
             continue
         folder = each.folder if isinstance(each, Installed) else each
         if not isinstance(folder, str) or not Path(folder).is_absolute():
-            yield f"programs: {name}: {folder!r}: write an absolute path, as in {EXAMPLES[name]!r}"
+            yield f"programs: {name}: {folder!r}: write an absolute path, as in {INSTALLABLE[name].example!r}"

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import files
+from site_configs.programs.program import PROGRAMS
 
 UNKNOWN = "unknown"
 MOST_BYTES = 64_000_000
-VERSIONS = (
-    re.compile(rb"Intel\(R\) MPI Benchmarks (\d[\w.]*)"),
-    re.compile(rb"# OSU MPI[^\0\n]{0,60} v(\d[\w.]*)"),
-)
+VERSIONS = [re.compile(program.version) for program in PROGRAMS.values() if program.version]
 #: The compiler that made the benchmark comes before GCC, which made the start-up code of every program.
 COMPILERS = (
     re.compile(rb"Intel\(R\) oneAPI DPC\+\+/C\+\+ Compiler \d[\w.]*"),

@@ -19,7 +19,7 @@ from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupte
 from postprocess.calibration.proposal import Proposal, propose_references
 from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
 from postprocess.calibration.update import select_place
-from postprocess.cli.options import add_json, add_system
+from postprocess.cli.options import add_json
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, ReferencePlace
@@ -37,7 +37,9 @@ FAILS = ""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose calibrations, and where the files go."""
-    add_system(parser)
+    parser.group(READ).add_argument(
+        "--site", metavar="NAME", help="only the calibrations of this site (default: all)"
+    )
     add_output_directory(
         parser,
         "--output",

@@ -10,7 +10,6 @@ from postprocess.base.formats import align_rows, duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.results.launch_costs import (
     ROUGH_RATE,
     ROUGH_SIZE,
@@ -22,6 +21,7 @@ from postprocess.results.launch_costs import (
     list_jobs,
     read_job_seconds,
 )
+from site_configs.programs.program import PROGRAMS
 from site_configs.topology.layouts import Layout
 
 HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
@@ -92,7 +92,7 @@ def show_costs(
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *describe_flush(night)):
         progress.say(line)
-    first = ", ".join(f"{program} {launches}" for program, launches in AUTOMATIC_LAUNCHES.items())
+    first = ", ".join(f"{program.name} {program.launches}" for program in PROGRAMS.values())
     progress.say(f"a night without references calibrates first, in so many launches: {first}")
     if others:
         more = estimate_night_cost(others, known)

@@ -13,7 +13,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import align_rows, microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_environment
+from postprocess.cli.options import add_options
 from postprocess.cli.parser import Parser
 from postprocess.commands.site import check
 from postprocess.commands.site.check import find_file_problems, remove_on_failure
@@ -54,7 +54,7 @@ class TrialRow:
 def add_arguments(parser: Parser) -> None:
     """Add the site, and the option that chooses environments."""
     check.add_arguments(parser)
-    add_environment(parser)
+    add_options(parser, "--environment")
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
-from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
+from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.agreement import text
@@ -58,10 +58,8 @@ FAILS = "programs disagree, or a case could not be compared"
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that say what is compared, and in how many rounds."""
-    add_places(parser)
-    add_bytes(
-        parser, ", multiples of 4; of 8 for mpicost's reductions (default: 8,1024,65536,1048576)"
-    )
+    sizes = ", multiples of 4; of 8 for mpicost's reductions (default: 8,1024,65536,1048576)"
+    add_options(parser, *PLACES, "--bytes", bytes=sizes)
     parser.group(HOW).add_argument(
         "--launches",
         type=parse_launches,
@@ -77,7 +75,7 @@ def add_arguments(parser: Parser) -> None:
         help="measure instead what languages cost over C, on this node: "
         f"{', '.join(KINDS)} (default: all)",
     )
-    add_surroundings(parser)
+    add_options(parser, *SURROUNDINGS)
     add_json(parser)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_environment, add_partition, add_site
+from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -36,9 +36,7 @@ def add_arguments(parser: Parser) -> None:
         "write the protocol to DIR, or go on there (default: accept/ of the work directory)",
         pages=ACCEPT,
     )
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser)
+    add_options(parser, *SITE, "--partition", "--environment")
     add_nics(parser)
     add_buyer(parser)
     parser.group(HOW).add_argument(

@@ -17,16 +17,7 @@ from postprocess.cli.option_types import (
     parse_launches,
     parse_minutes,
 )
-from postprocess.cli.options import (
-    JUDGED_TRIALS,
-    add_budget,
-    add_environment,
-    add_json,
-    add_partition,
-    add_site,
-    add_time_limit,
-    add_trials,
-)
+from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
@@ -74,9 +65,7 @@ def add_arguments(parser: Parser) -> None:
     what.add_argument(
         "--again", type=Path, metavar="DIR", help="score what is in DIR again; run nothing"
     )
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser)
+    add_options(parser, *SITE, "--partition", "--environment")
     add_method(parser)
     add_output_directory(
         parser,
@@ -91,7 +80,7 @@ def add_arguments(parser: Parser) -> None:
 def add_method(parser: Parser) -> None:
     """Add the options that say how a night is measured and judged."""
     how = parser.group(HOW)
-    add_trials(parser, JUDGED_TRIALS)
+    add_options(parser, *TRIAL_COUNTS)
     how.add_argument(
         "--cache",
         choices=CACHES,
@@ -131,8 +120,7 @@ def add_method(parser: Parser) -> None:
         metavar="N",
         help="seed of the order of nights (default: random)",
     )
-    add_budget(how)
-    add_time_limit(parser)
+    add_options(parser, "--seconds-per-layout", "--time-limit")
 
 
 def plants(text: str) -> list[str]:

@@ -88,17 +88,29 @@ def split_modes(ordered: Sequence[float], margin: float) -> tuple[PairMode, ...]
 
 
 class ComparisonVerdict(str, Enum):
-    """The verdict on a case. The order is that in which people need to see them."""
+    """The verdict on a case: its word, its class in pages, and its mark beside a ratio.
 
-    BROKEN = "broken"  #: fails on the new side alone
-    ONLY_OLD = "only old"  #: the new side does not measure it
-    FAILED = "failed"  #: fails on both sides
-    SLOWER = "slower"
-    UNDECIDED = "undecided"
-    NOT_SLOWER = "not slower"
-    SAME = "same"
-    FASTER = "faster"
-    MENDED = "mended"  #: failed on the old side alone
+    The order is that in which people need to see them.
+    """
+
+    tone: str  #: ``slower`` fails the new side; ``same`` needs no attention
+    mark: str
+
+    def __new__(cls, word: str, tone: str = "undecided", mark: str = "") -> ComparisonVerdict:
+        """Make a member of its word and how it is shown."""
+        verdict = str.__new__(cls, word)
+        verdict._value_, verdict.tone, verdict.mark = word, tone, mark
+        return verdict
+
+    BROKEN = "broken", "slower"  #: fails on the new side alone
+    ONLY_OLD = "only old", "slower"  #: the new side does not measure it
+    FAILED = "failed", "slower"  #: fails on both sides
+    SLOWER = "slower", "slower", "▲"
+    UNDECIDED = "undecided", "undecided", "?"
+    NOT_SLOWER = "not slower", "same"
+    SAME = "same", "same"
+    FASTER = "faster", "faster", "▼"
+    MENDED = "mended", "faster"  #: failed on the old side alone
     ONLY_NEW = "only new"
     SKIPPED = "skipped"  #: on purpose, on both sides
 
@@ -106,11 +118,11 @@ class ComparisonVerdict(str, Enum):
         return self.value
 
 
-BAD = (
-    ComparisonVerdict.BROKEN,
-    ComparisonVerdict.ONLY_OLD,
-    ComparisonVerdict.FAILED,
-    ComparisonVerdict.SLOWER,
+BAD = tuple(verdict for verdict in ComparisonVerdict if verdict.tone == "slower")
+SHOWN = tuple(
+    verdict
+    for verdict in ComparisonVerdict
+    if verdict.tone != "same" and verdict != ComparisonVerdict.SKIPPED
 )
 
 
@@ -232,13 +244,6 @@ def describe_case(
     )
 
 
-SHOWN = (
-    *BAD,
-    ComparisonVerdict.UNDECIDED,
-    ComparisonVerdict.FASTER,
-    ComparisonVerdict.MENDED,
-    ComparisonVerdict.ONLY_NEW,
-)
 NAMED = 6  #: routines that a line names
 Place = tuple[str, str, str, str]  #: partition, program, state of the caches, layout
 

@@ -13,7 +13,7 @@ from postprocess.base.formats import parse_decimal
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list, parse_count, parse_seconds
-from postprocess.cli.options import CALIBRATED_TRIALS, add_json, add_selection
+from postprocess.cli.options import CALIBRATED_TRIALS, SELECTION, add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
@@ -73,7 +73,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME=VALUE",
         help="set a variable for the launches of the new side only; may be repeated",
     )
-    add_selection(parser, CALIBRATED_TRIALS, environments=False)
+    selected = [flag for flag in SELECTION if flag != "--environment"]
+    add_options(parser, *selected, trials=CALIBRATED_TRIALS)
     how = parser.group(HOW)
     how.add_argument(
         "--seconds",

@@ -28,7 +28,6 @@ from postprocess.features.compare.decision import SignedDecision, tell_waivers
 from postprocess.features.compare.differences.facts import SHOWN_WHOLE
 from postprocess.features.compare.differences.fingerprint import describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
-from postprocess.features.compare.pictures import TONES as TONES_OF_ROWS
 from postprocess.features.compare.pictures import build_cards
 from postprocess.report import templating
 from postprocess.report.legend import draw_line_keys
@@ -42,12 +41,7 @@ TONES = {
     Decision.NOT_SAFE: "bad",
     Decision.VOID: "bad",
 }
-#: Of the pills of groups
-PILLS = {
-    **dict.fromkeys(map(str, BAD), "bad"),
-    str(ComparisonVerdict.FASTER): "good",
-    str(ComparisonVerdict.MENDED): "good",
-}
+PILLS = {"slower": "bad", "faster": "good"}  #: of groups, by the tone of their verdict
 FOLD = 12  #: routines from which on a heat map gives an overview
 MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
@@ -157,9 +151,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
         "cases": ordered,
-        "tones": {
-            str(verdict): TONES_OF_ROWS.get(verdict, "undecided") for verdict in ComparisonVerdict
-        },
+        "tones": {str(verdict): verdict.tone for verdict in ComparisonVerdict},
         "fold": FOLD,
         "most_printed": MOST_PRINTED,
         "most_groups": MOST_GROUPS,
@@ -221,12 +213,12 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     if each.ratio is None:
         return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
     step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
-    mark = {ComparisonVerdict.SLOWER: "▲", ComparisonVerdict.FASTER: "▼"}.get(each.verdict, "")
-    sign = "?" if each.verdict == ComparisonVerdict.UNDECIDED else ""
+    mark = each.verdict.mark
+    sign = mark if each.verdict == ComparisonVerdict.UNDECIDED else ""
     tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
     tone += " proven" if mark else ""
     tone = "open" if sign else tone
-    return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, mark)
+    return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, "" if sign else mark)
 
 
 def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from postprocess.base.formats import factor, size
 from postprocess.base.units import SECONDS, compute_slowdown
 from postprocess.features.compare import text
 from postprocess.features.compare.cases import (
-    BAD,
     ComparedCase,
     ComparisonVerdict,
     Place,
@@ -30,13 +29,6 @@ NARROWEST, WIDEST = math.log(1.1), math.log(8.0)
 #: Ratios that may be written at the axis
 TICKS = (1 / 8, 1 / 4, 1 / 2, 1 / 1.5, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
 APART = 0.2  #: of two labels, as a share of the axis
-TONES = {
-    **dict.fromkeys(BAD, "slower"),
-    ComparisonVerdict.FASTER: "faster",
-    ComparisonVerdict.MENDED: "faster",
-    ComparisonVerdict.SAME: "same",
-    ComparisonVerdict.NOT_SLOWER: "same",
-}
 
 
 @dataclass(frozen=True)
@@ -147,7 +139,7 @@ def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
     return ForestRow(
         size(each.case.bytes) if each.case.bytes else text.DASH,
         str(each.verdict),
-        TONES.get(each.verdict, "undecided"),
+        each.verdict.tone,
         tell_row(each),
         f"{each.case.words}: {each.verdict}, {text.format_interval(each)}",
         axis.locate(ratio) if ratio and not each.unclear else None,

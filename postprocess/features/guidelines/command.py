@@ -7,7 +7,7 @@ import argparse
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
-from postprocess.cli.options import add_bytes, add_json, add_launching, add_places, add_trials
+from postprocess.cli.options import LAUNCHING, PLACES, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.features.guidelines.measure.run import GuidelineDemand, run_guidelines
@@ -19,9 +19,14 @@ FAILS = "a launch failed, or --strict and a guideline is violated"
 
 def add_arguments(parser: Parser) -> None:
     """Add the options that say what is compared, in how many launches, and what fails."""
-    add_places(parser)
-    add_bytes(parser, " (default: 8 times the powers of four, to 512 KiB)")
-    add_trials(parser, "trials of mpicost per case and launch (default: the site's, else 51)")
+    add_options(
+        parser,
+        *PLACES,
+        "--bytes",
+        *TRIAL_COUNTS,
+        bytes=" (default: 8 times the powers of four, to 512 KiB)",
+        trials="trials of mpicost per case and launch (default: the site's, else 51)",
+    )
     how = parser.group(HOW)
     how.add_argument(
         "--launches",
@@ -38,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     how.add_argument(
         "--strict", action="store_true", help="let a violated guideline fail the session"
     )
-    add_launching(parser)
+    add_options(parser, *LAUNCHING)
     add_json(parser)
 
 

@@ -13,14 +13,7 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count, parse_launches
-from postprocess.cli.options import (
-    add_environment,
-    add_json,
-    add_launching,
-    add_partition,
-    add_site,
-    add_trials,
-)
+from postprocess.cli.options import LAUNCHING, SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.features.links.check import check_sweep_launch
@@ -85,9 +78,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="number of nodes (default: as many as the site measures)",
     )
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser, default="the first of each partition")
+    first = "the first of each partition"
+    add_options(parser, *SITE, "--partition", "--environment", environment=first)
     how = parser.group(HOW)
     how.add_argument(
         "--launches",
@@ -95,8 +87,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="number of launches (default: as many as it takes to find a bad link)",
     )
-    add_trials(parser, "trials of each pair per launch")
-    add_launching(parser, cache=WARM)
+    each = "trials of each pair per launch"
+    add_options(parser, *TRIAL_COUNTS, *LAUNCHING, trials=each, cache=WARM)
     how.add_argument(
         "--nodes-per-switch",
         type=parse_count,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.base.units import MEGABYTES, SECONDS, Unit, find_better_direction
+from site_configs.programs.program import PROGRAMS
 
 PRINTED: dict[str, float] = {
     SECONDS: 1e-8,
@@ -17,7 +18,8 @@ PRINTED: dict[str, float] = {
 ROTATE = "rotate"
 ROTATED = "rotated_megabytes"  #: in the method of a start of IMB
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
-ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
+#: Timed calls of each size, unless the user says otherwise
+ITERATIONS: int = PROGRAMS["osu"].options["iterations"]
 LEAST_ITERATIONS = 4  #: OSU tells no quarter of fewer: it reads before its list of times
 WINDOW_MESSAGES = 64  #: of a window, each sent before the last has arrived
 WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages

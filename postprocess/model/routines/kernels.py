@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from site_configs.programs.program import PROGRAMS
+
 KERNELS = "kernels"  #: the program, and the family that is its smallest size
 
 #: Bytes of the data of each kernel, by size: coefficients, matrix, matrix, vector, text. The published matrix
@@ -21,7 +23,8 @@ RETURNS_NOTHING = ("sparse",)  #: all ranks have its result
 
 SMALLEST = "A"
 
-TRIALS = 6  #: whole runs of a kernel, of which the first is dropped
+#: Whole runs of a kernel, of which the first is dropped
+TRIALS: int = PROGRAMS[KERNELS].options["trials"]
 
 
 def name_cases(kernel: str, size: str) -> tuple[str, ...]:

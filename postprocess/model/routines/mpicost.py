@@ -12,13 +12,14 @@ from postprocess.model.routines import kernels
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.requested import REQUESTED, WEEKLY, WEEKLY_ROUTINES
+from site_configs.programs.program import PROGRAMS
 
 PAPERS = 51  #: trials of each case in the papers
 
 #: What mpicost does to the caches before each trial: it takes both buffers out of them by the processor's own
 #: instruction, walks more memory than they hold as in the papers, or leaves them as they are.
 EVICT, FLUSH = "evict", "flush"
-CACHES = (EVICT, FLUSH, "warm")
+CACHES = PROGRAMS["mpicost"].caches
 
 #: What brings the processes together before a trial. In a loop a trial is many calls one right after the
 #: other, after one synchronisation: successive calls overlap, and the time of one is not that of a call alone.
@@ -39,24 +40,13 @@ TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round
 #: Plumbline's own program: its cases have trials, and are those of the papers
 OWN_PROGRAM = "mpicost"
 
-#: Those of the suite, whose records and trials are alike; the kernels are measured on request only.
-OWN_PROGRAMS = (OWN_PROGRAM, KERNELS)
-
-PROGRAMS = (
-    "mpicost",
-    "osu",
-    "imb",
-    KERNELS,
-)  #: Plumbline's own, the reference benchmarks, the kernels
+#: Those of the suite, whose records and trials are alike
+OWN_PROGRAMS = tuple(program.name for program in PROGRAMS.values() if program.own)
 
 COMPARED = "compared"  #: in the method of a start of OSU or IMB: its sizes that are no mere warm-up
 
-#: Of a calibration that a night makes by itself, by program. One of OSU or IMB takes minutes. Of five launches,
-#: all cases of OSU together tell how launches differ. IMB prints means only: its references assert gross
-#: changes.
-AUTOMATIC_LAUNCHES = {"mpicost": 20, "osu": 5, "imb": 1, KERNELS: 5}
-
-#: The same of mpicost where each trial flushes all caches, which may take minutes.
+#: Launches of a calibration that a night makes by itself where each trial of mpicost flushes all caches, which
+#: may take minutes.
 AUTOMATIC_FLUSHED = 5
 
 
@@ -274,17 +264,19 @@ def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
     if case.program == OWN_PROGRAM:
         return any(case.routine in names for names in FAMILIES.values())
-    return case.program == KERNELS or case.routine in REQUESTED
+    return PROGRAMS[case.program].on_request or case.routine in REQUESTED
 
 
-TRIALS = PAPERS  #: of mpicost, per case
-TRIAL_ROUNDS = 5  #: in which a launch visits its cases, each time for a share of their trials
+USUAL = PROGRAMS[OWN_PROGRAM].options
+TRIALS: int = USUAL["trials"]  #: of mpicost, per case
+#: In which a launch visits its cases, each time for a share of their trials
+TRIAL_ROUNDS: int = USUAL["trial_rounds"]
 VISIT = 2  #: trials of a visit at least (``options.c``)
-CACHE = EVICT  #: of mpicost, before each trial
+CACHE: str = USUAL["cache"]  #: of mpicost, before each trial
 WARM = "warm"  #: of OSU and IMB, whose loops leave the caches so, and of the comparison of nodes
 #: Seconds that a night may take for all launches of a layout with an MPI
 SECONDS_PER_LAYOUT = 30
-SYNC = "dissemination"  #: what starts the processes of a trial of mpicost together
+SYNC: str = USUAL["sync"]  #: what starts the processes of a trial of mpicost together
 
 
 def program_sort_key(program: str) -> tuple[bool, str]:

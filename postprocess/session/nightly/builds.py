@@ -10,7 +10,7 @@ from postprocess.model.session import Session
 from postprocess.runner.reframe_pass import find_program
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.setup.build_programs import build_at_once
-from spack_envs.programs import find_product
+from site_configs.programs.program import find_product
 
 FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
 

@@ -35,7 +35,7 @@ from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
+from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
@@ -59,6 +59,7 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.session.nightly.transports import TransportProof, prove_transports
 from postprocess.stats.placement import group_placements
+from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
 
 
@@ -177,7 +178,7 @@ def choose_automatic_launches(launch: PlannedLaunch, page: bool = False) -> int:
     """
     if launch.exact or page:
         return 1
-    return AUTOMATIC_FLUSHED if flushes(launch) else AUTOMATIC_LAUNCHES[launch.program]
+    return AUTOMATIC_FLUSHED if flushes(launch) else PROGRAMS[launch.program].launches
 
 
 def calibrate_cases(

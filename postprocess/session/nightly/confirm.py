@@ -30,7 +30,7 @@ from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import list_places
 from postprocess.model.session import Request
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import (
@@ -153,7 +153,7 @@ def decide_suspect(
     result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory
 ) -> CaseResult:
     """Decide on a suspect: cleared if it is inside its band now."""
-    if result.verdict in (Verdict.PASS, Verdict.PROVISIONAL, Verdict.FAST) and not result.elsewhere:
+    if result.verdict in JUDGED - LOOKED_SLOW and not result.elsewhere:
         return replace(result, verdict=Verdict.CLEARED, reason="suspect before, and not slow now")
     value = result.headline if result.by_headline else result.value
     reference = catalog.reference(result.case, result.core_latency)

@@ -29,12 +29,10 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import Selection, Session
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import INSIDE, CaseResult
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.session.nightly.calibrate import read_comparable_launches
 from postprocess.stats.placement import is_same_place, locate_case
-
-WELL = (Verdict.PASS, Verdict.PROVISIONAL)  #: of a case inside its band, if it was judged by one
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def select_learning(work: WorkDirectory, lesson: Lesson) -> dict[Case, CaseResul
         if known is None or reference is None or reference.exact or result.elsewhere:
             continue
         own = work.provisional in known.path.parents
-        judged = result.verdict in WELL and result.band is not None and not result.beyond
+        judged = result.verdict in INSIDE and result.band is not None and not result.beyond
         if own and judged and not result.slow_headline and reference.sessions < MOST_SESSIONS:
             found[result.case] = result
     return found

@@ -15,15 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list, parse_count
-from postprocess.cli.options import (
-    JUDGED_TRIALS,
-    add_environment,
-    add_json,
-    add_partition,
-    add_site,
-    add_time_limit,
-    add_trials,
-)
+from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.selftest.command import parse_non_negative, plants
@@ -49,11 +41,8 @@ def build_parser() -> Parser:
     how.add_argument("--cache", choices=CACHES, help=f"(default: {CACHE})")
     how.add_argument("--seconds", type=parse_count, metavar="SECONDS", help="for each dossier")
     how.add_argument("--seed", type=parse_non_negative, metavar="N")
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser)
-    add_trials(parser, JUDGED_TRIALS)
-    add_time_limit(parser)
+    add_options(parser, *SITE, "--partition", "--environment")
+    add_options(parser, *TRIAL_COUNTS, "--time-limit")
     add_json(parser)
     parser.set_defaults(name="selftest", program=["mpicost"], launches=1)
     return parser

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from site_configs.programs.program import PRODUCTS
 from spack_envs import machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.machine import write_environment
-from spack_envs.products import PRODUCTS
 from spack_envs.provide import Spack
 from spack_envs.recipes import BUILT, EXTERNAL
 from spack_envs.toolchain import ExternalPackage

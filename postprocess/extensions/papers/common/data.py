@@ -22,7 +22,7 @@ from postprocess.model.routines.mpicost import (
     ROUTINES,
     is_control,
 )
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
@@ -30,7 +30,6 @@ TESTS = tuple(dict.fromkeys(routine.test for routine in ROUTINES if routine.test
 CONDITIONS = ("cache", "sync")
 SENDS = (PINGPONG, "pingpong_standard")  #: by MPI_Send
 #: Verdicts under which a value, if there is one, is no time of the routine.
-UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})
 
 
 @dataclass(frozen=True, order=True)
@@ -307,4 +306,4 @@ def _time(results: Sequence[CaseResult]) -> float | None:
 
 
 def _is_usable(result: CaseResult) -> bool:
-    return result.value is not None and result.value > 0 and result.verdict not in UNUSABLE
+    return result.value is not None and result.value > 0 and result.verdict not in FAILED_LAUNCH

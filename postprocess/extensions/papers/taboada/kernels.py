@@ -11,11 +11,10 @@ from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.common.numbers import Number, write_share, write_time
 from postprocess.extensions.papers.common.printed import History, PrintedKernel
 from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, WITHOUT_RETURN
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
 from site_configs.topology.layouts import Layout
 
 COMMAND = "./plumbline run --program kernels"
-UNUSABLE = (Verdict.INCORRECT, Verdict.SKIPPED)
 AS_PRINTED, TODAY = "as printed", "today"
 LABELS = ("machine", "MPI", "kernel", "class")
 
@@ -55,7 +54,9 @@ def collect_kernels(sessions: Mapping[str, Sequence[CaseResult]]) -> dict[str, l
         name: [
             result
             for result in results
-            if result.case.program == KERNELS and result.value and result.verdict not in UNUSABLE
+            if result.case.program == KERNELS
+            and result.value
+            and result.verdict not in WITHOUT_VALUE
         ]
         for name, results in sessions.items()
     }

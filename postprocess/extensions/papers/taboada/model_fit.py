@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from postprocess.extensions.papers.common.data import UNUSABLE, PaperCell, PaperMeasurements
+from postprocess.extensions.papers.common.data import PaperCell, PaperMeasurements
 from postprocess.extensions.papers.common.linear_model import FACTORS, TERMS, Growth, LinearModel
 from postprocess.model.routines.mpicost import BARRIER
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.stats.curves.segments import (
     Segment,
     compute_mean_error,
@@ -322,7 +322,7 @@ def compute_minimum(results: Sequence[CaseResult]) -> float | None:
     times = [
         (result.summary.minimum if result.summary else result.value)
         for result in results
-        if result.value is not None and result.verdict not in UNUSABLE
+        if result.value is not None and result.verdict not in FAILED_LAUNCH
     ]
     known = [time for time in times if time]
     return statistics.median(known) if known and len(known) == len(results) else None

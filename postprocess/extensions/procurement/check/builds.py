@@ -28,16 +28,14 @@ from postprocess.extensions.procurement.rules.rules_data import Category, Change
 from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
+from site_configs.programs.program import PROGRAMS, find_product
 from spack_envs.programs import (
     UNKNOWN,
     BuiltBinary,
-    find_product,
     locate_program_file,
     read_program,
 )
 
-#: Level of optimisation with which each program is published and built.
-LEVELS = {**dict.fromkeys(OWN_PROGRAMS, "-O3"), "osu": "-O2", "imb": "-O2"}
 LEVEL = re.compile(r"-O\S*")
 #: What published builds have, what compilers record by themselves, and what distributions add to everything.
 USUAL = re.compile(
@@ -61,7 +59,7 @@ def find_changed_flags(program: str, told: str, by_spack: bool) -> list[str] | N
     for one in told.split(";"):
         words = (flags_of(one) or "").split()
         levels = [word for word in words if LEVEL.fullmatch(word)]
-        if (levels or ["-O0"])[-1] != LEVELS[program]:
+        if (levels or ["-O0"])[-1] != PROGRAMS[program].level:
             found.append((levels or ["no -O"])[-1])
         found += [
             word

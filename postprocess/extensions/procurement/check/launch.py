@@ -27,18 +27,13 @@ from postprocess.model.interposed import (
 from postprocess.model.launch import Records
 from postprocess.model.routines.benchmark import WINDOW_SHARE
 from postprocess.model.routines.mpicost import OWN_PROGRAM
-from postprocess.model.verdict import RecordError, Verdict
+from postprocess.model.verdict import FAILED_LAUNCH, RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from site_configs.mpi.family import SIMULATED_LIBRARY
 
 COARSE = 1e-6  #: seconds of a step of the clock
-FAILED = {
-    Verdict.CRASHED: Code.LAUNCH_CRASHED,
-    Verdict.TIMEOUT: Code.LAUNCH_TIMEOUT,
-    Verdict.INCOMPLETE: Code.LAUNCH_INCOMPLETE,
-    Verdict.INCORRECT: Code.LAUNCH_INCORRECT,
-}
+FAILED = {verdict: Code[f"LAUNCH_{verdict.name}"] for verdict in FAILED_LAUNCH}
 #: Keys of a run record that must be told.
 TOLD_KEYS = ("kernel", "cpu_model", "environment", "date_utc")
 LIMITS = {

@@ -14,7 +14,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
-from postprocess.cli.options import add_environment, add_json, add_partition, add_site
+from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.procurement.check.official import OfficialSource
@@ -66,9 +66,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="PATH",
         help="rules; an offer or an acceptance, as a folder or sealed",
     )
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser)
+    add_options(parser, *SITE, "--partition", "--environment")
     add_nics(parser)
     parser.group(HOW).add_argument(
         "--no-cost", action="store_true", help="do not plan the rules on a site"

@@ -8,7 +8,7 @@ from pathlib import Path
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_assignment, parse_launches
-from postprocess.cli.options import add_environment, add_partition, add_site
+from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -28,9 +28,7 @@ def add_arguments(parser: Parser) -> None:
         "--output",
         "measure into DIR, or go on with it (default: offer/ of the work directory)",
     )
-    add_site(parser)
-    add_partition(parser)
-    add_environment(parser)
+    add_options(parser, *SITE, "--partition", "--environment")
     add_nics(parser)
     how = parser.group(HOW)
     how.add_argument(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from postprocess.base.documents.records import Amount, Count, Text, is_measurabl
 from postprocess.base.documents.strict_json import SHOWN
 from postprocess.base.errors import UsageError
 from postprocess.base.units import MEGABYTES, SECONDS
+from site_configs.programs.program import PROGRAMS
 from site_configs.topology.layouts import Layout
 
 SHARE = re.compile(r"([0-9]{1,3})%")
@@ -131,9 +132,13 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 #: Of a row. Risks are simulated with as many, so that more fill the memory when all is measured.
 Launches = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-Program = Literal["mpicost", "osu", "imb", "kernels"]
-#: Those whose iterations rules may set; a kernel runs as often as it does everywhere.
-Iterated = Literal["mpicost", "osu", "imb"]
+if TYPE_CHECKING:
+    Program = str
+    Iterated = str
+else:
+    Program = Literal[tuple(PROGRAMS)]
+    #: Those whose iterations rules may set; a kernel runs as often as it does everywhere.
+    Iterated = Literal[tuple(name for name in PROGRAMS if not PROGRAMS[name].on_request)]
 Demand = Literal["must", "should", "information"]
 Statistic = Literal["median", "p99", "worst"]
 Change = Literal["environment", "flags", "patch"]

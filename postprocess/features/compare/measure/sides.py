@@ -32,7 +32,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, PARTITION, PLANTED
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from postprocess.model.session import Selection, Session
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
 from postprocess.parsers.transports import VERBOSE, read_transports
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import run_again
@@ -144,7 +144,7 @@ def collect_values(
 
 def read_value(result: CaseResult, launch: FinishedLaunch) -> CaseValue:
     """Read what a result says of the launch: its value, or why there is none. Its speed is not judged here."""
-    if result.verdict in (*FAILED_LAUNCH, Verdict.SKIPPED) or not result.value:
+    if result.verdict in WITHOUT_VALUE or not result.value:
         verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
         lost = launch.outcome.job_end is not None
         return CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)

@@ -17,7 +17,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare.data import CaseValue
 from postprocess.model.case import Case
 from postprocess.model.options import OPTIONS
-from postprocess.model.verdict import FAILED_LAUNCH, Verdict
+from postprocess.model.verdict import WITHOUT_VALUE, Verdict
 from postprocess.results.query import read_headlines
 from postprocess.results.store import SUFFIX, list_sessions, parse_run_json, read_session
 from postprocess.results.summary import load_summary
@@ -193,7 +193,7 @@ def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
     """
     verdict, value, unit = Verdict(row["verdict"]), row["value"], row["unit"]
     run = read_run(row["provenance"])
-    if verdict in (*FAILED_LAUNCH, Verdict.SKIPPED) or not is_measurable(value or 0.0):
+    if verdict in WITHOUT_VALUE or not is_measurable(value or 0.0):
         failed = verdict if value is None else Verdict.INCOMPLETE
         return CaseValue(None, unit, str(failed), row["reason"], rerun)
     exact = PLATFORM_HASH in (run.get("environment") or {})

@@ -10,7 +10,7 @@ import pytest
 from postprocess.main import build_parser
 from postprocess.model.case import Case
 from postprocess.model.options import BYTES, CACHE_STATE, CHOOSING, OPTIONS, PEERS, TRIAL_COUNT
-from postprocess.model.routines.mpicost import PROGRAMS
+from site_configs.programs.program import PROGRAMS
 from tests.support.factories.launch import case
 
 #: Values of the command line that every option accepts.
@@ -64,5 +64,5 @@ def test_the_programs_that_have_an_option_or_a_value():
     assert TRIAL_COUNT.programs_with(21) == ("mpicost", "kernels")
     assert CACHE_STATE.programs_with("flush") == ("mpicost",)
     assert CACHE_STATE.programs_with("rotate") == ("imb",)
-    assert CACHE_STATE.programs_with("warm") == CACHE_STATE.programs_with(None) == PROGRAMS
-    assert BYTES.programs_with([8]) == PROGRAMS
+    assert CACHE_STATE.programs_with("warm") == CACHE_STATE.programs_with(None) == tuple(PROGRAMS)
+    assert BYTES.programs_with([8]) == tuple(PROGRAMS)

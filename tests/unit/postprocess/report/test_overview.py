@@ -20,10 +20,6 @@ SUMMARY = parse_summary(NIGHT.document())
 THREE = sizes.three_programs()
 
 
-def test_every_verdict_has_its_place_in_the_order():
-    assert sorted(overview.WORST_FIRST) == sorted(Verdict)
-
-
 def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
     slower, slow, halved = (
         CaseResult(case, Verdict.REGRESSED, value=value, reference=1e-6, unit=unit)

@@ -14,11 +14,11 @@ from postprocess.setup.build_programs import BuildOutcome, build_programs
 from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory
+from site_configs.programs.program import PRODUCTS
 from site_configs.topology.machine import Machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.installation import RECORD, Installation
 from spack_envs.layout import SpackLayout
-from spack_envs.products import PRODUCTS
 from spack_envs.programs import keep_installed, locate_program_file, read_program
 from spack_envs.provide import Spack
 from tests.support.faults import Declared, plants

@@ -1,0 +1,71 @@
+"""The record of a program is all that goes by program, beside its parser and its check."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postprocess.parsers.osu_imb_launch import find_parser
+from site_configs.programs.program import PROGRAMS, find_product, find_programs, find_usual_values
+
+ROOT = Path(__file__).parents[4]
+
+#: Adds a record by its module alone, and asks who must know the program.
+ONE_RECORD_MORE = """
+import sys, types
+from pathlib import Path
+
+path = Path("site_configs/programs/program.py")
+record = '''Program("strange", "strange-mpi", "bin", sample="strange_latency", example="/sw/strange/bin",
+    launches=7, caches=("warm", "odd"), options={"cache": "warm", "iterations": 9}),
+        Program(
+            "mpicost",'''
+source = path.read_text().replace('Program(\\n            "mpicost",', record, 1)
+module = types.ModuleType("site_configs.programs.program")
+import site_configs.programs
+sys.modules[module.__name__] = module
+exec(compile(source, str(path), "exec"), module.__dict__)
+
+from postprocess.cli.option_types import parse_programs
+from postprocess.extensions.procurement.rules import rules_data
+from postprocess.model.options import CACHE_STATE, ITERATION_COUNT
+from site_configs.programs.installed import find_program_faults
+from spack_envs.recipes import BUILT
+
+assert parse_programs("strange") == ["strange"]
+assert CACHE_STATE.programs_with("odd") == ("strange",)
+assert ITERATION_COUNT.usual["strange"] == 9
+assert not list(find_program_faults({"strange": "/opt/strange"}))
+assert "strange" in rules_data.Program.__args__ and "strange" in rules_data.Iterated.__args__
+assert "strange-mpi" in BUILT
+"""
+
+
+def test_a_further_program_is_one_record():
+    ran = subprocess.run(
+        [sys.executable, "-c", ONE_RECORD_MORE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if not PROGRAMS[name].own])
+def test_each_program_of_others_has_its_parser_and_its_check(name):
+    assert find_parser(name).__name__ == f"parse_{name}"
+    assert (ROOT / "reframe_checks" / f"{name}.py").is_file()
+
+
+def test_what_is_built_to_have_a_program():
+    assert (find_product("kernels"), find_product("osu")) == ("mpicost", "osu")
+
+
+def test_options_by_program():
+    assert find_programs("seconds_per_layout") == ("mpicost", "kernels")
+    assert find_usual_values("seconds_per_layout") == {}
+    assert find_usual_values("trials") == {"mpicost": 51, "kernels": 6}
