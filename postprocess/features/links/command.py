@@ -55,9 +55,10 @@ from postprocess.model.routines.mpicost import TOURNAMENT, WARM
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
+from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    measure_in_session,
     open_session_context,
     refused_session,
 )
@@ -134,9 +135,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         with refused_session(session), progress.phase("set-up"):
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
+        _, done = measure_in_session(context, reframe, "running", selection, planned)
         finished = [check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):

@@ -31,9 +31,10 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import PROGRAM, ROUNDS
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    measure_in_session,
     open_session_context,
     refused_session,
     report_plan,
@@ -80,9 +81,7 @@ def run_guidelines(
         progress.say(
             f"{plural(sum(bool(launch.cases) for launch in planned), 'launch', 'es')} in all"
         )
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
+        _, done = measure_in_session(context, reframe, "running", selection, planned)
         try:
             launches = list(extract_times(done.finished))
             with progress.phase("analysis"):
