@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from postprocess.base import files
-from postprocess.base.documents.json_log import append_entry
+from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import (
     Amount,
     Count,
@@ -24,8 +23,6 @@ from postprocess.base.documents.records import (
     Positive,
     parse_record,
 )
-from postprocess.base.documents.strict_json import parse_json
-from postprocess.base.errors import UsageError
 from postprocess.base.formats import size
 from postprocess.base.units import Unit
 from postprocess.features.compare.afterwards import ReferenceEffects
@@ -232,13 +229,18 @@ RECORDS: Mapping[str, type] = {
 NAMES = {kind: name for name, kind in RECORDS.items()}
 
 
+def open_journal(path: Path) -> Journal:
+    """Return the journal of a comparison."""
+    return Journal(path, "choose another --output", missing="name the folder of a comparison")
+
+
 def append_record(path: Path, record: Any) -> None:
     """Write down one of :data:`RECORDS`, whole; the header comes first.
 
     :raises UsageError: if it cannot be written.
     """
     entry = {"record": NAMES[type(record)], **asdict(record)}
-    append_entry(path, entry, "choose another --output")
+    open_journal(path).append(entry)
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -246,13 +248,9 @@ def read_comparison(path: Path) -> StoredComparison:
 
     :raises UsageError: if the file is missing or damaged.
     """
-    try:
-        lines = files.read_regular(path).splitlines(keepends=True)
-        whole = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
-        first, *entries = parse_record(whole, list[dict[str, Any]])
-        if first.pop("record") != "begun":
-            raise ValueError("has no header in its first line")
-        header = parse_record(first, ComparisonHeader, exact=True)
+    journal = open_journal(path)
+    with journal.reading():
+        header, entries = journal.read(ComparisonHeader)
         found: dict[str, list[Any]] = {name: [] for name in RECORDS if name != "begun"}
         for entry in entries:
             name = parse_record(entry.pop("record"), str)
@@ -260,10 +258,6 @@ def read_comparison(path: Path) -> StoredComparison:
         sides = [version.environment for version in header.versions] or SIDES
         check_values(found["pass"], sides)
         check_fingerprints(found["fingerprint"], sides)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
-    except (ValueError, LookupError) as error:
-        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
     return StoredComparison(
         header,
         found["looks"][-1].looks if found["looks"] else (),

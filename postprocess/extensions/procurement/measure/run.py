@@ -29,8 +29,8 @@ from postprocess.extensions.procurement.check.data import (
     format_told_template,
     hash_last_line,
     locate_session,
+    open_journal,
     read_offer,
-    truncate_unfinished_pass,
     write_header,
 )
 from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
@@ -112,7 +112,7 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
     """
     folder, rules = demand.folder, hash_rules(demand.rules)
     if (folder / PASSES).exists():
-        truncate_unfinished_pass(folder)
+        open_journal(folder).truncate_unfinished()
         header = read_offer(folder).header
         asked = (rules, context.request.site, plan.machine.partition)
         if (header.rules, header.site, header.partition) != asked:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -153,10 +152,10 @@ def resume_or_begin(
     if not path.exists():
         rows_file.write_selftest_header(path, asked)
         return asked, []
-    rows_file.truncate_incomplete_night(path)
+    journal = rows_file.open_journal(path)
+    journal.truncate_unfinished(b'"record": "night"')  # also cases of a night without its end
     begun, done = rows_file.read_selftest(path)
-    if other := find_other_field(begun, asked, SAME_AGAIN):
-        raise UsageError(f"{path}: was begun with other {other}; choose another --output")
+    journal.require_same(begun, asked, SAME_AGAIN)
     return begun, done
 
 
