@@ -24,7 +24,6 @@ from postprocess.results.launch_costs import (
     list_jobs,
     read_job_seconds,
 )
-from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import open_session_context
 from postprocess.session.nightly.estimate import (
     choose_launch_counts,
@@ -57,8 +56,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
         context = open_session_context(work, asked, progress)
-        _, reframe = context.open_session("list")
-        planned = preview_plan(reframe, replace(context.request.selection, only_looking=True))
+        planned = context.preview(replace(context.request.selection, only_looking=True))
         catalog = context.load_references(planned)
         estimate = estimate_night(work, planned, catalog, asked.launches)
     counts, repeated = {}, planned

@@ -5,7 +5,6 @@ A night ends with a line of its own; what stands behind the last of those was in
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,10 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
-from postprocess.base.documents.json_log import append_entries, append_entry
+from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import Amount, Count, Measured, parse_record
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import (
@@ -124,7 +121,11 @@ def choose_rotation(
 
 
 FILE = "nights.jsonl"
-ELSEWHERE = "choose another --output"
+
+
+def open_journal(path: Path) -> Journal:
+    """Return the journal of a self-test."""
+    return Journal(path, "choose another --output", missing="name the folder of a self-test")
 
 
 @dataclass(frozen=True)
@@ -205,14 +206,14 @@ class SelftestHeader:
 
 def write_selftest_header(path: Path, begun: SelftestHeader) -> None:
     """Write the first line. :raises UsageError: if it cannot be written."""
-    append_entry(path, {"record": "begun", **asdict(begun)}, ELSEWHERE)
+    open_journal(path).append({"record": "begun", **asdict(begun)})
 
 
 def append_selftest_night(path: Path, night: FinishedNight) -> None:
     """Add a night, whole. :raises UsageError: if it cannot be written."""
     end = {name: getattr(night, name) for name in ("number", "session", "seconds", "notes")}
     cases = [{"record": "case", "night": night.number, **asdict(row)} for row in night.rows]
-    append_entries(path, [*cases, {"record": "night", **end}], ELSEWHERE)
+    open_journal(path).append(*cases, {"record": "night", **end})
 
 
 def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
@@ -220,20 +221,12 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
 
     :raises UsageError: if the file is missing or damaged.
     """
-    try:
-        # what is behind the last end of a line was interrupted while it was written
-        lines = files.read_text(path).split("\n")[:-1]
-        first, *entries = [parse_record(parse_json(line), dict[str, Any]) for line in lines]
-        if first.pop("record") != "begun":
-            raise ValueError("has no header in its first line")
-        begun = parse_record(first, SelftestHeader, exact=True)
+    journal = open_journal(path)
+    with journal.reading():
+        begun, entries = journal.read(SelftestHeader)
         for key in begun.keys:
             Case.from_key(key)
         return begun, list(_nights(entries))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
-    except (ValueError, KeyError) as error:
-        raise UsageError(f"{path}: {error}: is damaged; {ELSEWHERE}") from None
 
 
 def _nights(entries: Sequence[dict[str, Any]]) -> Iterator[FinishedNight]:
@@ -244,14 +237,3 @@ def _nights(entries: Sequence[dict[str, Any]]) -> Iterator[FinishedNight]:
             continue
         yield replace(parse_record(entry | {"rows": []}, FinishedNight), rows=tuple(rows))
         rows = []
-
-
-def truncate_incomplete_night(path: Path) -> None:
-    """Cut off what an interrupted night has left, so that the next one begins on a line of its own."""
-    data = files.read_regular(path)
-    whole = [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
-    while len(whole) > 1 and b'"record": "night"' not in whole[-1][:40]:
-        whole.pop()
-    kept = b"".join(whole)
-    if kept != data:
-        os.truncate(path, len(kept))

@@ -6,6 +6,7 @@ interrupted is measured again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -14,8 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from postprocess.base import files
-from postprocess.base.documents.json_log import append_entry
+from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import (
     Amount,
     Count,
@@ -24,16 +24,60 @@ from postprocess.base.documents.records import (
     Positive,
     parse_record,
 )
-from postprocess.base.documents.strict_json import parse_json
-from postprocess.base.errors import UsageError
-from postprocess.base.formats import size
+from postprocess.base.formats import first_of, plural, size
 from postprocess.base.units import Unit
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.differences.facts import SideFacts
 from postprocess.features.compare.differences.fingerprint import FingerprintLaunch
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class ReferenceEffects:
+    """What became of the references that the old side's environment has, seen from launches of the new side."""
+
+    environment: str  #: of the old side, whose references they are
+    outdated: Mapping[str, str] = field(default_factory=dict)  #: why, by the key of the reference
+    holding: int = 0  #: references that stay comparable
+    #: cases of the new side's environment that have no comparable reference of their own
+    without: int = 0
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """Keys of the references that no longer hold, by the reason, the most frequent reason first."""
+        counted = Counter(self.outdated.values())
+        return {
+            reason: sorted(key for key, why in self.outdated.items() if why == reason)
+            for reason, _ in counted.most_common()
+        }
+
+
+def format_effects(effects: ReferenceEffects | None, command: str) -> list[str]:
+    """Format what becomes of references, in a few lines; none if that was not looked up.
+
+    :param command: that proposes new ones
+    """
+    if effects is None:
+        return []
+    gone, holding = len(effects.outdated), effects.holding
+    if not gone + holding:
+        lines = [f"references: {effects.environment} has none of these cases"]
+    else:
+        lines = [
+            f"references of {effects.environment}: {gone} of {gone + holding} become not-comparable "
+            "with the new side"
+        ]
+        lines += [
+            f"{plural(len(keys), 'reference')}: {reason}: {first_of(keys, 2)}"
+            for reason, keys in list(effects.reasons.items())[:3]
+        ]
+    if effects.without:
+        lines.append(
+            f"{plural(effects.without, 'case')} of the new side without a comparable reference: {command}"
+        )
+    return lines
+
 
 FILE = "passes.jsonl"
 LARGEST_MESSAGE = 2**40  #: in bytes
@@ -232,13 +276,18 @@ RECORDS: Mapping[str, type] = {
 NAMES = {kind: name for name, kind in RECORDS.items()}
 
 
+def open_journal(path: Path) -> Journal:
+    """Return the journal of a comparison."""
+    return Journal(path, "choose another --output", missing="name the folder of a comparison")
+
+
 def append_record(path: Path, record: Any) -> None:
     """Write down one of :data:`RECORDS`, whole; the header comes first.
 
     :raises UsageError: if it cannot be written.
     """
     entry = {"record": NAMES[type(record)], **asdict(record)}
-    append_entry(path, entry, "choose another --output")
+    open_journal(path).append(entry)
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -246,13 +295,9 @@ def read_comparison(path: Path) -> StoredComparison:
 
     :raises UsageError: if the file is missing or damaged.
     """
-    try:
-        lines = files.read_regular(path).splitlines(keepends=True)
-        whole = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
-        first, *entries = parse_record(whole, list[dict[str, Any]])
-        if first.pop("record") != "begun":
-            raise ValueError("has no header in its first line")
-        header = parse_record(first, ComparisonHeader, exact=True)
+    journal = open_journal(path)
+    with journal.reading():
+        header, entries = journal.read(ComparisonHeader)
         found: dict[str, list[Any]] = {name: [] for name in RECORDS if name != "begun"}
         for entry in entries:
             name = parse_record(entry.pop("record"), str)
@@ -260,10 +305,6 @@ def read_comparison(path: Path) -> StoredComparison:
         sides = [version.environment for version in header.versions] or SIDES
         check_values(found["pass"], sides)
         check_fingerprints(found["fingerprint"], sides)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
-    except (ValueError, LookupError) as error:
-        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
     return StoredComparison(
         header,
         found["looks"][-1].looks if found["looks"] else (),

@@ -16,7 +16,6 @@ from postprocess.cli.option_types import parse_count, parse_launches
 from postprocess.cli.options import LAUNCHING, SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.features.links.check import check_sweep_launch
 from postprocess.features.links.data import (
     MEASURES,
     PairSweep,
@@ -32,6 +31,7 @@ from postprocess.features.links.detect import (
 )
 from postprocess.features.links.page import SweepReport, write_links_page
 from postprocess.features.links.text import (
+    check_sweep_launch,
     describe_contention,
     describe_coverage,
     describe_detection_limits,
@@ -48,9 +48,10 @@ from postprocess.model.routines.mpicost import TOURNAMENT, WARM
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
+from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    measure_in_session,
     open_session_context,
     refused_session,
 )
@@ -126,9 +127,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         with refused_session(session), progress.phase("set-up"):
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
+        _, done = measure_in_session(context, reframe, "running", selection, planned)
         finished = [check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):

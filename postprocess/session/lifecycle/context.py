@@ -10,6 +10,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural
 from postprocess.base.near_words import choose_environment
@@ -26,7 +28,13 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.launch_costs import describe_flush
 from postprocess.results.store import SUFFIX, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
-from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, run_again
+from postprocess.runner.reframe_pass import (
+    PassRecord,
+    cancel_jobs,
+    preview_plan,
+    run_again,
+    run_plan,
+)
 from postprocess.session.lifecycle.interrupted import read_start, store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
@@ -85,6 +93,16 @@ class SessionContext:
         spack = self.prepared.spack.executable if self.prepared.spack else None
         where = self.work.source, self.work.root, directory, self.reference_roots
         return session, ReframeDriver(*where, spack, self.prepared.usable_nodes)
+
+    @property
+    def quiet(self) -> SessionContext:
+        """The same, showing nothing of its progress."""
+        return replace(self, progress=Progress(Console(quiet=True)))
+
+    def preview(self, selection: Selection) -> list[PlannedLaunch]:
+        """Plan a selection in a session that is removed. Raises UsageError as :func:`preview_plan` does."""
+        _, reframe = self.open_session("list")
+        return preview_plan(reframe, selection)
 
     def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
         """Load the references of a plan.
@@ -201,10 +219,21 @@ def measure_in_new_session(
 
 
 def measure_in_session(
-    context: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
+    context: SessionContext,
+    reframe: ReframeDriver,
+    phase: str,
+    selection: Selection,
+    planned: list[PlannedLaunch] | None = None,
 ) -> tuple[list[PlannedLaunch], PassRecord]:
-    """Run a part of what is planned already in the session of this ReFrame."""
-    with context.progress.phase(phase):
-        planned, done = run_again(reframe, selection, context.progress)
-    context.progress.move(phase, "build", done.build_seconds)
+    """Run a plan in the session of this ReFrame. The time of its builds counts as a phase of its own.
+
+    :param planned: the plan of this session; None for a part of an earlier one, which is planned while it runs
+    """
+    progress = context.progress
+    with progress.phase(phase):
+        if planned is None:
+            planned, done = run_again(reframe, selection, progress)
+        else:
+            done = run_plan(reframe, selection, planned, progress)
+    progress.move(phase, "build", done.build_seconds)
     return planned, done

@@ -49,7 +49,7 @@ from postprocess.results.launch_costs import (
     list_whole_launches,
     measure_cost,
 )
-from postprocess.runner.reframe_pass import make_plan, preview_plan
+from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_session,
@@ -71,9 +71,8 @@ def run_calibration(
         context = open_session_context(work, request, progress)
         request = context.request
         root = request.references or work.provisional
-        _, reframe = context.open_session("list")
         with progress.phase("set-up"):
-            planned = preview_plan(reframe, request.selection)
+            planned = context.preview(request.selection)
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)

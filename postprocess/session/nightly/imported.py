@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.json_log import append_entries
+from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.strict_json import parse_json, read_json
 from postprocess.base.errors import UsageError
@@ -181,7 +181,7 @@ def import_reports(
             "cases count as regressed (no confirmation), missing cases are not checked"
         )
         entries = [asdict(Imported(e.launch.token, session.name, e.test.run)) for e in launches]
-        append_entries(work.root / LOG, entries, "make room")
+        Journal(work.root / LOG, "make room").append(*entries)
         for test in left_out:
             progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")
         return finish_session(context, session, finished, results, whole=not left_out)

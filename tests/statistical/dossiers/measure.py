@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
@@ -101,13 +99,12 @@ def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path
         progress.say(
             f"going on: {len(every) - len(left)} of {plural(len(every), 'dossier')} are done"
         )
-    quiet = replace(context, progress=Progress(Console(quiet=True)))
     begin = time.monotonic()
     with progress.phase("dossiers"):
         for number, each in enumerate(left, start=1):
             progress.now(f"dossier {each.number}: {each.words}")
             try:
-                measure_dossier(quiet, begun, directory, each)
+                measure_dossier(context.quiet, begun, directory, each)
             except TooFewSecondsError as error:
                 if number == 1:
                     raise

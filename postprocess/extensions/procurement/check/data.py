@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.json_log import append_entry, truncate_unfinished_line
+from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import (
     Amount,
     Count,
@@ -113,7 +113,10 @@ def locate_session(folder: Path, session: str) -> Path:
     return folder / SESSIONS / session
 
 
-ELSEWHERE = "choose another folder"
+def open_journal(folder: Path) -> Journal:
+    """Return the journal of an offer."""
+    missing = "./plumbline offer run measures one"
+    return Journal(folder / PASSES, "choose another folder", missing, "measure again")
 
 
 def write_header(folder: Path, header: OfferHeader) -> None:
@@ -121,7 +124,7 @@ def write_header(folder: Path, header: OfferHeader) -> None:
 
     :raises UsageError: if it cannot be written
     """
-    append_entry(folder / PASSES, asdict(header), ELSEWHERE)
+    open_journal(folder).append(asdict(header))
 
 
 def append_pass(folder: Path, done: OfferPass) -> None:
@@ -129,7 +132,7 @@ def append_pass(folder: Path, done: OfferPass) -> None:
 
     :raises UsageError: if it cannot be written
     """
-    append_entry(folder / PASSES, asdict(done), ELSEWHERE)
+    open_journal(folder).append(asdict(done))
 
 
 def hash_last_line(folder: Path) -> str:
@@ -142,29 +145,18 @@ def hash_line(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def truncate_unfinished_pass(folder: Path) -> None:
-    """Cut off a line that was interrupted while it was written."""
-    truncate_unfinished_line(folder / PASSES)
-
-
 def read_offer(folder: Path) -> StoredOffer:
     """Read the passes of an offer.
 
     :raises UsageError: if there are none, or a line is damaged
     """
-    path = folder / PASSES
-    try:
-        lines = files.read_regular(path).splitlines()
+    with open_journal(folder).reading():
+        lines = files.read_regular(folder / PASSES).splitlines()
         first, *others = (parse_json(line.decode()) for line in lines)
         header = parse_record(first, OfferHeader, exact=True)
         passes = tuple(parse_record(other, OfferPass, exact=True) for other in others)
         for text in (text for each in passes for text in (each.began_utc, each.ended_utc)):
             parse_utc(text)
-    except OSError as error:
-        fix = "./plumbline offer run measures one"
-        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
-    except (ValueError, LookupError) as error:
-        raise UsageError(f"{path}: {error}: is damaged; measure again") from None
     codes = [hash_line(line) for line in lines]
     broken = tuple(
         number

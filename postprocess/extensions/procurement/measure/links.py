@@ -18,7 +18,6 @@ from postprocess.extensions.procurement.rules.rules_data import (
     Rules,
     count_nodes,
 )
-from postprocess.features.links.check import check_sweep_launch
 from postprocess.features.links.data import MEASURES, PairSweep, build_sweeps
 from postprocess.features.links.detect import (
     FEWEST_NODES,
@@ -27,6 +26,7 @@ from postprocess.features.links.detect import (
     count_launches_needed,
 )
 from postprocess.features.links.text import (
+    check_sweep_launch,
     describe_coverage,
     describe_detection_limits,
     describe_findings,
@@ -36,7 +36,8 @@ from postprocess.features.links.text import (
 from postprocess.model.options import PARTITION, PER_NODE, PROCESSES, PROGRAM, TRIAL_COUNT
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import make_plan
+from postprocess.session.lifecycle.context import measure_in_session
 from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
 
 
@@ -171,8 +172,6 @@ def run_sweep(bench: OfferBench, nodes: int, selection: Selection) -> None:
     launches = plural(len(planned), "launch", "es")
     progress.say(f"all pairs of {nodes} nodes: {launches}")
     since, began = start_load_monitor(), utc_now()
-    with progress.phase("running"):
-        record = run_plan(reframe, selection, planned, progress)
-    progress.move("running", "build", record.build_seconds)
+    _, record = measure_in_session(context, reframe, "running", selection, planned)
     others = since.share() if context.prepared.inventory else None
     bench.keep(session, record, began, others)

@@ -28,7 +28,6 @@ from postprocess.model.options import PARTITION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
-from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import SessionContext
 from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
@@ -116,9 +115,7 @@ def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> lis
         raise UsageError(
             f"no case of the rules is possible here: {plan.impossible[0].asked.problem}"
         )
-    _, reframe = context.open_session("list")
-    selection = replace(select_offer(context, rules, plan), only_looking=True)
-    return preview_plan(reframe, selection)
+    return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
 
 
 def find_unplanned(plan: OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterator[str]:

@@ -29,8 +29,8 @@ from postprocess.extensions.procurement.check.data import (
     format_told_template,
     hash_last_line,
     locate_session,
+    open_journal,
     read_offer,
-    truncate_unfinished_pass,
     write_header,
 )
 from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
@@ -51,10 +51,11 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.runner.reframe_pass import PassRecord, make_plan, run_again, run_plan
+from postprocess.runner.reframe_pass import PassRecord, make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
     describe_clock,
+    measure_in_session,
     open_session_context,
     report_plan,
 )
@@ -111,7 +112,7 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
     """
     folder, rules = demand.folder, hash_rules(demand.rules)
     if (folder / PASSES).exists():
-        truncate_unfinished_pass(folder)
+        open_journal(folder).truncate_unfinished()
         header = read_offer(folder).header
         asked = (rules, context.request.site, plan.machine.partition)
         if (header.rules, header.site, header.partition) != asked:
@@ -213,18 +214,14 @@ class OfferBench:
         session, reframe = context.open_session(self.demand.mode)
         selection = select_offer(context, self.rules, self.plan, names)
         since, began = start_load_monitor(), utc_now()
+        planned = None
         if first:
             with progress.phase("set-up"):
                 planned = make_plan(reframe, selection)
             report_plan(planned, progress)
             for line in find_unplanned(self.plan, planned):
                 progress.say(f"  {line}")
-            with progress.phase("running"):
-                record = run_plan(reframe, selection, planned, progress)
-        else:
-            with progress.phase("running"):
-                _, record = run_again(reframe, selection, progress)
-        progress.move("running", "build", record.build_seconds)
+        _, record = measure_in_session(context, reframe, "running", selection, planned)
         verified = self.verify(selection, record) if first and self.demand.verifies else []
         others = since.share() if context.prepared.inventory else None
         self.keep(session, record, began, others, verified)

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, parse_utc, plural
 from postprocess.base.progress import Progress
@@ -219,8 +217,7 @@ class SelftestBench:
     def night(self, night: InjectionNight) -> FinishedNight:
         """Run one night from beginning to end."""
         begin = time.monotonic()
-        progress = Progress(Console(quiet=True))
-        context = replace(self.context, progress=progress)
+        context = self.context.quiet
         selection = self.planting(night.plantings)
         session, _, finished = self.measure(context, selection)
         first = self.judged(finished)
@@ -233,13 +230,13 @@ class SelftestBench:
             return fresh
 
         last = confirm_slow_cases(
-            first, finished, self.catalog, selection, measure, progress
+            first, finished, self.catalog, selection, measure, context.progress
         ).results
         store_trials(context.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)
         return FinishedNight(
-            night.number, session.name, seconds, tuple(progress.notes), tuple(rows)
+            night.number, session.name, seconds, tuple(context.progress.notes), tuple(rows)
         )
 
     def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
-from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -25,7 +22,6 @@ from postprocess.extensions.selftest.data import (
     schedule_nights,
 )
 from postprocess.extensions.selftest.measure.night import (
-    MODE,
     SelftestBench,
     SelftestDemand,
     pause,
@@ -41,7 +37,6 @@ from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.routines.mpicost import ROUTINES
 from postprocess.model.session import Request, Selection
 from postprocess.report.templating import write_pages
-from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts
@@ -87,8 +82,7 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
         selection, _ = preview_smallest_layout(context)
         bench = SelftestBench(context, selection)
         progress.say("building, and launching each MPI once")
-        quiet = replace(context, progress=Progress(Console(quiet=True)))
-        _, planned, finished = bench.measure(quiet, bench.selection)
+        _, planned, finished = bench.measure(context.quiet, bench.selection)
     prefixes = {}
     for run in finished:
         outcome = next(filter(None, map(run.failure, run.launch.cases)), run.outcome)
@@ -115,9 +109,8 @@ def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[Pl
 
     :raises UsageError: if nothing is measured there
     """
-    _, reframe = context.open_session(MODE)
     selection = context.request.selection
-    everything = preview_plan(reframe, selection)
+    everything = context.preview(selection)
     layouts = {(launch.processes, -launch.per_node) for launch in everything}
     processes, densest = min(
         (layout for layout in layouts if layout[0] >= FEWEST_PROCESSES), default=(0, 0)
@@ -159,10 +152,10 @@ def resume_or_begin(
     if not path.exists():
         rows_file.write_selftest_header(path, asked)
         return asked, []
-    rows_file.truncate_incomplete_night(path)
+    journal = rows_file.open_journal(path)
+    journal.truncate_unfinished(b'"record": "night"')  # also cases of a night without its end
     begun, done = rows_file.read_selftest(path)
-    if other := find_other_field(begun, asked, SAME_AGAIN):
-        raise UsageError(f"{path}: was begun with other {other}; choose another --output")
+    journal.require_same(begun, asked, SAME_AGAIN)
     return begun, done
 
 

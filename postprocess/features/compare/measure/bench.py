@@ -9,11 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from rich.console import Console
-
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
-from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
 from postprocess.features.compare.data import (
@@ -60,8 +57,13 @@ from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.references.session_priors import load_session_priors
-from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
-from postprocess.session.lifecycle.context import SessionContext, report_plan
+from postprocess.runner.reframe_pass import make_plan
+from postprocess.session.lifecycle.context import (
+    SessionContext,
+    measure_in_new_session,
+    measure_in_session,
+    report_plan,
+)
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
@@ -222,7 +224,8 @@ class ComparisonBench:
                 planned = make_plan(reframe, selection)
                 looked = time.monotonic()
                 report_plan(planned, progress)
-                record = run_plan(reframe, selection, planned, Progress(Console(quiet=True)))
+                quiet = self.context.quiet
+                _, record = measure_in_session(quiet, reframe, "running", selection, planned)
             spent = time.monotonic() - looked - record.build_seconds
             verified = verify_data(self.context, selection, record.finished, afresh=True)
             for line in verified.describe():
@@ -423,6 +426,5 @@ class ComparisonBench:
         chosen = select_side(self.context, self.selection, side)
         choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
         asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))
-        session, reframe = self.context.open_session(MODE)
-        _, record = run_again(reframe, asked, Progress(Console(quiet=True)))
+        session, _, record = measure_in_new_session(self.context.quiet, MODE, "running", asked)
         return session, record.finished

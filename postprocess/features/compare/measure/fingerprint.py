@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
-from postprocess.base.progress import Progress
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, LaunchValues, SharedCase
 from postprocess.features.compare.differences.fingerprint import (
@@ -34,7 +32,7 @@ from postprocess.model.options import (
 )
 from postprocess.model.routines.mpicost import OWN_PROGRAM, WARM
 from postprocess.model.session import Selection
-from postprocess.runner.reframe_pass import run_again
+from postprocess.session.lifecycle.context import measure_in_new_session
 from postprocess.stats.placement import MOVED, locate_case
 
 ROUNDS = 3  #: launches of each side; the median of three stands one that was disturbed
@@ -88,10 +86,9 @@ def take_fingerprint(bench: ComparisonBench, number: int, name: str) -> None:
     """
     context, side = bench.context, bench.side(name)
     selection = select_side(context, select_pingpong(bench.selection), side)
-    session, reframe = context.open_session(MODE)
     begin = time.monotonic()
     context.progress.now(f"fingerprint, {name} side: {side.label}")
-    _, record = run_again(reframe, selection, Progress(Console(quiet=True)))
+    session, _, record = measure_in_new_session(context.quiet, MODE, "running", selection)
     seconds = round(time.monotonic() - begin, 2)
     launches = bench.collect(side, session, record.finished)
     for launch in read_fingerprint_launches(name, number, session.name, seconds, launches):

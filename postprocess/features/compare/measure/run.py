@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents.json_log import truncate_unfinished_line
 from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
@@ -53,10 +52,10 @@ def find_or_begin(
     if found is None:
         data.append_record(path, asked)
         return path, data.read_comparison(path)
-    truncate_unfinished_line(found)
+    journal = data.open_journal(found)
+    journal.truncate_unfinished()
     stored = data.read_comparison(found)
-    if other := find_other_field(stored.header, asked, SAME_AGAIN):
-        raise UsageError(f"{found}: was begun with other {other}; choose another --output")
+    journal.require_same(stored.header, asked, SAME_AGAIN)
     progress.say(f"going on with {found}: {plural(len(stored.passes), 'pass', 'es')} done")
     return found, stored
 

@@ -8,19 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
-
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import propose_word
-from postprocess.base.progress import Progress
 from postprocess.calibration import ledger
 from postprocess.features.compare import data
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.data import (
     CaseValue,
     ComparedSide,
     ComparisonPass,
     LaunchValues,
+    ReferenceEffects,
     SharedCase,
 )
 from postprocess.features.compare.differences.facts import SideFacts, read_facts
@@ -35,8 +32,7 @@ from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
 from postprocess.parsers.transports import VERBOSE, read_transports
 from postprocess.references.catalog import load_catalog
-from postprocess.runner.reframe_pass import run_again
-from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.context import SessionContext, measure_in_session
 from postprocess.session.lifecycle.injections import Injection
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.mpi.family import environment_name, is_prefix, split_release
@@ -78,7 +74,7 @@ def launch_unstored(context: SessionContext, selection: Selection) -> str:
     """Launch what is selected, of which nothing is stored; return all that it printed."""
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
-    run_again(reframe, selection, Progress(Console(quiet=True)))
+    measure_in_session(context.quiet, reframe, "running", selection)
     return reframe.read_job_outputs()
 
 

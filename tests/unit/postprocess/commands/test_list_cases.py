@@ -207,7 +207,7 @@ def test_the_list_names_every_case(work, monkeypatch, capsys):
         "open_session_context",
         lambda *_: SessionContext(work, request, PreparedMachine(None, None), progress),
     )
-    monkeypatch.setattr(list_cases, "preview_plan", look)
+    monkeypatch.setattr(SessionContext, "preview", look)
     assert list_cases.list_cases(work, request, progress) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "local:cpu mpich-5_0_2 mpicost, 2 processes, 2 per node"

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.base.documents.json_log import truncate_unfinished_line
 from postprocess.features.compare import data, page
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.data import (
     NEW,
     OLD,
@@ -18,6 +16,7 @@ from postprocess.features.compare.data import (
     ComparedSide,
     ComparisonPass,
     LaunchValues,
+    ReferenceEffects,
     StoredComparison,
 )
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison
@@ -163,7 +162,7 @@ def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> N
     with path.open("a") as file:
         file.write('{"record": "pass", "blo')
     assert data.read_comparison(path) == stored
-    truncate_unfinished_line(path)
+    data.open_journal(path).truncate_unfinished()
     assert path.read_bytes().endswith(b"\n")
 
 

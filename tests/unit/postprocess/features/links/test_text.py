@@ -199,7 +199,7 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
         ),
     )
     monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [each.launch for each in launches]))
-    monkeypatch.setattr(links, "run_plan", lambda *_: done)
+    monkeypatch.setattr(links, "measure_in_session", lambda *_: ([], done))
     monkeypatch.setattr(links, "analyse_sweep", broken)
     request = Request("links", ["./plumbline"], "site", Selection(Path("site.py")))
     monkeypatch.setattr(links, "finish_unanalysed", lambda *told: type(told[-1]) is Broken)

@@ -204,10 +204,9 @@ def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeyp
         request=request,
         prepared=SimpleNamespace(inventory=True),
         progress=Progress(),
-        open_session=lambda _: (None, None),
+        preview=lambda _: [planned()],
     )
     monkeypatch.setattr(calibration_pass, "open_session_context", lambda *_: context)
-    monkeypatch.setattr(calibration_pass, "preview_plan", lambda *_: [planned()])
     monkeypatch.setattr(calibration_pass, "plan_for_seconds", lambda _, __, demand, ___: demand)
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
