@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -89,10 +91,14 @@ def read_all(stream: io.TextIOWrapper) -> str:
 
 @contextlib.contextmanager
 def open_stage() -> Iterator[Stage]:
-    """Open a stage whose clock of durations stands still."""
-    with tempfile.TemporaryDirectory(prefix="golden-", dir="/tmp") as folder:
-        stage = Stage(Path(folder).resolve())
-        variables = VARIABLES | {"HOME": str(stage.folder), "TMPDIR": str(stage.folder)}
+    """Open a stage whose clock of durations stands still.
+
+    The name of its folder has nothing that Markdown escapes, as an underscore.
+    """
+    stage = Stage(Path("/tmp").resolve() / f"golden-{secrets.token_hex(4)}")
+    stage.folder.mkdir(mode=0o700)
+    variables = VARIABLES | {"HOME": str(stage.folder), "TMPDIR": str(stage.folder)}
+    try:
         with (
             mock.patch.dict(os.environ, variables, clear=True),
             mock.patch.object(tempfile, "tempdir", str(stage.folder)),
@@ -100,6 +106,8 @@ def open_stage() -> Iterator[Stage]:
             entered(stage.folder),
         ):
             yield stage
+    finally:
+        shutil.rmtree(stage.folder)
 
 
 @contextlib.contextmanager
