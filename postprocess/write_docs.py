@@ -5,15 +5,122 @@ A page of all commands, a manual page, and completion for bash and zsh. Needs ``
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import shtab
 
 from postprocess.base import files
-from postprocess.cli.manual_page import manual_page
 from postprocess.cli.parser import Parser, subcommands
-from postprocess.cli.reference import commands, markdown
+from postprocess.cli.reference import INTERRUPTED, Command, commands, markdown
 from postprocess.main import build_parser
+
+#: Environment variables that users may set.
+ENVIRONMENT = {
+    "PLUMBLINE_HOME": "work directory, for all that is not source (default: .plumbline beside the program)",
+    "PLUMBLINE_MIRROR": "mirror to take everything from, as setup --mirror does",
+    "PLUMBLINE_BESIDE_OTHERS": "1: calibrate while other processes use the machine, without waiting",
+    "PLUMBLINE_SPACK_URL": "git repository of Spack",
+    "PLUMBLINE_SPACK_RELEASE": "tag of Spack",
+    "PLUMBLINE_SPACK_PACKAGES_URL": "git repository of Spack's package recipes",
+    "PLUMBLINE_SPACK_PACKAGES_RELEASE": "tag of Spack's package recipes",
+    "PLUMBLINE_SPACK_MIRROR": "address of a Spack source mirror",
+    "PLUMBLINE_NO_SPACK": "1: do as if no Spack were available",
+    "PLUMBLINE_SLURM_PATIENCE": "seconds to wait for a Slurm controller that does not answer (default: 600)",
+    "PLUMBLINE_SIMULATED_MEMORY": "bytes of memory of a simulated launch (default: 5e8)",
+    "SPACK_ROOT": "Spack to use; without it the one on the PATH, else a fetched one",
+    "XDG_CACHE_HOME": "parent of the cache plumbline/, which holds the fetched Spack (default: ~/.cache)",
+    "PIP_INDEX_URL": "package index of Python packages, as all settings of pip",
+    "PGHOST, PGDATABASE, PGUSER, PGPASSWORD": "database of load, as in all programs of PostgreSQL",
+}
+
+#: In the work directory, which ``$PLUMBLINE_HOME`` names.
+FILES = {
+    "site_configs/NAME.py": "site file",
+    "reference_data/SITE/PARTITION/ENVIRONMENT.tsv": "reviewed references, with their provenance",
+    "reference_data/SITE/expected.tsv": "expected failures",
+    ".plumbline/": "work directory; the files below are in it",
+    "sessions/SESSION/": "plan, raw records, log, summary.json and report of a session",
+    "store/SESSION.parquet": "results store: every trial of a session",
+    "references/": "provisional references",
+    "calibrations/": "ledger of calibration launches",
+    "alarms.jsonl": "alarms of nightly runs",
+    "set-up.log": "output of the installation of Python packages",
+}
+
+WIDTH = 70  #: of a line of text, without what escapes its hyphens
+SEE_ALSO = "docs/README.md, https://reframe-hpc.readthedocs.io, https://spack.readthedocs.io"
+
+
+def manual_page(every: Sequence[Command]) -> str:
+    """Return the manual page of all commands."""
+    first, *rest = every
+    top = [each for each in rest if len(each.words) == 1]
+    lines = [
+        '.\\" Written by python -m postprocess.write_docs: change the texts of the commands.',
+        '.TH PLUMBLINE 1 "" "Plumbline" "User Commands"',
+        ".SH NAME",
+        r"plumbline \- MPI performance regression tests",
+        ".SH SYNOPSIS",
+        ".B ./plumbline",
+        "COMMAND [OPTIONS] [ARGUMENTS]",
+        ".SH DESCRIPTION",
+        wrap_paragraph(first.description),
+        ".PP",
+        "Each case is one routine at one message size,",
+        "with one MPI and one layout of processes.",
+        "Its result is compared with a reference of the same machine.",
+        ".SH COMMANDS",
+        *format_terms((each.name, each.description) for each in top),
+        ".SH OPTIONS",
+        *(line for each in rest if not each.below for line in subsection(each)),
+        ".SH ENVIRONMENT",
+        *format_terms(ENVIRONMENT.items()),
+        ".SH EXIT STATUS",
+        *format_terms((str(number), text) for number, text in (*first.statuses, *INTERRUPTED)),
+        ".SH FILES",
+        *format_terms(FILES.items()),
+        ".SH SEE ALSO",
+        wrap_paragraph(SEE_ALSO),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def subsection(command: Command) -> list[str]:
+    """Return the lines on one command."""
+    lines = [f'.SS "plumbline {command.name}"', wrap_paragraph(command.description)]
+    lines += [".PP", escape_line(command.synopsis)]
+    for title, own in command.groups.items():
+        lines += [".PP", f".I {escape_line(title)}:"]
+        lines += format_terms((each.usage, each.text) for each in own)
+    lines += [".PP", "Example:", ".PP", ".RS", ".EX", escape_line(command.example), ".EE", ".RE"]
+    failures = [f"{number}: {text}." for number, text in command.statuses if number == 1]
+    return lines + [
+        line for text in failures for line in (".PP", wrap_paragraph(f"Exit status {text}"))
+    ]
+
+
+def format_terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the lines of a list of terms with their meaning."""
+    return [
+        line
+        for term, text in pairs
+        for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))
+    ]
+
+
+def wrap_paragraph(text: str) -> str:
+    """Return a paragraph in lines that are not too long for roff."""
+    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(escape_line, lines))
+
+
+def escape_line(text: str) -> str:
+    """Return a line of text in which roff finds no escape, no request and no hyphen to change."""
+    text = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace('"', r"\(dq")
+    return rf"\&{text}" if text.startswith((".", "'")) else text
+
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMPLETED = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}  #: by metavar

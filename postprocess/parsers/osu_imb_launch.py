@@ -19,7 +19,7 @@ from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchPro
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS, PRINTED, ROTATED, Benchmark
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.parsers import json_lines, mpicost_schema
+from postprocess.parsers import mpicost, mpicost_schema
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.osu import parse_osu
@@ -55,7 +55,7 @@ def read_witness(path: Path, data: bytes | None = None) -> Witness:
         )
         raise RecordError(Verdict.INCOMPLETE, message)
     reader = _Reader()
-    json_lines.feed_records(path, reader.take, data)
+    mpicost.feed_records(path, reader.take, data)
     return reader.finish(path)
 
 

@@ -19,9 +19,8 @@ from postprocess.base.documents.strict_json import format_external
 from postprocess.base.formats import plural
 from postprocess.model.case import Case
 from postprocess.model.verdict import HEALTHY, CaseResult, Verdict
-from postprocess.references import tsv
 from postprocess.references.reference_file import EXPECTED as NAME
-from postprocess.references.reference_file import ReferenceFileError
+from postprocess.references.reference_file import ReferenceFileError, parse_rows, read_text
 from site_configs.schema.waivers import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
@@ -166,11 +165,11 @@ def parse_expected_file(
     :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
-        text = tsv.read_text(path, "restore or remove the file")
+        text = read_text(path, "restore or remove the file")
     except ValueError as error:
         return [], [str(error)]
     day = today or utc_today()
-    rows, problems = tsv.parse_rows(
+    rows, problems = parse_rows(
         str(path), text, COLUMNS, lambda number, cell: parse_expected_row(path, number, cell, day)
     )
     known = list(rows.values())

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from postprocess.base import files
 from postprocess.base.documents.strict_json import format_external
@@ -21,7 +21,51 @@ from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.routines.benchmark import ROTATE
 from postprocess.model.routines.mpicost import CACHES, SYNCHRONISERS
-from postprocess.references import provenance, session_priors, tsv
+from postprocess.references import provenance, session_priors
+
+Row = TypeVar("Row")
+
+
+def read_text(path: Path, fix: str) -> str:
+    """Read all of a file. Raises ValueError, ``path: what is wrong; fix``."""
+    try:
+        return files.read_regular(path).decode()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}; {fix}") from None
+    except UnicodeDecodeError as error:
+        row = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(f"{path}: row {row}: is not UTF-8 text; restore the file") from None
+
+
+def parse_rows(
+    name: str, text: str, columns: Sequence[str], read: Callable[[int, Mapping[str, str]], Row]
+) -> tuple[dict[int, Row], list[str]]:
+    """Parse what can be read of a table, by number of the row (the header is row 1); and every fault of it.
+
+    :param name: of its file
+    :param read: makes something of a row, from its number and its cells by column, or raises ValueError
+    """
+    header, *lines = text.split("\n")
+    if header != "\t".join(columns):
+        return {}, [f"{name}: row 1: is not the header; it must read {' TAB '.join(columns)}"]
+    if not lines or lines.pop():
+        return {}, [f"{name}: row {len(lines) + 2}: is cut off; restore the file"]
+    rows: dict[int, Row] = {}
+    problems: list[str] = []
+    for number, line in enumerate(lines, 2):
+        try:
+            rows[number] = read(number, _cells(line, columns))
+        except ValueError as error:
+            problems.append(f"{name}: row {number}: {error}")
+    return rows, problems
+
+
+def _cells(line: str, columns: Sequence[str]) -> dict[str, str]:
+    cells = line.split("\t")
+    if len(cells) != len(columns):
+        raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by tabs")
+    return dict(zip(columns, cells, strict=True))
+
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
@@ -165,7 +209,7 @@ def _examine(
 ) -> tuple[list[Reference], list[str]]:
     """Parse a file with its provenance: its sound rows, and every fault of both."""
     try:
-        text = tsv.read_text(path, "restore the file or calibrate again")
+        text = read_text(path, "restore the file or calibrate again")
     except ValueError as error:
         return [], [str(error)]
     references, problems = _parse(str(path), text, system, partition, environment)
@@ -177,7 +221,7 @@ def _parse(
     name: str, text: str, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
     """Parse the rows of a file: the sound ones, and every fault."""
-    rows, problems = tsv.parse_rows(
+    rows, problems = parse_rows(
         name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
     )
     if not rows and not problems:

@@ -44,10 +44,11 @@ from postprocess.model.options import (
     STRICT,
     TIME_LIMIT,
     WANTED,
+    WantedRoutine,
+    select_wanted,
 )
 from postprocess.model.plan import PlannedLaunch, SkippedCase, choose_token, write_launch
 from postprocess.model.verdict import Verdict
-from postprocess.model.wanted import WantedRoutine, select_wanted
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands, find_shown_scale
 from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts

@@ -21,7 +21,6 @@ from postprocess.stats.confirmation_rule import compute_confirmation_probability
 from postprocess.stats.curves.segments import fit_segments
 from postprocess.stats.curves.switches import find_switches
 from postprocess.stats.headline import summarise_trials
-from postprocess.stats.median_efficiency import compute_median_efficiency
 from postprocess.stats.power import compute_detectable_slowdown, compute_scatter
 from postprocess.stats.procurement.acceptance import (
     choose_acceptance_looks,
@@ -30,7 +29,7 @@ from postprocess.stats.procurement.acceptance import (
     judge_acceptance,
 )
 from postprocess.stats.sequence import compute_run_limit
-from postprocess.stats.sessions import SessionValue, predict_nights
+from postprocess.stats.sessions import SessionValue, compute_median_efficiency, predict_nights
 from postprocess.stats.shrinkage import add_priors
 from tests.golden.stage import Stage
 

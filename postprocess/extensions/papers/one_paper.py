@@ -19,11 +19,10 @@ from postprocess.extensions.papers.common.paper_figure import PaperFigure
 from postprocess.extensions.papers.common.printed import History
 from postprocess.extensions.papers.common.skew import Skews, build_skew_table
 from postprocess.extensions.papers.commtest import contention
-from postprocess.extensions.papers.commtest.figures import draw_swaps
+from postprocess.extensions.papers.commtest.contention import draw_swaps
 from postprocess.extensions.papers.forms import build_printed_tables, list_printed_machines
 from postprocess.extensions.papers.luecke import (
     chained,
-    libraries,
     predictions,
     ratio_tables,
     ratios,
@@ -32,12 +31,12 @@ from postprocess.extensions.papers.luecke import (
 from postprocess.extensions.papers.luecke.chained import build_cold_table, build_timer_table
 from postprocess.extensions.papers.luecke.figures import draw_libraries, draw_machines
 from postprocess.extensions.papers.luecke.page import STANDS, PaperView, paper_views_as_text
-from postprocess.extensions.papers.luecke.spread import build_spread_table
+from postprocess.extensions.papers.luecke.spread import build_library_tables, build_spread_table
 from postprocess.extensions.papers.rus import costs as rus
 from postprocess.extensions.papers.rus import reduction as rus_reduction
 from postprocess.extensions.papers.rus import sends as rus_sends
 from postprocess.extensions.papers.rus import sends as rus_sweep
-from postprocess.extensions.papers.rus.figures import draw_costs
+from postprocess.extensions.papers.rus.costs import draw_costs
 from postprocess.extensions.papers.taboada import kernels
 from postprocess.extensions.papers.taboada import tables as taboada
 from postprocess.extensions.papers.taboada.figures import (
@@ -199,7 +198,7 @@ def _luecke2003(
     timers = build_timer_table(measured, asked.timers, history)
     tables = [table for table in (timers, spread) if table]
     _, basis = ratios.find_against(measured, asked.against)
-    tables += libraries.build_library_tables(measured, basis)
+    tables += build_library_tables(measured, basis)
     if asked.against or len(measured.machines) > 1:
         tables += _ratios(asked, measured, history)
     return tables, ["" if spread else NO_SPREAD]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from postprocess.base.formats import first_of, plural
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.cases import (
     ComparedCase,
     ComparisonVerdict,
@@ -24,6 +23,7 @@ from postprocess.features.compare.data import (
     OLD,
     SIDES,
     ComparisonHeader,
+    ReferenceEffects,
     SharedCase,
     StoredComparison,
 )

@@ -15,8 +15,8 @@ from postprocess.base.formats import (
 )
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
-from postprocess.features.compare.afterwards import format_effects
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
+from postprocess.features.compare.data import format_effects
 from postprocess.features.compare.differences.facts import (
     KINDS,
     MPI,

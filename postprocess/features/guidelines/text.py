@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 from postprocess.base.formats import factor, microseconds, plural, size
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
@@ -18,6 +21,8 @@ from postprocess.features.guidelines.judge import (
     select_violated,
 )
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
+from postprocess.model.session import Session
+from postprocess.report import templating
 from postprocess.report.judged_value import NOT_STEADY
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
@@ -226,3 +231,103 @@ def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
         tuple(map(str, Standing)),
         tuple(rows),
     )
+
+
+PAGE = "guidelines.html"
+
+
+def write_guideline_page(session: Session, found: GuidelineResult) -> Path:
+    """Write ``guidelines.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
+
+    :raises UsageError: if they cannot be written.
+    """
+    context = {
+        "good": not found.failures and bool(found.judged) and not found.violated,
+        "headline": format_title(found),
+        "summary": summarise(found),
+        "session": session.name,
+        "site": session.site,
+        "failures": found.failures,
+        "caveats": found.caveats,
+        "violations": build_violation_tables(found.violated),
+        "overrides": build_override_tables(found.overrides),
+        "rules": build_rule_table(found.judged),
+        "every": build_full_table(found.judged),
+        "how": HOW_TO_READ,
+    }
+    page = session.directory / PAGE
+    data = json.dumps(build_guideline_json(found, session.name), indent=1) + "\n"
+    templating.write_pages(
+        {
+            page: templating.render_html_template("guidelines.html.j2", context),
+            page.with_suffix(".md"): templating.render_markdown_template(
+                "guidelines.md.j2", context
+            ),
+            page.with_suffix(".json"): data,
+        }
+    )
+    return page
+
+
+def build_full_table(judged: tuple[JudgedGuideline, ...]) -> TextTable:
+    """Build a table of every guideline."""
+    return TextTable(
+        "Every guideline",
+        ("place", "operation", "not slower than", "standing"),
+        ("ratio",),
+        tuple(
+            (
+                str(each.place),
+                format_measured(each.guideline.special),
+                format_other_side(each.guideline),
+                str(each.standing),
+                format_ratio(each.ratio, each.limits),
+            )
+            for each in judged
+        ),
+    )
+
+
+def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]:
+    """Build guidelines and overrides as data; times in seconds."""
+    return {
+        "session": session,
+        "summary": summarise(found),
+        "failures": list(found.failures),
+        "caveats": found.caveats,
+        "guidelines": [
+            {
+                "partition": each.place.partition,
+                "environment": each.place.environment,
+                "layout": each.place.layout,
+                "rule": str(each.guideline.rule),
+                "special": [each.guideline.special.routine, each.guideline.special.bytes],
+                "general": [each.guideline.general.routine, each.guideline.general.bytes],
+                "times": each.guideline.times,
+                "standing": str(each.standing),
+                "launches": each.launches,
+                "special_seconds": each.special,
+                "general_seconds": each.general,
+                "ratio": each.ratio,
+                "limits": each.limits,
+                "q": each.q,
+            }
+            for each in found.judged
+        ],
+        "overrides": [
+            {
+                "partition": override.place.partition,
+                "environment": override.place.environment,
+                "layout": override.place.layout,
+                "operation": [override.operation.routine, override.operation.bytes],
+                "setting": override.setting,
+                "variables": dict(override.variables),
+                "tried": override.tried,
+                "advised": override.helps,
+                "ratio": override.ratio,
+                "limits": override.limits,
+                "q": override.q,
+            }
+            for override in found.overrides
+        ],
+    }

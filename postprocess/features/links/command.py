@@ -23,7 +23,6 @@ from postprocess.cli.options import (
 )
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.features.links.check import check_sweep_launch
 from postprocess.features.links.data import (
     MEASURES,
     PairSweep,
@@ -39,6 +38,7 @@ from postprocess.features.links.detect import (
 )
 from postprocess.features.links.page import SweepReport, write_links_page
 from postprocess.features.links.text import (
+    check_sweep_launch,
     describe_contention,
     describe_coverage,
     describe_detection_limits,

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.features.links.detect import PairTimes
-from postprocess.features.links.levels import Matrix
+from postprocess.features.links.detect import Matrix, PairTimes
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.routines.mpicost import PINGPONG, TOURNAMENT

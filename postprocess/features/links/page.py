@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from postprocess.base.formats import size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.features.links import levels
+from postprocess.features.links import detect
 from postprocess.features.links.data import PairSweep
-from postprocess.features.links.detect import SweepAnalysis
-from postprocess.features.links.levels import Matrix
+from postprocess.features.links.detect import Matrix, SweepAnalysis
 from postprocess.features.links.text import LinkFinding
 from postprocess.model.session import Session
 from postprocess.report import templating
@@ -237,6 +236,6 @@ def build_pair_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[Pair
             if (pair.measure.bytes, pair.measure.statistic) == same
         ]
         title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
-        ratios = levels.compute_pair_ratios(measure.log)
+        ratios = detect.compute_pair_ratios(measure.log)
         shown.append(PairHeatMap(title, sweep.nodes, ratios, nodes, pairs))
     return shown

@@ -16,9 +16,9 @@ from postprocess.cli.output_files import is_own_output
 from postprocess.judging import outcome
 from postprocess.model.plan import read_launch_file
 from postprocess.model.verdict import RecordError
-from postprocess.parsers.json_lines import iter_lines
+from postprocess.parsers.mpicost import iter_lines
 from postprocess.parsers.reframe_report import read_report
-from postprocess.references import tsv
+from postprocess.references import reference_file
 from postprocess.references.session_priors import load_session_priors
 from postprocess.results import index, launch_costs, store
 from postprocess.results.summary import load_summary
@@ -55,7 +55,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     ("read", "error"),
     [
         (files.read_regular, OSError),
-        (lambda path: tsv.read_text(path, "restore it"), ValueError),
+        (lambda path: reference_file.read_text(path, "restore it"), ValueError),
         (lambda path: list(iter_lines(path)), RecordError),
         (read_launch_file, UsageError),
         (store.read_session, UsageError),

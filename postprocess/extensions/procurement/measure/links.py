@@ -18,7 +18,6 @@ from postprocess.extensions.procurement.rules.rules_data import (
     Rules,
     count_nodes,
 )
-from postprocess.features.links.check import check_sweep_launch
 from postprocess.features.links.data import MEASURES, PairSweep, build_sweeps
 from postprocess.features.links.detect import (
     FEWEST_NODES,
@@ -27,6 +26,7 @@ from postprocess.features.links.detect import (
     count_launches_needed,
 )
 from postprocess.features.links.text import (
+    check_sweep_launch,
     describe_coverage,
     describe_detection_limits,
     describe_findings,

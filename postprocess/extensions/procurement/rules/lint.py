@@ -33,10 +33,11 @@ from postprocess.model.options import (
     PARTITION,
     TIME_LIMIT,
     TRIAL_COUNT,
+    WantedRoutine,
+    build_wanted_choice,
 )
 from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT, find_routine
-from postprocess.model.wanted import WantedRoutine, build_wanted_choice
 from postprocess.stats.procurement.acceptance import LEAST_LAUNCHES
 from site_configs.mpi.family import FAMILIES
 

@@ -12,12 +12,12 @@ from postprocess.base.errors import UsageError
 from postprocess.base.near_words import propose_word
 from postprocess.calibration import ledger
 from postprocess.features.compare import data
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.data import (
     CaseValue,
     ComparedSide,
     ComparisonPass,
     LaunchValues,
+    ReferenceEffects,
     SharedCase,
 )
 from postprocess.features.compare.differences.facts import SideFacts, read_facts

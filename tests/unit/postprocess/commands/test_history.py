@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.base.sparkline import draw_sparkline
-from postprocess.commands.history import Night, describe_history, explain_no_match, is_meant
+from postprocess.commands.history import (
+    Night,
+    describe_history,
+    draw_sparkline,
+    explain_no_match,
+    is_meant,
+)
 from postprocess.model.case import Case
 
 KEY = "local:cpu:mpich-5_0_2:mpicost:bcast:evict-dissemination:2x2:1000"

@@ -11,7 +11,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.failed_again import choose_failed
+from postprocess.commands.run import choose_failed
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
 from tests.support.factories import report as samples

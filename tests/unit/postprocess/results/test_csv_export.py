@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from postprocess.commands.export import open_output
 from postprocess.main import main
-from postprocess.results.csv_export import open_output
 from postprocess.results.store import SCHEMA, read_sessions, write_session
 from tests.support.factories.store import Site, session_name
 from tests.support.paths import ROOT

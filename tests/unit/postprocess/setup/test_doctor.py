@@ -10,7 +10,7 @@ from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup.doctor import describe_machine, describe_mpi, print_doctor_page
+from postprocess.commands.setup import describe_machine, describe_mpi, print_doctor_page
 from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.inventory import Inventory

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from postprocess.stats.median_efficiency import compute_median_efficiency
+from postprocess.stats.sessions import compute_median_efficiency
 
 
 @pytest.mark.parametrize("median_of", range(1, 21))

@@ -13,13 +13,13 @@ from scipy.stats import t as student
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.stats.band import SLOW_ALPHA, compute_band
 from postprocess.stats.estimate import estimate_references
-from postprocess.stats.median_efficiency import compute_median_efficiency
 from postprocess.stats.session_prior import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
     DAY_SHARE,
     SessionValue,
     add_evidence,
     assume_sessions,
+    compute_median_efficiency,
     estimate_session_spread,
     number_day,
     number_sessions,

@@ -12,7 +12,7 @@ from postprocess.extensions.papers.common.data import arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
 from postprocess.extensions.papers.commtest import contention
 from postprocess.extensions.papers.forms import PAPERS
-from postprocess.extensions.papers.luecke import chained, libraries, predictions
+from postprocess.extensions.papers.luecke import chained, predictions, spread
 from postprocess.extensions.papers.one_paper import Asked, build_figures, build_paper, format_paper
 from postprocess.extensions.papers.rus import costs, reduction
 from postprocess.extensions.papers.rus import sends as rus_sends
@@ -338,10 +338,10 @@ def test_platforms_are_compared_alone_and_beside_others():
 def test_a_library_over_another_has_a_factor_for_each_test_and_size():
     planned = samples.cases(["torus"], counts=(8, 32), routines=["bcast"])
     measured = arrange_results(samples.session(planned).results)
-    (table,) = libraries.build_library_tables(measured)
+    (table,) = spread.build_library_tables(measured)
     assert table.title == "torus: time over that with simgrid-mpich"
     assert {row[3] for row in table.rows} == {"1.20 (1.20 to 1.20)"}
-    (table,) = libraries.build_library_tables(measured, "simgrid-ompi")
+    (table,) = spread.build_library_tables(measured, "simgrid-ompi")
     assert {row[3] for row in table.rows} == {"0.83 (0.83 to 0.83)"}
 
 

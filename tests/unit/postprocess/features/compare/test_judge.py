@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from postprocess.features.compare import data, page
-from postprocess.features.compare.afterwards import ReferenceEffects
 from postprocess.features.compare.data import (
     NEW,
     OLD,
@@ -17,6 +16,7 @@ from postprocess.features.compare.data import (
     ComparedSide,
     ComparisonPass,
     LaunchValues,
+    ReferenceEffects,
     StoredComparison,
 )
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison

@@ -20,20 +20,20 @@ from postprocess.features.guidelines.judge import (
     list_losers,
     select_violated,
 )
-from postprocess.features.guidelines.measure.overrides import choose_best, list_gains
+from postprocess.features.guidelines.measure.run import choose_best, list_gains
 from postprocess.features.guidelines.overrides import (
     OPERATIONS,
     Override,
     list_overrides,
     merge_overrides,
 )
-from postprocess.features.guidelines.page import write_guideline_page
 from postprocess.features.guidelines.text import (
     GuidelineResult,
     format_guidelines,
     format_ratio,
     list_caveats,
     summarise,
+    write_guideline_page,
 )
 from postprocess.model.routines.guidelines import (
     Guideline,

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.features.links.check import check_sweep_launch
 from postprocess.features.links.command import describe_missed_pairs
 from postprocess.features.links.data import (
     build_sweeps,
@@ -19,6 +18,7 @@ from postprocess.features.links.data import (
     natural_sort_key,
     write_pair_trials,
 )
+from postprocess.features.links.text import check_sweep_launch
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.links import TRIALS, Tournament

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.features.links import levels
+from postprocess.features.links import detect
 from postprocess.features.links.detect import (
     ALPHA,
     PairTimes,
@@ -194,7 +194,7 @@ def test_interval_is_that_of_the_sign_test():
 @settings(max_examples=50)
 @given(st.lists(st.floats(-5, 5) | st.just(math.nan), min_size=1, max_size=12), st.floats(0, 1))
 def test_quantiles_leave_out_what_is_missing(values, share):
-    ours = levels.compute_quantile(np.array(values), share)
+    ours = detect.compute_quantile(np.array(values), share)
     there = [value for value in values if not math.isnan(value)]
     if there:
         assert ours == pytest.approx(np.quantile(there, share), abs=1e-9)

@@ -23,8 +23,7 @@ from postprocess.extensions.procurement.rules.rules_data import (
     resolve_layout,
 )
 from postprocess.main import main
-from postprocess.model.options import check_choice
-from postprocess.model.wanted import select_wanted
+from postprocess.model.options import check_choice, select_wanted
 
 CLUSTER = MachineFacts("cpu", nodes=21, cores_per_node=9, nics_per_node=2)
 SOUND = """\
