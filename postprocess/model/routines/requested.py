@@ -21,10 +21,12 @@ NEIGHBORHOOD = tuple(f"neighbor_{exchange}" for exchange in EXCHANGES)
 NON_BLOCKING_NEIGHBORHOOD = tuple(f"i{routine}" for routine in NEIGHBORHOOD)
 
 LARGE = ("bw.large", "bibw.large")  #: of messages of 4 MiB
+LONG_ONE_SIDED = ("accumulate", "truly_passive_put", "truly_passive_put.pure")  #: of IMB
 
 #: What ``--family weekly`` measures: seldom used, or too long for a night.
 WEEKLY_ROUTINES = (
     *LARGE,
+    *LONG_ONE_SIDED,
     *PERSISTENT,
     *NEIGHBORHOOD,
     *(
