@@ -74,7 +74,7 @@ def test_a_session_that_is_no_night_and_a_value_that_was_not_judged_do_not_count
     assert len(only(tmp_path, rows).values) == 11
 
 
-@pytest.mark.parametrize("verdict", data.JUDGED)
+@pytest.mark.parametrize("verdict", sorted(data.JUDGED))
 def test_slow_nights_count(tmp_path, verdict):
     rows = [*nights_of(11), row(CASE, 11, FAST, verdict=verdict)]
     assert only(tmp_path, rows).values[-1] == pytest.approx(FAST)
