@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import files
+from site_configs.mpi.family import PACKAGES
 from site_configs.programs.program import PRODUCTS
 from spack_envs.errors import SpackEnvironmentError
 
@@ -26,7 +27,7 @@ BUILT = (
     *("compiler-wrapper", "gcc-runtime", "gnuconfig"),
 )
 TOOLS = ("cmake", "ninja", "gmake")
-EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, "mpich", "openmpi", "intel-oneapi-mpi")
+EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *(package for package, _ in PACKAGES.values()))
 NAME_IN_A_STRING = re.compile(r"""["'^%]([a-z0-9][a-z0-9-]*)""")
 VIRTUAL = re.compile(r"^    virtual = True", re.MULTILINE)
 

@@ -75,7 +75,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: ReFrame's: how long a job may wait, as ``10m``.
     site_variables = ("iterations", "left_out_above", "max_pending_time")
 
-    #: What is measured, a line each. ``Benchmark`` explains its parts; ``support.py`` tells what needs MPI 3.
+    #: What is measured, a line each. ``Benchmark`` explains its parts; ``mpi_support.py`` what needs MPI 3.
     #:
     #: :required: yes, by the program's check
     table: tuple[Benchmark, ...]
