@@ -1,15 +1,18 @@
 """Exchange between two ranks in Python by mpi4py. See README.md.
 
 Before the usual words come ``buffers`` or ``pickled``, and ``single`` or ``default``, the thread level. What is
-pickled takes so long that a tenth of the calls is enough.
+pickled takes so long that a tenth of the calls is enough. ``PLUMBLINE_MPI4PY`` is the folder of mpi4py.
 """
 
 import ctypes
 import gc
+import os
 import sys
 
-import mpi4py
 import numpy as np
+
+sys.path.insert(0, os.environ["PLUMBLINE_MPI4PY"])
+import mpi4py
 
 style, level, batches, *rest = sys.argv[1:]
 if level == "single":

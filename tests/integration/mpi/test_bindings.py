@@ -75,8 +75,8 @@ def test_wrong_data_is_an_error(bench: Bench, declared) -> None:
 
     def prepare(bench: Bench) -> Program:
         sound = prepare_mpi4py(bench, "buffers", "single")
-        python, _, *words = sound.command
-        return replace(sound, command=(python, str(source), *words))
+        python, isolated, _, *words = sound.command
+        return replace(sound, command=(python, isolated, str(source), *words))
 
     result = measure_planted(bench, prepare)
     declared.check((), result.status, [format_bindings(result)])

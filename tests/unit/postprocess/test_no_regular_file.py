@@ -102,7 +102,7 @@ def find_other_reads(path: Path) -> Iterator[str]:
         name = called.rpartition(".")[2]
         modes = {each.value for each in node.args if isinstance(each, ast.Constant)}
         writes = any(str(mode).startswith(WRITING) for mode in modes)
-        ours = called in (name, f"files.{name}", f"tsv.{name}")
+        ours = called in (name, f"files.{name}")
         reads = name in ("read_text", "read_bytes") and not ours
         in_memory = any(each.arg == "fileobj" for each in node.keywords)
         opens = (

@@ -37,6 +37,10 @@ class Context:
 
     progress: Any = field(default_factory=Notes)
 
+    @property
+    def quiet(self) -> Context:
+        return self
+
 
 def measure_all_but(busy: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[str]]:
     """Run dossiers, of which one has no time; the numbers of those that were measured, and notes."""

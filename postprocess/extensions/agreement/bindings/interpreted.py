@@ -18,6 +18,9 @@ JARS = wheels.LOCKS / "bindings" / "mpj.sha256"  #: of MPJ Express, as ``sha256s
 #: Where Debian has MPJ Express, and the jars of others that it needs beside its own
 DEBIAN, OTHERS = Path("/usr/share/mpj"), Path("/usr/share/java")
 MPJ_SAYS = "MPJ Express"  #: for a library
+PACKAGES = (
+    "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
+)
 
 
 def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
@@ -25,13 +28,16 @@ def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
     root = bench.unpack_wheel("mpi4py")
     packages = next(iter(root.glob("lib/python*/site-packages")), root)
     variables = {
-        "PYTHONPATH": str(packages),
+        PACKAGES: str(packages),
         "MPI4PY_LIBMPI": str(bench.library),
         "OPENBLAS_NUM_THREADS": "1",
     }
-    only = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
-    bench.run(sys.executable, "-c", only, **variables)
-    return Program((sys.executable, str(SOURCES / "exchange.py"), style, level), variables)
+    only = (
+        f"import os, sys; sys.path.insert(0, os.environ['{PACKAGES}']); "
+        "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
+    )
+    bench.run(sys.executable, "-I", "-c", only, **variables)
+    return Program((sys.executable, "-I", str(SOURCES / "exchange.py"), style, level), variables)
 
 
 def prepare_intel_java(bench: Bench) -> Program:
@@ -82,9 +88,10 @@ def copy_pinned_jars(home: Path) -> None:
         jar = next((place for place in places if place.exists()), None)
         if jar is None:
             raise Unavailable(f"{there / 'lib' / name} is missing; Debian has it in libmpj-java")
-        if hashlib.sha256(jar.read_bytes()).hexdigest() != pinned:
+        content = files.read_regular(jar)
+        if hashlib.sha256(content).hexdigest() != pinned:
             raise Unavailable(f"{jar}: is not the file that {JARS.name} pins")
-        shutil.copyfile(jar, home / "lib" / name)
+        (home / "lib" / name).write_bytes(content)
     if (there / "conf").is_dir():
         shutil.copytree(there / "conf", home / "conf")
 
