@@ -238,7 +238,8 @@ def leave_in_doubt(
         result.case: RetestCandidate(result).decide(catalog, history, interrupted=True)
         for result in select_candidates(results, catalog)
     }
-    return [doubted.get(result.case, result) for result in results]
+    summed = call_slow_sums(results, catalog, history)
+    return [doubted.get(result.case, result) for result in summed]
 
 
 @dataclass(frozen=True)

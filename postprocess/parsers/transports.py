@@ -44,6 +44,7 @@ MOST_LETTERS = 200  #: of a line that is quoted
 STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX, which differs from process to process
 CLASSES = {"intra": "node", "inter": "network"}
 TCP = re.compile(r"tcp\b.*|sockets")  #: also below another protocol, as ``tcp;ofi_rxm``
+COPYING = ("cma", "knem")  #: of UCX: large messages alone
 WORDS = {"node": "in a node", "network": "between nodes"}  #: of the classes of pairs
 
 
@@ -59,8 +60,9 @@ class TransportPath:
 
     @property
     def is_tcp(self) -> bool:
-        """Whether messages go by TCP alone."""
-        return all(TCP.fullmatch(name) for name in self.transports)
+        """Whether messages go by TCP: all of them, or all but large ones, which are copied."""
+        carrying = [name for name in self.transports if name not in COPYING]
+        return bool(carrying) and all(TCP.fullmatch(name) for name in carrying)
 
     def __str__(self) -> str:
         rails = f" on {self.rails} rails" if self.rails > 1 else ""

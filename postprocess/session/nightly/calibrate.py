@@ -304,14 +304,18 @@ def run_calibration_pass(
         raise
     held: dict[Case, float] = {}
     share = since.share() if context.prepared.inventory else None
-    proof = TransportProof({})
+    proof = TransportProof({}) if more else None
     if not more:
         with progress.keeping("transports"):
-            proof = prove_transports(context, selection, done.finished, calibrating=True)
-    wrong = proof.find_faults()
-    counted = [run for run in done.finished if run.launch.environment not in wrong]
+            asked = only is None  # by a user; a night's own calibration forgets nothing
+            proof = prove_transports(context, selection, done.finished, calibrating=asked)
+    counted = [
+        run
+        for run in done.finished
+        if run.launch.exact or (proof and not proof.refuses(run.launch))
+    ]
     new = ledger.collect_launches(opened, session.directory, counted, share)
-    for environment, fault in wrong.items():
+    for environment, fault in (proof.find_faults() if proof else {}).items():
         progress.note(f"{environment} is not calibrated: {fault}")
     ledger.append_launches(
         work.root, session.name, new, list_planned_cases(planned) if afresh else ()
@@ -332,7 +336,7 @@ def run_calibration_pass(
         results = evaluate_launches(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
-        results = proof.apply(results)
+        results = proof.apply(results) if proof else results
         finish_session(context, session, done.finished, results)
     failed = [result for result in results if result.verdict in FAILED_LAUNCH]
     return PassResult(new, find_unhealthy_parts(results), held, failed)

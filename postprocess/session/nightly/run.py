@@ -124,8 +124,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 final = mark_expected_failures(context, final, expected, whole)
             with progress.keeping("learning"):
                 lesson = Lesson(session, request.selection, finished, final, catalog, history)
-                taught = session.mode == "nightly" and learn_night(
-                    work, lesson, confirmed.causes, share
+                taught = (
+                    session.mode == "nightly"
+                    and not confirmed.ended  # what slows it in common is not known then
+                    and learn_night(work, lesson, confirmed.causes, share)
                 )
                 if taught:
                     progress.note(taught)

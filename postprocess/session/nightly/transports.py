@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from site_configs.schema.transports import ExpectedTransport
 
 MODE = "transports"
 FILE = "transports.json"  #: in a work directory
+CHEAP = {"trials": 2, "cache": "warm"}  #: options of a launch whose times count nowhere
 
 Place = tuple[str, str, str]  #: partition, environment, and class of pairs
 
@@ -59,6 +60,8 @@ class TransportProof:
     paths: Mapping[Place, Sequence[TransportPath]]  #: none of a place: unknown
     expected: Mapping[Place, ExpectedTransport] = field(default_factory=dict)
     known: KnownTransports = KnownTransports()
+    #: Environments with variables set by hand: what they talk by tells nothing of other sessions
+    by_hand: Collection[str] = ()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """Return the results; those whose pairs talk otherwise than they should are not comparable."""
@@ -74,6 +77,10 @@ class TransportProof:
             if fault := self.find_fault(place):
                 return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault)
         return result
+
+    def refuses(self, launch: PlannedLaunch) -> bool:
+        """Return whether no reference may rest on a launch."""
+        return any(self.find_fault(place) for place in list_pairs(launch))
 
     def find_faults(self) -> dict[str, str]:
         """Find the environments with a place whose transports are wrong, each with what is wrong."""
@@ -97,7 +104,8 @@ class TransportProof:
 
     def find_change(self, place: Place) -> str:
         """Find a way that a place did not use when it was calibrated."""
-        before = self.known.places.get(" ".join(place), ())
+        _, environment, _ = place
+        before = () if environment in self.by_hand else self.known.places.get(" ".join(place), ())
         for path in self.paths.get(place, ()):
             if before and str(path) not in before:
                 used = (
@@ -114,7 +122,7 @@ class TransportProof:
         told = {
             " ".join(place): tuple(map(str, paths))
             for place, paths in self.paths.items()
-            if paths and not self.find_avoidable(place)
+            if paths and place[1] not in self.by_hand and not self.find_avoidable(place)
         }
         places = {**self.known.places, **told} if afresh else {**told, **self.known.places}
         if places != self.known.places:
@@ -147,7 +155,7 @@ def prove_transports(
 
     Simulated machines have no transports.
 
-    :param calibrating: whether what was known before counts no more
+    :param calibrating: whether a user calibrates, so that what was known before counts no more
     """
     chosen = choose_launches(finished)
     if not chosen:
@@ -156,7 +164,7 @@ def prove_transports(
         environment: {**VERBOSE, **selection.set_env.get(environment, {})}
         for _, environment, _ in chosen
     }
-    choice = selection.choice | {AGAIN: build_retest_choice(set(chosen.values()), {})}
+    choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(chosen.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
     verbose = replace(selection, choice=choice, set_env=set_env, launches=1)
@@ -173,6 +181,7 @@ def prove_transports(
         {place: drop_repeated(started[place]) for place in chosen},
         find_expected(finished),
         KnownTransports() if calibrating else known,
+        selection.set_env,
     )
     replace(proof, known=known).remember(path, afresh=calibrating)
     return proof

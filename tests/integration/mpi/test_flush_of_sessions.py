@@ -17,8 +17,9 @@ ONE_CASE = ("--program", "mpicost", "--routine", "barrier", "--processes", "2", 
 
 
 def launches(workshop: Workshop) -> list[dict[str, Any]]:
-    """The run record of each launch of all sessions."""
-    files = workshop.home.glob("sessions/*/raw/*.jsonl")
+    """The run record of each launch of all sessions that judge; others read transports."""
+    judging = [path.parent for path in workshop.home.glob("sessions/*/summary.json")]
+    files = [file for session in judging for file in session.glob("raw/*.jsonl")]
     return [json.loads(file.read_text().splitlines()[0]) for file in files]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,19 +97,22 @@ def read_exchange(output: str, library: str, sizes: Sequence[int]) -> Exchange |
     if not is_same_library(said, library):
         return f"wrong library: it ran on {said[:60]}, not on {library[:60]}"
     try:
-        found = {(line[0], int(line[1])): line[2:] for line in lines if line[0] in ROUTINES}
-        wrong = {case: int(float(rest[0])) for case, rest in found.items()}
+        own = [line for line in lines if line[0] in (*ROUTINES, "end")]
+        found = {(line[0], int(line[1])): line[2:] for line in own[:-1]}
+        wrong = {case: math.ceil(float(rest[0])) for case, rest in found.items()}
         times = {case: [float(word) for word in rest[1:]] for case, rest in found.items()}
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         return "a line that is none of ours"
     for (routine, bytes_), count in wrong.items():
         if count:
             numbers = plural(count, "wrong number")
             return f"wrong data: {routine} of {size(bytes_)}: {numbers} received"
     planned = [(routine, bytes_) for routine in ROUTINES for bytes_ in sizes]
-    if [*times] != planned or lines[-1] != ["end"]:
+    if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
         return "ended before its last case"
-    if any(len(each) != BATCHES or not min(each) > 0 for each in times.values()):
+    if any(
+        len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()
+    ):
         return f"a case has not {BATCHES} times above 0"
     level = "single" if world[2] == "0" else "multiple"
     return Exchange(level, {case: min(each) for case, each in times.items()})

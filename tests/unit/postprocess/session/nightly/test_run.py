@@ -134,6 +134,17 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
     assert len(night.logged) == 1
 
 
+def test_an_interrupted_night_teaches_nothing(night: Night, monkeypatch):
+    taught: list = []
+    monkeypatch.setattr(module, "learn_night", lambda *_: taught.append(1) or "")
+    night.begin()
+    assert taught == [1]
+    monkeypatch.setattr(module, "confirm_slow_cases", end)
+    with pytest.raises(SystemExit):
+        night.begin()
+    assert taught == [1]
+
+
 def test_what_was_cleared_before_an_interrupt_is_kept_as_cleared(night: Night, monkeypatch):
     cleared = replace(SLOW, verdict=Verdict.CLEARED)
     ended = Confirmation([cleared], ended=KeyboardInterrupt())

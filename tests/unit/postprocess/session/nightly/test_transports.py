@@ -40,9 +40,24 @@ def test_tcp_in_a_node_is_not_comparable_unless_it_is_expected(declared: Declare
     assert asked.find_faults() == {}
 
 
-@pytest.mark.parametrize("transports", [("sm",), ("sm", "tcp")])
+@pytest.mark.parametrize("transports", [("sm",), ("sm", "tcp"), ("sysv", "cma"), ()])
 def test_what_shares_memory_too_is_not_tcp(transports) -> None:
     assert judge(TransportProof({NODE: [path_of(*transports)]})) == PASSED
+
+
+def test_small_messages_by_tcp_beside_copied_large_ones_are_tcp() -> None:
+    proof = TransportProof({NODE: [path_of("tcp", "cma", layer="ucx")]})
+    assert judge(proof).verdict is Verdict.NOT_COMPARABLE
+
+
+def test_what_is_set_by_hand_tells_nothing_of_other_sessions(tmp_path: Path) -> None:
+    file = tmp_path / "transports.json"
+    TransportProof({NODE: [path_of("posix", layer="ucx")]}, by_hand=("mpi",)).remember(file, True)
+    assert not file.exists()
+    known = KnownTransports(places={" ".join(NODE): ("ucx:sysv",)})
+    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, known=known)
+    assert judge(night).verdict is Verdict.NOT_COMPARABLE
+    assert judge(replace(night, by_hand=("mpi",))) == PASSED
 
 
 @plants("environment", "another transport than when the references were taken", "UCX in a node",
