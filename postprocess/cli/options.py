@@ -57,7 +57,7 @@ class Option:
     kind: Callable[[str], Any] | None  #: parses the value; None for an option without one
     help: str
     told: str = ""  #: in the place of ``{}``, unless a command says something else
-    more: Mapping[str, Any] = field(default_factory=dict)  #: that argparse is told
+    more: Mapping[str, Any] = field(default_factory=dict)  #: further arguments for argparse
 
     @property
     def flag(self) -> str:
@@ -66,7 +66,7 @@ class Option:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What argparse is told, but for the help."""
+        """Return the arguments for argparse, but for the help."""
         if self.kind is None:
             return {"action": "store_true"}
         value: dict[str, Any] = {"default": []} if self.kind in LISTS else {}

@@ -14,11 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from postprocess.base import files
 from postprocess.base.documents.records import read_record
-from postprocess.base.progress import Progress
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -170,7 +167,7 @@ def prove_transports(
     (session.directory / LOOKED_AT).touch()
     verbose = replace(selection, choice=choice, set_env=set_env, launches=1)
     with context.progress.phase(MODE):
-        _, done = run_again(reframe, verbose, Progress(Console(quiet=True)))
+        _, done = run_again(reframe, verbose, context.quiet.progress)
     started: dict[Place, list[TransportPath]] = defaultdict(list)
     for launch in done.finished:
         output = read_output(launch, session.directory)
