@@ -93,6 +93,7 @@ class ReframeDriver:
         return ReframeRequest(
             choice=selection.choice,
             set_env=selection.set_env,
+            verbose=dict(selection.verbose),
             shell=selection.shell,
             oversubscribe=selection.oversubscribe,
             only_looking=selection.only_looking,

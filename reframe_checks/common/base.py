@@ -261,7 +261,12 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def set_launch_variables(self):
         """Set what the user set for programs (``--set-env``), in place of the environment's own values."""
-        self.env_vars.update(self.current_environ.extras.get("launch_variables", {}))
+        environ, request = self.current_environ, current_request()
+        self.env_vars.update(environ.extras.get("launch_variables", {}))
+        own = request.set_env.get(environ.name, {})
+        self.env_vars.update(
+            {name: request.verbose[name] for name in request.verbose if name not in own}
+        )
 
     @run_after("setup")
     def avoid_nodes(self):

@@ -28,6 +28,8 @@ class ReframeRequest:
     choice: dict[str, Any] = field(default_factory=dict)
     #: Variables set for the launches of one environment: ``{environment: {name: value}}``.
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Variables of every launch that is not measured but listened to; those of ``set_env`` come before them.
+    verbose: dict[str, str] = field(default_factory=dict)
     #: Variables of the user's shell that steer an MPI; None by hand: those of the shell that ReFrame is in.
     shell: dict[str, str] | None = None
     #: Whether more processes than cores are allowed (for trying things out; such times mean little).

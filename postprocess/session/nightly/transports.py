@@ -34,10 +34,12 @@ from postprocess.parsers.transports import (
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
+from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
 
 MODE = "transports"
 FILE = "transports.json"  #: in a work directory
+NODES_AWAY = (Ending.TAKEN_AWAY, Ending.NEVER_STARTED)
 CHEAP = {"trials": 2, "cache": "warm"}  #: options of a launch whose times count nowhere
 
 Place = tuple[str, str, str]  #: partition, environment, and class of pairs
@@ -60,6 +62,8 @@ class TransportProof:
     known: KnownTransports = KnownTransports()
     #: Environments with variables set by hand: what they talk by tells nothing of other sessions
     by_hand: Collection[str] = ()
+    #: Partitions of which a job lost its nodes or got none: nothing was started there
+    unproven: Collection[str] = ()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """Return the results; those whose pairs talk otherwise than they should are not comparable."""
@@ -135,6 +139,8 @@ class TransportProof:
         ]
         if told:
             yield f"transports: {'; '.join(dict.fromkeys(told))}"
+        for partition in sorted(self.unproven):
+            yield f"transports on {partition}: not read, for a job there lost its nodes or got none"
 
 
 def classify_pairs(processes: int, per_node: int) -> list[str]:
@@ -155,17 +161,14 @@ def prove_transports(
 
     :param calibrating: whether a user calibrates, so that what was known before counts no more
     """
-    chosen = choose_launches(finished)
+    unproven = find_partitions_without_nodes(finished)
+    chosen = choose_launches([run for run in finished if run.launch.partition not in unproven])
     if not chosen:
-        return TransportProof({})
-    set_env = {
-        environment: {**VERBOSE, **selection.set_env.get(environment, {})}
-        for _, environment, _ in chosen
-    }
+        return TransportProof({}, unproven=unproven)
     choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(chosen.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
-    verbose = replace(selection, choice=choice, set_env=set_env, launches=1)
+    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
     with context.progress.phase(MODE):
         _, done = run_again(reframe, verbose, context.quiet.progress)
     started: dict[Place, list[TransportPath]] = defaultdict(list)
@@ -180,6 +183,7 @@ def prove_transports(
         find_expected(finished),
         KnownTransports() if calibrating else known,
         selection.set_env,
+        unproven,
     )
     replace(proof, known=known).remember(path, afresh=calibrating)
     if not proof.find_faults():  # what is wrong stays, for people to read
@@ -211,6 +215,11 @@ def choose_launches(finished: Sequence[FinishedLaunch]) -> dict[Place, Case]:
             some = [*run.launch.cases, *([found[place]] if place in found else [])]
             found[place] = min(some, key=rank_case)
     return found
+
+
+def find_partitions_without_nodes(finished: Sequence[FinishedLaunch]) -> set[str]:
+    """Find the partitions in which a job lost its nodes or got none: another one might wait for hours."""
+    return {run.launch.partition for run in finished if run.outcome.job_end in NODES_AWAY}
 
 
 def rank_case(case: Case) -> tuple[bool, int, int]:

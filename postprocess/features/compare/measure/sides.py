@@ -66,7 +66,7 @@ def take_facts(
             told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
         launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
         facts = read_facts(path)
-    verbose = replace(chosen, set_env={side.environment: {**VERBOSE, **own}})
+    verbose = replace(chosen, verbose=VERBOSE)
     return replace(facts, transports=read_transports(launch_unstored(context, verbose)))
 
 

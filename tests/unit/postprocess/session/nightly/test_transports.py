@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from postprocess.model.case import Case
+from postprocess.model.launch import fail_launch
+from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
-from postprocess.session.nightly.transports import KnownTransports, TransportProof, read_known
+from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.nightly.transports import (
+    KnownTransports,
+    TransportProof,
+    prove_transports,
+    read_known,
+)
+from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
+from tests.support.factories.launch import finished
 from tests.support.faults import Declared, plants
 
 NODE = "s:p", "mpi", "node"
@@ -89,3 +100,16 @@ def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
     file = tmp_path / "transports.json"
     file.write_text("{", encoding="utf-8")
     assert read_known(file) == KnownTransports()
+
+
+@pytest.mark.parametrize("job_end", [Ending.TAKEN_AWAY, Ending.NEVER_STARTED])
+def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: Ending) -> None:
+    well = finished(tmp_path)
+    lost = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, "its node died", job_end))
+    no_context = cast("SessionContext", None)  # whatever starts a session needs one
+    proof = prove_transports(no_context, Selection(Path("site.py")), [well, lost])
+    assert [*proof.describe()] == [
+        f"transports on {well.launch.partition}: not read, for a job there lost its nodes or got none"
+    ]
+    with pytest.raises(AttributeError):
+        prove_transports(no_context, Selection(Path("site.py")), [well])
