@@ -77,7 +77,12 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
     set_env = {"mpich": {"NAME": "a 'value' with $everything"}}
     shell = {"UCX_TLS": "tcp"}
     selection = Selection(
-        Path("site.py"), choice=choice, set_env=set_env, oversubscribe=True, shell=shell
+        Path("site.py"),
+        choice=choice,
+        set_env=set_env,
+        verbose={"UCX_LOG_LEVEL": "info"},
+        oversubscribe=True,
+        shell=shell,
     )
     environment = shown(selection)["environment"]
     assert environment["PLUMBLINE_SESSION"] == str(reframe.session)
@@ -91,6 +96,7 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
         "references": [str(root) for root in reframe.reference_roots],
         "spack": "",
         "usable_nodes": {},
+        "verbose": {"UCX_LOG_LEVEL": "info"},
     }
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
 
