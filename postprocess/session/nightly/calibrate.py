@@ -57,7 +57,7 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.nightly.transports import TransportProof, prove_transports
+from postprocess.session.nightly.transports import prove_transports
 from postprocess.stats.placement import group_placements
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
@@ -76,9 +76,36 @@ def run_calibration(
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)
+        proven = select_proven(context, planned, asked=True)
+        selection = request.selection
+        if len(proven) < len(planned):
+            environments = sorted({launch.environment for launch in proven})
+            selection = replace(selection, environments=environments)
         run = partial(run_calibration_pass, context, root, None, take=demand.afresh)
         read = partial(read_comparable_launches, work.root, request.selection)
-        return calibrate_all(planned, request.selection, demand, read, run, progress)
+        status = calibrate_all(proven, selection, demand, read, run, progress)
+        return status or int(len(proven) < len(planned))
+
+
+def select_proven(
+    context: SessionContext, planned: Sequence[PlannedLaunch], asked: bool = False
+) -> list[PlannedLaunch]:
+    """Select the launches of environments whose transports are as they should be; tell why others are left out.
+
+    They are proven first, so that whatever interrupts a calibration, all that it leaves may count.
+
+    :param asked: whether a user calibrates, so that what was known before counts no more
+    """
+    progress, faults = context.progress, dict[str, str]()
+    try:
+        proof = prove_transports(context, context.request.selection, planned, calibrating=asked)
+        faults = proof.find_faults()
+    except (OSError, UsageError) as error:
+        why = f"by what it talks could not be read: {error}"
+        faults = {launch.environment: why for launch in planned if not launch.exact}
+    for environment, fault in sorted(faults.items()):
+        progress.note(f"{environment} is not calibrated: {fault}")
+    return [launch for launch in planned if launch.environment not in faults]
 
 
 def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch]) -> None:
@@ -130,6 +157,7 @@ def calibrate_unknown(
             f"machine is {share:.0%} busy with other processes: cases without a reference are not "
             "calibrated; run ./plumbline calibrate on the idle machine"
         )
+    unknown = select_proven(context, unknown)
     if not unknown:
         return catalog, []
     failed: list[CaseResult] = []
@@ -232,9 +260,7 @@ def calibrate_cases(
             f"ranks lay on other cores in some launches of {names}: launching more"
         )
         further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
-        added = run_calibration_pass(
-            context, context.work.provisional, None, further, take=True, more=True
-        )
+        added = run_calibration_pass(context, context.work.provisional, None, further, take=True)
         done = replace(
             done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed]
         )
@@ -279,14 +305,12 @@ def run_calibration_pass(
     selection: Selection,
     afresh: bool = False,
     take: bool = False,
-    more: bool = False,
 ) -> PassResult:
     """Run one pass of a calibration in a session of its own; keep its launches and update references.
 
     :param only: cases that may be written; None for all
     :param afresh: whether earlier launches of these cases count no more
     :param take: whether a reference is replaced, too, if that absorbs a slowdown
-    :param more: whether it adds to a pass whose transports were proven
     """
     progress, work = context.progress, context.work
     session, reframe = context.open_session("calibrate")
@@ -304,19 +328,7 @@ def run_calibration_pass(
         raise
     held: dict[Case, float] = {}
     share = since.share() if context.prepared.inventory else None
-    proof = TransportProof({}) if more else None
-    if not more:
-        with progress.keeping("transports"):
-            asked = only is None  # by a user; a night's own calibration forgets nothing
-            proof = prove_transports(context, selection, done.finished, calibrating=asked)
-    counted = [
-        run
-        for run in done.finished
-        if run.launch.exact or (proof and not proof.refuses(run.launch))
-    ]
-    new = ledger.collect_launches(opened, session.directory, counted, share)
-    for environment, fault in (proof.find_faults() if proof else {}).items():
-        progress.note(f"{environment} is not calibrated: {fault}")
+    new = ledger.collect_launches(opened, session.directory, done.finished, share)
     ledger.append_launches(
         work.root, session.name, new, list_planned_cases(planned) if afresh else ()
     )
@@ -336,7 +348,6 @@ def run_calibration_pass(
         results = evaluate_launches(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
-        results = proof.apply(results) if proof else results
         finish_session(context, session, done.finished, results)
     failed = [result for result in results if result.verdict in FAILED_LAUNCH]
     return PassResult(new, find_unhealthy_parts(results), held, failed)

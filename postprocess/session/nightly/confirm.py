@@ -40,6 +40,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
+from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.stats.sequence import APART_MINUTES
 
 MODE = "confirm"
@@ -123,7 +124,11 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     session, planned, done = measure_in_new_session(context, MODE, "running", selection)
     catalog = load_catalog(context.reference_roots, list_places(planned))
     history = read_history(context.work.store, suspects)
+    proof = TransportProof({})
+    with context.progress.keeping("transports"):
+        proof = prove_measured(context, selection, done.finished)
     results = judge_suspects(context.request, done.finished, catalog, suspects, history)
+    results = proof.apply(results)
     lost = len(suspects) - len(results)
     if lost:
         context.progress.note(f"{plural(lost, 'suspect case')} could not be measured again")

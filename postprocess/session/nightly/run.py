@@ -64,7 +64,7 @@ from postprocess.session.nightly.estimate import (
     estimate_night,
 )
 from postprocess.session.nightly.learning import Lesson, learn_night
-from postprocess.session.nightly.transports import TransportProof, prove_transports
+from postprocess.session.nightly.transports import TransportProof, prove_measured
 
 CALIBRATED = "in the calibration of this night"
 
@@ -179,7 +179,7 @@ def prove_night(
         with keeping("verification of data"):
             verified = verify_data(context, selection, finished)
         with keeping("transports"):
-            proof = prove_transports(context, selection, finished)
+            proof = prove_measured(context, selection, finished)
     except BaseException as error:  # raised again when all is kept
         return verified, proof, error
     return verified, proof, None
@@ -210,8 +210,8 @@ def confirm_night(
             history,
             partial(wait_for_another_moment, request.confirm_after, began, progress),
         )
-    except BaseException as error:  # nothing of it can be told: what looked slow stands
-        return Confirmation(list(results), ended=error)
+    except BaseException as error:  # nothing that it measured can be told
+        return Confirmation(leave_in_doubt(results, catalog, history), ended=error)
 
 
 def judge_night(

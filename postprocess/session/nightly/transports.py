@@ -80,10 +80,6 @@ class TransportProof:
                 return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault)
         return result
 
-    def refuses(self, launch: PlannedLaunch) -> bool:
-        """Return whether no reference may rest on a launch."""
-        return any(self.find_fault(place) for place in list_pairs(launch))
-
     def find_faults(self) -> dict[str, str]:
         """Find the environments with a place whose transports are wrong, each with what is wrong."""
         faults = {place: fault for place in self.paths if (fault := self.find_fault(place))}
@@ -152,19 +148,18 @@ def classify_pairs(processes: int, per_node: int) -> list[str]:
 def prove_transports(
     context: SessionContext,
     selection: Selection,
-    finished: Sequence[FinishedLaunch],
+    launches: Sequence[PlannedLaunch],
     calibrating: bool = False,
 ) -> TransportProof:
-    """Start one verbose launch for each environment and class of pairs, the smallest that was measured.
+    """Start one verbose launch for each environment and class of pairs, the smallest of these launches.
 
     Simulated machines have no transports.
 
     :param calibrating: whether a user calibrates, so that what was known before counts no more
     """
-    unproven = find_partitions_without_nodes(finished)
-    chosen = choose_launches([run for run in finished if run.launch.partition not in unproven])
+    chosen = choose_launches(launches)
     if not chosen:
-        return TransportProof({}, unproven=unproven)
+        return TransportProof({})
     choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(chosen.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
@@ -180,10 +175,9 @@ def prove_transports(
     known = read_known(path)
     proof = TransportProof(
         {place: drop_repeated(started[place]) for place in chosen},
-        find_expected(finished),
+        find_expected(launches),
         KnownTransports() if calibrating else known,
         selection.set_env,
-        unproven,
     )
     replace(proof, known=known).remember(path, afresh=calibrating)
     if not proof.find_faults():  # what is wrong stays, for people to read
@@ -205,21 +199,27 @@ def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
     return list({str(path): path for path in paths}.values())
 
 
-def choose_launches(finished: Sequence[FinishedLaunch]) -> dict[Place, Case]:
+def prove_measured(
+    context: SessionContext, selection: Selection, finished: Sequence[FinishedLaunch]
+) -> TransportProof:
+    """Prove the transports of what a session measured.
+
+    Where a job lost its nodes or got none, nothing is started: it might wait for hours.
+    """
+    unproven = {run.launch.partition for run in finished if run.outcome.job_end in NODES_AWAY}
+    there = [run for run in finished if run.launch.partition not in unproven]
+    measured = [run.launch for run in there if run.outcome.records]
+    return replace(prove_transports(context, selection, measured), unproven=unproven)
+
+
+def choose_launches(launches: Sequence[PlannedLaunch]) -> dict[Place, Case]:
     """Choose a case for each class of pairs of a partition and environment, with few processes."""
     found: dict[Place, Case] = {}
-    for run in finished:
-        if run.launch.exact or not run.outcome.records:
-            continue
-        for place in list_pairs(run.launch):
-            some = [*run.launch.cases, *([found[place]] if place in found else [])]
+    for launch in launches:
+        for place in [] if launch.exact else list_pairs(launch):
+            some = [*launch.cases, *([found[place]] if place in found else [])]
             found[place] = min(some, key=rank_case)
     return found
-
-
-def find_partitions_without_nodes(finished: Sequence[FinishedLaunch]) -> set[str]:
-    """Find the partitions in which a job lost its nodes or got none: another one might wait for hours."""
-    return {run.launch.partition for run in finished if run.outcome.job_end in NODES_AWAY}
 
 
 def rank_case(case: Case) -> tuple[bool, int, int]:
@@ -235,13 +235,13 @@ def list_pairs(launch: PlannedLaunch) -> list[Place]:
     return [(launch.partition, launch.environment, name) for name in pairs]
 
 
-def find_expected(finished: Sequence[FinishedLaunch]) -> dict[Place, ExpectedTransport]:
+def find_expected(launches: Sequence[PlannedLaunch]) -> dict[Place, ExpectedTransport]:
     """Find what the site expects of each place, which plans have from its site file."""
     return {
-        (run.launch.partition, run.launch.environment, pairs): ExpectedTransport.parse(text)
-        for run in finished
-        if not run.launch.exact
-        for pairs, text in run.launch.transports.items()
+        (launch.partition, launch.environment, pairs): ExpectedTransport.parse(text)
+        for launch in launches
+        if not launch.exact
+        for pairs, text in launch.transports.items()
     }
 
 

@@ -25,6 +25,7 @@ from postprocess.parsers.transports import TransportPath
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import LaunchCost
+from postprocess.runner.reframe import RefusedError
 from postprocess.session.nightly import calibrate as calibration_pass
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
@@ -92,6 +93,9 @@ class Night:
         self.path = reference_file.locate_references(self.work.provisional, *PLACE)
         self.made(self.work.provisional, old)
         monkeypatch.setattr(calibration_pass, "run_calibration_pass", self.calibrate)
+        monkeypatch.setattr(
+            calibration_pass, "prove_transports", lambda *_, **__: TransportProof({})
+        )
 
     def made(self, root: Path, by_hand: dict[str, Any]) -> None:
         """References of five launches that took two seconds."""
@@ -286,7 +290,7 @@ class Bench:
             ),
             open_session=self.open_session,
             reference_roots=[],
-            request=SimpleNamespace(site="local", rerun_options=()),
+            request=SimpleNamespace(site="local", rerun_options=(), selection=None),
             prepared=SimpleNamespace(inventory=True),
         )
 
@@ -333,12 +337,21 @@ def test_only_a_pass_that_discards_earlier_launches_plans_anew(bench: Bench):
 def test_no_reference_rests_on_tcp_in_a_node(bench: Bench, declared: Declared):
     path = TransportPath("node", "openmpi", ("tcp",), 1, "Using tcp btl")
     bench.proof = TransportProof({(f"{PLACE[0]}:{PLACE[1]}", PLACE[2], "node"): [path]})
-    done = bench.calibrate(launch(2.0, 7))
-    assert done.launches == []
-    assert not bench.output.exists()
+    simulated = planned(environment="simgrid", exact=True)
+    left = calibration_pass.select_proven(bench.context, [planned(), simulated])
+    assert left == [simulated]
     result = CaseResult(CASES[0], Verdict.PASS)
     (judged,) = bench.proof.apply([result])
     declared.check({judged.verdict}, 1, bench.notes)
+
+
+def test_what_cannot_be_proven_is_not_calibrated(bench: Bench, monkeypatch):
+    def refuse(*_: Any, **__: Any) -> TransportProof:
+        raise RefusedError("its site file is wrong", Path("log"))
+
+    monkeypatch.setattr(calibration_pass, "prove_transports", refuse)
+    assert calibration_pass.select_proven(bench.context, [planned()]) == []
+    assert "by what it talks could not be read: its site file is wrong" in bench.notes[0]
 
 
 def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:

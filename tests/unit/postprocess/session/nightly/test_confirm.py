@@ -11,12 +11,15 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
+from postprocess.base.progress import Progress
 from postprocess.judging.suspicion import JudgedSession, SessionHistory
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.parsers.transports import TransportPath
 from postprocess.results.summary import summarise_session
 from postprocess.session.nightly import confirm as module
+from postprocess.session.nightly.transports import TransportProof
 from postprocess.stats.sessions import SessionValue
 from tests.support.factories.launch import case
 
@@ -87,3 +90,26 @@ def test_without_a_night_there_is_nothing_to_confirm(tmp_path: Path):
     request = Request("confirm", (), "local", Selection(Path("local.py")))
     with pytest.raises(UsageError, match=r"run \./plumbline nightly first"):
         module.run_confirmation(work, request, SimpleNamespace())
+
+
+def test_a_suspect_on_another_transport_than_before_is_not_called(monkeypatch):
+    place = f"{CASE.system}:{CASE.partition}", CASE.environment, "node"
+    proof = TransportProof({place: [TransportPath("node", "openmpi", ("tcp",), 1, "its line")]})
+    kept: list[CaseResult] = []
+    done = SimpleNamespace(finished=[])
+    stand_ins = {
+        "measure_in_new_session": lambda *_: (None, [], done),
+        "load_catalog": lambda *_: CATALOG,
+        "read_history": lambda *_: history(),
+        "select_retest": lambda *_: Selection(Path("local.py")),
+        "judge_suspects": lambda *_: [SLOW],
+        "prove_measured": lambda *_: proof,
+        "finish_session": lambda *given, **_: kept.extend(given[3]) or 1,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(module, name, stand_in)
+    request = Request("confirm", (), "local", Selection(Path("local.py")))
+    work = SimpleNamespace(store=None)
+    context = SimpleNamespace(progress=Progress(), request=request, reference_roots=[], work=work)
+    module.confirm_suspects(context, [CASE])
+    assert [result.verdict for result in kept] == [Verdict.NOT_COMPARABLE]

@@ -134,6 +134,15 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
     assert len(night.logged) == 1
 
 
+def test_what_ends_a_confirmation_anywhere_leaves_what_looked_slow_in_doubt(night, monkeypatch):
+    doubted = replace(SLOW, verdict=Verdict.SUSPECT)
+    monkeypatch.setattr(module, "confirm_slow_cases", end)
+    monkeypatch.setattr(module, "leave_in_doubt", lambda *_: [doubted])
+    with pytest.raises(SystemExit):
+        night.begin()
+    assert night.kept == [("nightly", [doubted])]
+
+
 def test_an_interrupted_night_teaches_nothing(night: Night, monkeypatch):
     taught: list = []
     monkeypatch.setattr(module, "learn_night", lambda *_: taught.append(1) or "")

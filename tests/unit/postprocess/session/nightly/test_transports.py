@@ -17,7 +17,7 @@ from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.nightly.transports import (
     KnownTransports,
     TransportProof,
-    prove_transports,
+    prove_measured,
     read_known,
 )
 from site_configs.schedulers.job_end import Ending
@@ -107,9 +107,9 @@ def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: 
     well = finished(tmp_path)
     lost = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, "its node died", job_end))
     no_context = cast("SessionContext", None)  # whatever starts a session needs one
-    proof = prove_transports(no_context, Selection(Path("site.py")), [well, lost])
+    proof = prove_measured(no_context, Selection(Path("site.py")), [well, lost])
     assert [*proof.describe()] == [
         f"transports on {well.launch.partition}: not read, for a job there lost its nodes or got none"
     ]
     with pytest.raises(AttributeError):
-        prove_transports(no_context, Selection(Path("site.py")), [well])
+        prove_measured(no_context, Selection(Path("site.py")), [well])
