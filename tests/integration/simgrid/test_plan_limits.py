@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.support.plumbline_runner import Workshop
+from tests.support.simgrid import NO_SIMGRID
 
 
 def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path):
@@ -28,6 +32,8 @@ def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp
 
 
 def test_no_launch_of_empty_messages_dies(tmp_path: Path):
+    if shutil.which("smpirun") is None:
+        pytest.skip(NO_SIMGRID)
     workshop = Workshop(tmp_path / "home")
     choice = ("--site", "simulated", "--partition", "fattree", "--processes", "2,5")
     ended = workshop.measure(*choice, "--family", "taboada", "--bytes", "0")
