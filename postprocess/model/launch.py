@@ -111,6 +111,12 @@ class FinishedLaunch:
         """The names of the nodes that it ran on, sorted; none if the launch failed."""
         return tuple(sorted(host["name"] for host in self.run.get("hosts", ())))
 
+    @property
+    def node_facts(self) -> dict[str, dict[str, str]]:
+        """How each node is set up, by its name; none if the launch failed or was simulated."""
+        names = [host["name"] for host in self.run.get("hosts", ())]
+        return dict(zip(names, self.run.get("node_facts", ()), strict=False))
+
 
 @dataclass(frozen=True)
 class LaunchOutcome:

@@ -57,6 +57,7 @@ GUARD_BYTES = (
     64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
 )
 GUARD_PAGE = 4096  #: bytes that nobody may write to, before and behind each buffer (``buffers.h``)
+NODE_FACTS = "node_facts"
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -212,6 +213,7 @@ def check_places(entry: JsonObject) -> None:
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")
+    _check_node_facts(entry, len(hosts))
     if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer(
         "per_node"
     ):
@@ -227,6 +229,18 @@ def check_places(entry: JsonObject) -> None:
     for each in ranks:
         if "cpus" in each.fields and not CPUS.fullmatch(each.get("cpus", str)):
             raise ValueError(f"ranks: {format_external(each.fields['cpus'])} is no list of CPUs")
+
+
+def _check_node_facts(entry: JsonObject, hosts: int) -> None:
+    """Check that there are as many facts of nodes as hosts, each a text; simulated nodes have none."""
+    if NODE_FACTS not in entry.fields:
+        return
+    told = entry.objects(NODE_FACTS)
+    if len(told) != hosts:
+        raise ValueError(f"{NODE_FACTS}: {len(told)} for {hosts} hosts")
+    for each in told:
+        for name in each.fields:
+            each.get(name, str)
 
 
 def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:

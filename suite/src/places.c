@@ -4,6 +4,7 @@
 
 #include "gather.h"
 #include "interposed.h"
+#include "node_facts.h"
 #include "processors.h"
 
 struct place {
@@ -96,6 +97,49 @@ static void answer(const struct world *world, const struct control *control)
     gather_finish(&gather);
 }
 
+static void write_facts(struct json *json, char *text)
+{
+    json_open(json, '{');
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        char *tab = strchr(line, '\t');
+        *tab = *end = '\0';
+        json_key_string(json, line, tab + 1);
+    }
+    json_close(json, '}');
+}
+
+/* The facts of all hosts, in the order of `hosts`, on the first rank of `leaders`. */
+static void write_all_facts(struct json *json, const struct control *leaders)
+{
+    struct gather gather;
+    char text[NODE_FACTS_TEXT];
+    size_t bytes;
+    node_facts_read("", text, sizeof text);
+    json_key(json, "node_facts");
+    gather_open(&gather, leaders);
+    json_open(json, '[');
+    write_facts(json, text);
+    for (int host = 1; host < leaders->size; host++) {
+        gather_get(&gather, &bytes, sizeof bytes);
+        gather_get(&gather, text, bytes);
+        write_facts(json, text);
+    }
+    json_close(json, ']');
+    gather_close(&gather);
+}
+
+static void answer_facts(const struct control *leaders)
+{
+    struct gather gather;
+    char text[NODE_FACTS_TEXT];
+    node_facts_read("", text, sizeof text);
+    size_t bytes = strlen(text) + 1;
+    gather_open(&gather, leaders);
+    gather_put(&gather, &bytes, sizeof bytes);
+    gather_put(&gather, text, bytes);
+    gather_finish(&gather);
+}
+
 void places_write(struct json *json, const struct world *world)
 {
     json_key(json, "hosts");
@@ -103,6 +147,8 @@ void places_write(struct json *json, const struct world *world)
     json_key(json, "ranks");
     write_all(json, world, &world->control, write_rank);
     processors_write(json, &world->leaders);
+    if (!world_is_simulated())
+        write_all_facts(json, &world->leaders);
     interposed_write(json, &world->control);
 }
 
@@ -113,5 +159,7 @@ void places_answer(const struct world *world)
     answer(world, &world->control);
     if (world->host.rank == 0)
         processors_answer(&world->leaders);
+    if (world->host.rank == 0 && !world_is_simulated())
+        answer_facts(&world->leaders);
     interposed_answer(&world->control);
 }

@@ -64,6 +64,7 @@ from postprocess.session.nightly.estimate import (
     estimate_night,
 )
 from postprocess.session.nightly.learning import Lesson, learn_night
+from postprocess.session.nightly.node_facts import describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 
 CALIBRATED = "in the calibration of this night"
@@ -115,6 +116,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         share = load.share() if context.prepared.inventory else None
         verified, proof, ended = prove_night(context, finished)
         results = judge_night(context, finished, catalog, failed, verified, proof)
+        with progress.keeping("facts of nodes"):
+            for line in describe_node_facts(work.root, finished, session.started_utc):
+                progress.note(line)
         history = read_history(work.store, [result.case for result in results])
 
         def conclude(confirmed: Confirmation) -> int:

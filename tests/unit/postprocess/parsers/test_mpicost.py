@@ -273,6 +273,11 @@ def test_what_is_in_front_of_the_mpi_is_told_whole(refused):
     refused(damaged(RUN, interposed=["libprof.so"]), "line 1: interposed: ")
 
 
+@pytest.mark.parametrize("facts", [[], [{}, {}], [{"boost": 1}], {"boost": "on"}])
+def test_facts_of_nodes_are_texts_of_as_many_as_there_are(refused, facts):
+    refused(damaged(RUN, node_facts=facts), "line 1: ")
+
+
 @plants("data", "data that was not verified", "records of mpicost", "incorrect", 1, ": verified: ")
 @pytest.mark.parametrize("place", [BCAST, END])
 @pytest.mark.parametrize("value", [False, "true", 1, None])
