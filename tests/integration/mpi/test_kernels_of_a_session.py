@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 
+import pytest
+
 from postprocess.main import main
 from tests.support.mpi import of_family
 from tests.support.paths import ROOT
@@ -14,6 +16,7 @@ from tests.support.plumbline_runner import Workshop
 WORDS = ("--program", "kernels", "--routine", "crypt_A,crypt_A_compute", "--mpis", "mpich")
 
 
+@pytest.mark.long
 def test_kernels_are_measured_and_shown(tmp_path):
     of_family("mpich")
     workshop = Workshop(tmp_path / "home")

@@ -134,6 +134,7 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     return root
 
 
+@pytest.mark.long
 @plants("speed", "a delay of one MPI of three", "a site's own ReFrame", "regressed", 1,
         " times as slow as its reference ")  # fmt: skip
 def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdicts(

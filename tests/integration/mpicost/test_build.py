@@ -91,6 +91,7 @@ def hash_of(directory: Path) -> str:
     return re.search(r"source hash (\w{16})", version).group(1)
 
 
+@pytest.mark.long
 def test_source_hash_follows_the_sources_and_nothing_else(tmp_path: Path) -> None:
     copy, directory = tmp_path / "copy", tmp_path / "build"
     shutil.copytree(SUITE, copy)

@@ -98,6 +98,7 @@ def test_an_mpi_that_stops_working_is_noticed_by_every_rank(
     assert (wrong["rank"], wrong["index"], wrong["received"]) == (0, 0, -1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_path: Path) -> None:
     """Rank 1 hears of some windows 30 ms late, three times longer than any window is wide.

@@ -198,6 +198,7 @@ def test_a_flush_that_leaves_the_caches_warm_is_refused(launch: Records, tmp_pat
     assert refusal.value.verdict == Verdict.INCORRECT
 
 
+@pytest.mark.long
 def test_a_processor_without_the_instruction_refuses_to_evict(tmp_path: Path) -> None:
     """Built as for an architecture that has none."""
     without = "-DCMAKE_C_FLAGS=-DMPICOST_WITHOUT_EVICTION"

@@ -227,6 +227,7 @@ def test_intels_programs_run_on_mpich_by_its_binary_interface(tmp_path: Path) ->
     assert (witness.run["program"], witness.processes) == ("IMB-MPI1", 2)
 
 
+@pytest.mark.long
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     """Leaks too: of MPICH only, as the other MPIs have some of their own."""
     mpi, file = of_family("mpich"), tmp_path / "w.jsonl"

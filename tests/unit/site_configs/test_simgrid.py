@@ -106,6 +106,7 @@ def path_without(tmp_path: Path) -> str:
     return str(bin_without)
 
 
+@pytest.mark.long
 @pytest.mark.machine
 def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(tmp_path, path_without: str):
     workshop = Workshop(tmp_path / "home")

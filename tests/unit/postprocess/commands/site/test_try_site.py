@@ -203,6 +203,7 @@ def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypat
 # On this machine, from nothing.
 
 
+@pytest.mark.long
 def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: Path):
     """What ``site new`` writes is well as it is; with the launcher of another MPI, an MPI does not work."""
     shop, path = Workshop(tmp_path / "home"), tmp_path / "plain.py"
