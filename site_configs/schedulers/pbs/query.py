@@ -71,9 +71,11 @@ def count_usable(ask: Ask, name: str) -> UsableNodes | None:
 
 
 def describe_state(told: Mapping[str, str]) -> str:
-    """Describe the state of a node, with what an administrator wrote of it."""
+    """Describe the state of a node, since when it is in it, and what an administrator wrote of it."""
+    since = " ".join(told.get("last_state_change_time", "").split())
     reason = " ".join((told.get("comment") or told.get("note") or "").split())[:80]
-    return told.get("state", "unknown") + (f": {reason}" if reason else "")
+    state = told.get("state", "unknown") + (f" since {since}" if since else "")
+    return f"{state}: {reason}" if reason else state
 
 
 def read_default_queue(ask: Ask, notes: list[str]) -> str:

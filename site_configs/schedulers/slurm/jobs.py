@@ -37,7 +37,8 @@ OVER = frozenset(
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
 CLUSTERS = "SLURM_CLUSTERS"
 HEADING = "CLUSTER: "  #: begins a line before what another cluster answers
-NODE = "%N|%T|%E"
+NODE = "%N|%T|%H|%E"
+SINCE = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+")  #: anything else says that there is no such time
 UNHEALTHY = ("down", "drain", "fail", "error", "unknown")  #: beginnings of states of nodes
 QUEUE = "%i|%T|%Z"
 #: A line in this format. A job may be sent without a directory, and not from here.
@@ -256,6 +257,7 @@ class NodeState:
     name: str
     state: str
     reason: str = ""  #: that an administrator or Slurm gave for it
+    since: str = ""  #: when it was given, in the controller's local time
 
     @property
     def unhealthy(self) -> bool:
@@ -265,8 +267,9 @@ class NodeState:
 
     @property
     def shown(self) -> str:
-        """Name, state and reason."""
-        return f"{self.name} ({self.state}{f': {self.reason}' if self.reason else ''})"
+        """Name, state, since when it is in it, and why."""
+        since = f" since {self.since}" if self.since else ""
+        return f"{self.name} ({self.state}{since}{f': {self.reason}' if self.reason else ''})"
 
 
 def list_nodes(where: Iterable[str], cluster: str = "") -> list[NodeState]:
@@ -287,8 +290,14 @@ def parse_nodes(text: str) -> Iterator[NodeState]:
         if line.startswith(HEADING):
             continue
         name, _, rest = line.strip().partition("|")
-        state, told, reason = rest.partition("|")
+        state, _, rest = rest.partition("|")
+        since, told, reason = rest.partition("|")
         if not (name and state and told) or " " in name or " " in state.strip():
             raise build_answer_error("sinfo", line)
         words = " ".join(reason.split())[:SHOWN]
-        yield NodeState(name, state.strip(), "" if words.lower() == "none" else words)
+        moment = (
+            since.strip().removesuffix(":00").replace("T", " ")
+            if SINCE.fullmatch(since.strip())
+            else ""
+        )
+        yield NodeState(name, state.strip(), "" if words.lower() == "none" else words, moment)

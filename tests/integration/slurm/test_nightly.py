@@ -213,7 +213,7 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
 
 
 @plants("schedulers", "a drained node", "Slurm", "skipped", 1,
-        "needs 4 nodes, and 3 can be used: n3 (drained: bad cables)")  # fmt: skip
+        "needs 4 nodes, and 3 can be used: n3 (drained since …: bad cables)")  # fmt: skip
 def test_launches_on_drained_nodes_are_skipped_and_the_others_run(place: Place, declared):
     """Whatever limits the shell that submits has, the launch has those of the nodes."""
     drained = ("update", "nodename=n3")

@@ -261,11 +261,15 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     machine()
     monkeypatch.setenv("LMOD_CMD", "lmod")
     monkeypatch.setattr(preparation.shutil, "which", lambda name: name)
-    nodes = "n1|idle|none\nn2|drained|bad DIMM\nn1|idle|none\nn3|allocated|none\n"
+    nodes = (
+        "n1|idle|Unknown|none\nn2|drained|2026-11-25T09:12:00|bad DIMM\n"
+        "n1|idle|Unknown|none\nn3|allocated|Unknown|none\n"
+    )
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: nodes)
+    drained = "n2 (drained since 2026-11-25 09:12: bad DIMM)"
     usable = prepare_machine(work, str(cron), None, progress).usable_nodes
-    assert usable == {"cpu": UsableNodes(2, "n2 (drained: bad DIMM)", 1)}
-    told = "partition cpu: 2 nodes can be used; what needs more is skipped: n2 (drained: bad DIMM)"
+    assert usable == {"cpu": UsableNodes(2, drained, 1)}
+    told = f"partition cpu: 2 nodes can be used; what needs more is skipped: {drained}"
     assert told in progress.notes
 
 

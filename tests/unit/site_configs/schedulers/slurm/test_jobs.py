@@ -128,16 +128,19 @@ def test_a_controller_that_is_away_is_told_from_one_that_refuses(text: str, kind
 
 
 def test_nodes_that_cannot_be_used():
-    lines = "n1|idle|none\nn2|down*|Not  responding\nn3|drained |bad DIMM\nn4|allocated|none\nn5|mixed*|none\n"
+    lines = (
+        "n1|idle|Unknown|none\nn2|down*|2026-11-25T09:12:07|Not  responding\n"
+        "n3|drained |2026-11-25T09:12:00|bad DIMM\nn4|allocated|Unknown|none\nn5|mixed*|Unknown|none\n"
+    )
     assert [each.shown for each in parse_nodes(lines) if each.unhealthy] == [
-        "n2 (down*: Not responding)",
-        "n3 (drained: bad DIMM)",
+        "n2 (down* since 2026-11-25 09:12:07: Not responding)",
+        "n3 (drained since 2026-11-25 09:12: bad DIMM)",
         "n5 (mixed*)",
     ]
 
 
 @pytest.mark.parametrize(
-    "said", ["n1|down*|none\nwarning\n", "n1|down*|none\na warning|of words\n", "\n"]
+    "said", ["n1|down*|Unknown|none\nwarning\n", "n1|down*|none\na warning|of words\n", "\n"]
 )
 def test_nodes_are_not_named_if_the_answer_is_not_understood(said: str, monkeypatch):
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
@@ -145,7 +148,7 @@ def test_nodes_are_not_named_if_the_answer_is_not_understood(said: str, monkeypa
 
 
 def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.MonkeyPatch):
-    said = "".join(f"n{number}|down*|none\n" for number in range(1, 8))
+    said = "".join(f"n{number}|down*|Unknown|none\n" for number in range(1, 8))
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
     named = describe_unhealthy_nodes(JobState("1", "PENDING", partition="work"))
     assert named == "n1 (down*), n2 (down*), n3 (down*), n4 (down*) and 3 more"
