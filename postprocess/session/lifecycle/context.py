@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from postprocess.model.options import BYTES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
 from postprocess.model.session import Request, Selection, Session
+from postprocess.parsers.transports import TransportPath
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.launch_costs import describe_flush
 from postprocess.results.store import SUFFIX, list_sessions
@@ -78,6 +79,9 @@ class SessionContext:
     request: Request
     prepared: PreparedMachine
     progress: Progress
+    #: What libraries said of their transports since the command began, by partition, environment and
+    #: class of pairs
+    heard: dict[tuple[str, str, str], Sequence[TransportPath]] = field(default_factory=dict)
 
     @property
     def reference_roots(self) -> list[Path]:

@@ -153,36 +153,47 @@ def prove_transports(
 ) -> TransportProof:
     """Start one verbose launch for each environment and class of pairs, the smallest of these launches.
 
-    Simulated machines have no transports.
+    What was started before by the same command is not started again. Simulated machines have no transports.
 
     :param calibrating: whether a user calibrates, so that what was known before counts no more
     """
     chosen = choose_launches(launches)
     if not chosen:
         return TransportProof({})
-    choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(chosen.values()), {})}
-    session, reframe = context.open_session(MODE)
-    (session.directory / LOOKED_AT).touch()
-    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
-    with context.progress.phase(MODE):
-        _, done = run_again(reframe, verbose, context.quiet.progress)
-    started: dict[Place, list[TransportPath]] = defaultdict(list)
-    for launch in done.finished:
-        output = read_output(launch, session.directory)
-        for place in list_pairs(launch.launch):
-            started[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
+    silent = {place: case for place, case in chosen.items() if place not in context.heard}
+    session = listen(context, selection, silent) if silent else None
     path = context.work.root / FILE
     known = read_known(path)
     proof = TransportProof(
-        {place: drop_repeated(started[place]) for place in chosen},
+        {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
         KnownTransports() if calibrating else known,
         selection.set_env,
     )
     replace(proof, known=known).remember(path, afresh=calibrating)
-    if not proof.find_faults():  # what is wrong stays, for people to read
-        shutil.rmtree(session.directory, ignore_errors=True)
+    if session and not proof.find_faults():  # what is wrong stays, for people to read
+        shutil.rmtree(session, ignore_errors=True)
     return proof
+
+
+def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case]) -> Path:
+    """Start a case of each place verbosely, and keep in the context what its library says.
+
+    Returns the folder of the session.
+    """
+    choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(cases.values()), {})}
+    session, reframe = context.open_session(MODE)
+    (session.directory / LOOKED_AT).touch()
+    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
+    with context.progress.phase(MODE):
+        _, done = run_again(reframe, verbose, context.quiet.progress)
+    said: dict[Place, list[TransportPath]] = defaultdict(list)
+    for launch in [launch for launch in done.finished if launch.outcome.records]:
+        output = read_output(launch, session.directory)
+        for place in list_pairs(launch.launch):
+            said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
+    context.heard.update({place: drop_repeated(paths) for place, paths in said.items()})
+    return session.directory
 
 
 def read_known(path: Path) -> KnownTransports:

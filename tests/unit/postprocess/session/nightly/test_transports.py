@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -113,3 +114,16 @@ def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: 
     ]
     with pytest.raises(AttributeError):
         prove_measured(no_context, Selection(Path("site.py")), [well])
+
+
+def test_what_a_command_has_heard_it_does_not_ask_again(tmp_path: Path) -> None:
+    """The context opens no session, so that nothing can be started."""
+    well = finished(tmp_path)
+    place = well.launch.partition, well.launch.environment, "node"
+    work = SimpleNamespace(root=tmp_path)
+    context = cast("SessionContext", SimpleNamespace(work=work, heard={place: [path_of("sm")]}))
+    proof = prove_measured(context, Selection(Path("site.py")), [well])
+    assert proof.paths == {place: [path_of("sm")]}
+    other = cast("SessionContext", SimpleNamespace(work=work, heard={}))
+    with pytest.raises(AttributeError, match="open_session"):
+        prove_measured(other, Selection(Path("site.py")), [well])
