@@ -53,17 +53,36 @@ class CurrentStep:
     done: int = 0
     total: int = 0  #: 0 if it has no steps
     doing: str = ""
+    since: float = 0.0  #: when that began
+    waiting: float = 0.0  #: seconds that it has waited so far, where it does not run yet
+    waited: float = 0.0  #: seconds that others waited before
 
     def estimate_left(self) -> float | None:
         """Estimate the seconds that are left: by the steps that are done, else as expected.
 
-        None if nothing is known, or more time has passed than was expected.
+        None if nothing is known, while a job waits, or if more time has passed than was expected. How long jobs
+        waited tells nothing of those to come.
         """
-        spent = time.monotonic() - self.begun
+        if self.waiting:
+            return None
+        spent = time.monotonic() - self.begun - self.waited
         if self.done and self.total:
             return spent / self.done * (self.total - self.done)
         left = (self.expected or 0.0) - spent
         return left if left > 0 else None
+
+    def begin(self, doing: str) -> None:
+        """Begin what goes on now."""
+        self.end_wait()
+        self.doing, self.since = doing, time.monotonic()
+
+    def wait(self, why: str) -> None:
+        """Say that what began last does not run yet."""
+        self.doing, self.waiting = why, time.monotonic() - self.since
+
+    def end_wait(self) -> None:
+        """Add what was waited to what others waited."""
+        self.waited, self.waiting = self.waited + self.waiting, 0.0
 
     @property
     def amount(self) -> str:
@@ -168,11 +187,19 @@ class Progress:
     def now(self, text: str) -> None:
         """Show what goes on now: at once on a terminal, with the next line of a pipe."""
         if self.step:
-            self.step.doing = sanitize_line(text)
+            self.step.begin(sanitize_line(text))
+
+    def wait(self, text: str) -> None:
+        """Show why what began last waits, and estimate no end meanwhile."""
+        if self.step:
+            self.step.wait(sanitize_line(text))
+        if not self.console.is_terminal:
+            self.say(f"  {text}")
 
     def count(self, done: int, total: int) -> None:
         """Show how many steps of the phase are done."""
         if self.step:
+            self.step.end_wait()
             self.step.done, self.step.total = done, total
 
     @contextmanager

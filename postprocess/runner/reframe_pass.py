@@ -343,11 +343,7 @@ def show_progress_line(line: str, progress: Progress) -> None:
     elif match := STARTED.match(line):
         progress.now(shorten_test_name(match.group(1)))
     elif line.startswith(WAITS):
-        text = line.removeprefix(WAITS)
-        if progress.console.is_terminal:
-            progress.now(text)
-        else:
-            progress.say(f"  {text}")
+        progress.wait(line.removeprefix(WAITS))
 
 
 def shorten_test_name(name: str) -> str:

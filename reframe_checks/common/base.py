@@ -272,7 +272,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def avoid_nodes(self):
         """Exclude the slow nodes from a confirmation run, if others are enough and the scheduler can."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
-        avoided = list_avoided_nodes(self.local_retest_targets(), self.facts.nodes, needed)
+        usable = current_request().usable_nodes.get(self.current_partition.name)
+        nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
+        avoided = list_avoided_nodes(self.local_retest_targets(), nodes, needed)
         backend = self.current_partition.scheduler.registered_name
         options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
         self.anywhere = bool(avoided) and not options

@@ -74,6 +74,23 @@ def test_a_terminal_shows_how_far_it_is_and_what_is_left_in_one_line(clock):
         assert shown.file.getvalue().count("\n") == 1
 
 
+def test_what_jobs_waited_does_not_count_for_what_is_left(clock):
+    progress = Progress(Console(file=io.StringIO()))
+    with progress.phase("running"):
+        progress.count(1, 3)
+        clock[0] = 10.0
+        progress.now("launch 1")
+        assert progress.step.amount == "1/3, about 20 s left"
+        clock[0] = 110.0
+        progress.wait("job 7 has waited 100 s: Resources")
+        assert progress.step.amount == "1/3"
+        assert "job 7 has waited" in progress.step.line
+        clock[0] = 120.0
+        progress.count(2, 3)
+        assert progress.step.amount == "2/3, about 10 s left"
+    assert progress.console.file.getvalue().startswith("  job 7 has waited 100 s: Resources\n")
+
+
 def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(monkeypatch):
     monkeypatch.setattr(module, "PIPE_SECONDS", 0.02)
     progress = Progress(Console(file=io.StringIO()))

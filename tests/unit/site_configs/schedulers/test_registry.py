@@ -152,7 +152,9 @@ def test_a_second_look_is_taken_on_other_nodes(tilly, backend, able, monkeypatch
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
         facts=SimpleNamespace(nodes=4), local_retest_targets=lambda: [look],
-        current_partition=SimpleNamespace(scheduler=SimpleNamespace(registered_name=backend)),
+        current_partition=SimpleNamespace(
+            name="cpu", scheduler=SimpleNamespace(registered_name=backend)
+        ),
     )  # fmt: skip
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common.base import LaunchCheck
