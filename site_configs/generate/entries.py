@@ -217,15 +217,19 @@ def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 
 def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
-    """Choose the number of nodes that a night measures at most."""
+    """Choose the number of nodes that a night measures at most.
+
+    A node that is down or drained now comes back: nights until then skip what needs it, and say so.
+    """
     if not kind.hosts:
         return AnnotatedValue("0", "nodes that a night may use", change=True)
-    most = min(kind.usable, queue.most_nodes or kind.usable)
-    if not most:
+    most = min(len(kind.hosts), queue.most_nodes or len(kind.hosts))
+    if not kind.usable:
         said = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
         return AnnotatedValue("0", said, change=True)
     few = min(most, FEW_NODES)
-    there = f"of {most} that a job can have ({scheduler.query_commands})"
+    now = f", {kind.usable} of them now" if kind.usable < few else ""
+    there = f"of {most} that a job can have{now} ({scheduler.query_commands})"
     return AnnotatedValue(str(few), f"{there}; write more to measure more" if few < most else there)
 
 

@@ -116,6 +116,14 @@ def test_torque_tells_sockets():
     assert "1 of them not usable now" in text
 
 
+def test_a_node_that_is_drained_now_is_counted():
+    rows = [f"w|up|infinite|1-infinite|{state}|1|8|1|2000|{hosts}|" for state, hosts in
+            (("idle", "n[1-3]"), ("drained", "n4"))]  # fmt: skip
+    text = text_of(slurm(CRAY | {"sinfo": "\n".join(rows)}))
+    assert values(text, "nodes") == ["4"]
+    assert "of 4 that a job can have, 3 of them now (sinfo, scontrol)" in text
+
+
 def test_a_machine_without_a_scheduler():
     text = text_of(PLAIN)
     ast.parse(text)
