@@ -78,7 +78,7 @@ class CurrentStep:
 
     def wait(self, why: str) -> None:
         """Say that what began last does not run yet."""
-        self.doing, self.waiting = why, time.monotonic() - self.since
+        self.doing, self.waiting = why, time.monotonic() - (self.since or self.begun)
 
     def end_wait(self) -> None:
         """Add what was waited to what others waited."""

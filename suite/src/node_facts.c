@@ -68,10 +68,13 @@ static int list_entries(const struct facts *facts, const char *directory, struct
 /* Adds a value to a list joined by " + ", if it is not its last one: files of equal processors say the same in turn. */
 static void join(char *list, size_t size, const char *value)
 {
-    size_t used = strlen(list), length = strlen(value);
-    bool repeated = used >= length && strcmp(list + used - length, value) == 0;
-    if (length > 0 && !repeated)
-        snprintf(list + used, size - used, "%s%.*s", used > 0 ? " + " : "", VALUE / 4, value);
+    static const char between[] = " + ";
+    size_t used = strlen(list);
+    const char *last = list;
+    for (char *next; (next = strstr(last, between)) != NULL;)
+        last = next + strlen(between);
+    if (value[0] != '\0' && strcmp(last, value) != 0)
+        snprintf(list + used, size - used, "%s%.*s", used > 0 ? between : "", VALUE / 4, value);
 }
 
 /* What the groups of processors that share a frequency say in a file each. */

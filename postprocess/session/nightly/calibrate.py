@@ -57,7 +57,8 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.nightly.transports import prove_transports
+from postprocess.session.nightly.transports import FILE as TRANSPORTS
+from postprocess.session.nightly.transports import TransportProof, prove_transports
 from postprocess.stats.placement import group_placements
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
@@ -76,35 +77,55 @@ def run_calibration(
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)
-        proven = select_proven(context, planned, asked=True)
+        proof = prove_before(context, planned, asked=True)
+        proven = select_proven(planned, proof)
         selection = request.selection
         if len(proven) < len(planned):
             environments = sorted({launch.environment for launch in proven})
             selection = replace(selection, environments=environments)
-        run = partial(run_calibration_pass, context, root, None, take=demand.afresh)
+
+        def run(chosen: Selection, afresh: bool) -> PassResult:
+            """Run a pass, and remember by what that talks which it has measured."""
+            done = run_calibration_pass(context, root, None, chosen, afresh, take=demand.afresh)
+            environments = {launch.place.environment for launch in done.launches}
+            if proof:
+                with progress.keeping("transports"):
+                    proof.remember(work.root / TRANSPORTS, True, environments)
+            return done
+
         read = partial(read_comparable_launches, work.root, request.selection)
         status = calibrate_all(proven, selection, demand, read, run, progress)
         return status or int(len(proven) < len(planned))
 
 
-def select_proven(
+def prove_before(
     context: SessionContext, planned: Sequence[PlannedLaunch], asked: bool = False
-) -> list[PlannedLaunch]:
-    """Select the launches of environments whose transports are as they should be; tell why others are left out.
+) -> TransportProof | None:
+    """Prove by which transports a plan's MPIs talk, and tell which of them are not calibrated for that.
 
-    They are proven first, so that whatever interrupts a calibration, all that it leaves may count.
+    They are proven first, so that whatever interrupts a calibration, all that it leaves may count. None if that
+    cannot be told.
 
     :param asked: whether a user calibrates, so that what was known before counts no more
     """
-    progress, faults = context.progress, dict[str, str]()
-    try:
+    progress = context.progress
+    proof = None
+    with progress.keeping("transports"):
         proof = prove_transports(context, context.request.selection, planned, calibrating=asked)
-        faults = proof.find_faults()
-    except (OSError, UsageError) as error:
-        why = f"by what it talks could not be read: {error}"
-        faults = {launch.environment: why for launch in planned if not launch.exact}
-    for environment, fault in sorted(faults.items()):
-        progress.note(f"{environment} is not calibrated: {fault}")
+        for environment, fault in proof.find_faults().items():
+            progress.note(f"{environment} is not calibrated: {fault}")
+        for line in proof.describe() if asked else ():
+            progress.note(line)
+    return proof
+
+
+def select_proven(
+    planned: Sequence[PlannedLaunch], proof: TransportProof | None
+) -> list[PlannedLaunch]:
+    """Select the launches of environments whose transports are as they should be, and simulated ones."""
+    if proof is None:
+        return [launch for launch in planned if launch.exact]
+    faults = proof.find_faults()
     return [launch for launch in planned if launch.environment not in faults]
 
 
@@ -157,7 +178,7 @@ def calibrate_unknown(
             f"machine is {share:.0%} busy with other processes: cases without a reference are not "
             "calibrated; run ./plumbline calibrate on the idle machine"
         )
-    unknown = select_proven(context, unknown)
+    unknown = select_proven(unknown, prove_before(context, unknown))
     if not unknown:
         return catalog, []
     failed: list[CaseResult] = []

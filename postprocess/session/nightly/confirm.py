@@ -78,6 +78,9 @@ def confirm_within(
         if last is None or not list_suspects(last.results):
             break
         status = max(status, run_confirmation(work, request, progress))
+        newest = find_last_session(work.sessions, request.site)
+        if newest is None or newest.session == last.session:
+            break  # it decided nothing: what keeps it from that is to be mended first
     return status
 
 
@@ -124,15 +127,21 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     session, planned, done = measure_in_new_session(context, MODE, "running", selection)
     catalog = load_catalog(context.reference_roots, list_places(planned))
     history = read_history(context.work.store, suspects)
-    proof = TransportProof({})
-    with context.progress.keeping("transports"):
-        proof = prove_measured(context, selection, done.finished)
+    proof, ended = TransportProof({}), None
+    try:
+        with context.progress.keeping("transports"):
+            proof = prove_measured(context, selection, done.finished)
+    except BaseException as error:  # raised again when all is kept
+        ended = error
     results = judge_suspects(context.request, done.finished, catalog, suspects, history)
     results = proof.apply(results)
     lost = len(suspects) - len(results)
     if lost:
         context.progress.note(f"{plural(lost, 'suspect case')} could not be measured again")
-    return finish_session(context, session, done.finished, results, whole=not lost)
+    status = finish_session(context, session, done.finished, results, whole=not lost)
+    if ended:
+        raise ended
+    return status
 
 
 def judge_suspects(

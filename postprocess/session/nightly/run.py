@@ -215,7 +215,10 @@ def confirm_night(
             partial(wait_for_another_moment, request.confirm_after, began, progress),
         )
     except BaseException as error:  # nothing that it measured can be told
-        return Confirmation(leave_in_doubt(results, catalog, history), ended=error)
+        doubted = list(results)
+        with progress.keeping("what was slow before the confirmation ended"):
+            doubted = leave_in_doubt(results, catalog, history)
+        return Confirmation(doubted, ended=error)
 
 
 def judge_night(

@@ -8,6 +8,7 @@ calibrated either. What no library tells is told as unknown.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -62,7 +63,9 @@ class TransportProof:
     known: KnownTransports = KnownTransports()
     #: Environments with variables set by hand: what they talk by tells nothing of other sessions
     by_hand: Collection[str] = ()
-    #: Partitions of which a job lost its nodes or got none: nothing was started there
+    #: Places whose verbose start failed without a word of its transports
+    silent: Collection[Place] = ()
+    #: Partitions of which a job lost its nodes or got none: what needs as many was not started there
     unproven: Collection[str] = ()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -82,11 +85,17 @@ class TransportProof:
 
     def find_faults(self) -> dict[str, str]:
         """Find the environments with a place whose transports are wrong, each with what is wrong."""
-        faults = {place: fault for place in self.paths if (fault := self.find_fault(place))}
-        return {environment: fault for (_, environment, _), fault in sorted(faults.items())}
+        faults: dict[str, list[str]] = defaultdict(list)
+        for place in sorted(self.paths):
+            if fault := self.find_fault(place):
+                faults[place[1]].append(f"on {place[0]} {fault}")
+        return {environment: "; ".join(found) for environment, found in faults.items()}
 
     def find_fault(self, place: Place) -> str:
         """Find what is wrong with the transports of a place, with the library's own line; empty if nothing."""
+        if place in self.expected and place in self.silent:
+            where = f"{WORDS[place[-1]]} the site expects {self.expected[place].text!r}"
+            return f"{where}, and the start that should tell it failed"
         if place in self.expected:
             return find_wrong_path(self.paths.get(place, ()), place[-1], self.expected[place])
         return self.find_avoidable(place) or self.find_change(place)
@@ -112,31 +121,42 @@ class TransportProof:
                 return f"{used}; if that is meant, run ./plumbline calibrate: {path.line}"
         return ""
 
-    def remember(self, path: Path, afresh: bool) -> None:
+    def remember(
+        self, path: Path, afresh: bool = False, environments: Collection[str] | None = None
+    ) -> None:
         """Remember by what each place talks, if it is not known yet and nothing is wrong with it.
 
-        :param afresh: whether what is known counts no more: after a calibration
+        :param afresh: whether what is known counts no more: of what was calibrated
+        :param environments: that are remembered; None for all
         """
+        known = read_known(path).places
         told = {
             " ".join(place): tuple(map(str, paths))
             for place, paths in self.paths.items()
             if paths and place[1] not in self.by_hand and not self.find_avoidable(place)
+            if environments is None or place[1] in environments
         }
-        places = {**self.known.places, **told} if afresh else {**told, **self.known.places}
-        if places != self.known.places:
+        places = {**known, **told} if afresh else {**told, **known}
+        if places != known:
             text = json.dumps(asdict(KnownTransports(places=places)), indent=1, sort_keys=True)
             files.replace_files({path: f"{text}\n".encode()})
 
     def describe(self) -> Iterator[str]:
         """Describe in one line by what each environment talks, the unknown too."""
         told = [
-            f"{environment} {WORDS[pairs]} {', '.join(map(str, paths)) or 'unknown'}"
-            for (_, environment, pairs), paths in sorted(self.paths.items())
+            f"{place[1]} {WORDS[place[-1]]} {', '.join(map(str, paths)) or self.describe_unknown(place)}"
+            for place, paths in sorted(self.paths.items())
         ]
         if told:
             yield f"transports: {'; '.join(dict.fromkeys(told))}"
         for partition in sorted(self.unproven):
-            yield f"transports on {partition}: not read, for a job there lost its nodes or got none"
+            yield (
+                f"transports on {partition}: not all are read, for a job there lost its nodes or got none"
+            )
+
+    def describe_unknown(self, place: Place) -> str:
+        """Describe why nothing is known of a place."""
+        return "unknown (its start failed)" if place in self.silent else "unknown"
 
 
 def classify_pairs(processes: int, per_node: int) -> list[str]:
@@ -160,39 +180,47 @@ def prove_transports(
     chosen = choose_launches(launches)
     if not chosen:
         return TransportProof({})
-    silent = {place: case for place, case in chosen.items() if place not in context.heard}
-    session = listen(context, selection, silent) if silent else None
-    path = context.work.root / FILE
-    known = read_known(path)
+    unheard = {place: case for place, case in chosen.items() if place not in context.heard}
+    session = listen(context, selection, unheard, calibrating) if unheard else None
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
-        KnownTransports() if calibrating else known,
+        KnownTransports() if calibrating else read_known(context.work.root / FILE),
         selection.set_env,
+        frozenset(chosen) - context.heard.keys(),
     )
-    replace(proof, known=known).remember(path, afresh=calibrating)
     if session and not proof.find_faults():  # what is wrong stays, for people to read
         shutil.rmtree(session, ignore_errors=True)
     return proof
 
 
-def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case]) -> Path:
+def listen(
+    context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool
+) -> Path:
     """Start a case of each place verbosely, and keep in the context what its library says.
 
     Returns the folder of the session.
+
+    :param shown: whether its progress is shown, since programs may have to be built first
     """
     choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(cases.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
     verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
+    progress = context.progress if shown else context.quiet.progress
     with context.progress.phase(MODE):
-        _, done = run_again(reframe, verbose, context.quiet.progress)
+        _, done = run_again(reframe, verbose, progress)
+    context.progress.move(MODE, "build", done.build_seconds)
     said: dict[Place, list[TransportPath]] = defaultdict(list)
-    for launch in [launch for launch in done.finished if launch.outcome.records]:
+    ended_well: set[Place] = set()
+    for launch in done.finished:
         output = read_output(launch, session.directory)
         for place in list_pairs(launch.launch):
             said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
-    context.heard.update({place: drop_repeated(paths) for place, paths in said.items()})
+            ended_well |= {place} if launch.outcome.records else set()
+    context.heard.update(
+        {place: drop_repeated(said[place]) for place in cases if said[place] or place in ended_well}
+    )
     return session.directory
 
 
@@ -213,14 +241,31 @@ def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
 def prove_measured(
     context: SessionContext, selection: Selection, finished: Sequence[FinishedLaunch]
 ) -> TransportProof:
-    """Prove the transports of what a session measured.
+    """Prove the transports of what a session measured, and remember those that were not known.
 
-    Where a job lost its nodes or got none, nothing is started: it might wait for hours.
+    Where a job lost its nodes or got none, nothing is started that needs as many: it might wait for hours.
     """
-    unproven = {run.launch.partition for run in finished if run.outcome.job_end in NODES_AWAY}
-    there = [run for run in finished if run.launch.partition not in unproven]
-    measured = [run.launch for run in there if run.outcome.records]
-    return replace(prove_transports(context, selection, measured), unproven=unproven)
+    lost: dict[str, int] = {}  #: nodes of the smallest such job, by partition
+    for run in finished:
+        if run.outcome.job_end in NODES_AWAY:
+            nodes = count_nodes(run.launch)
+            lost[run.launch.partition] = min(nodes, lost.get(run.launch.partition, nodes))
+    there: list[PlannedLaunch] = []
+    unproven: set[str] = set()
+    for launch in [run.launch for run in finished if run.outcome.records]:
+        heard = all(place in context.heard for place in list_pairs(launch))
+        if heard or count_nodes(launch) < lost.get(launch.partition, math.inf):
+            there.append(launch)
+        else:
+            unproven.add(launch.partition)
+    proof = prove_transports(context, selection, there)
+    proof.remember(context.work.root / FILE)
+    return replace(proof, unproven=unproven)
+
+
+def count_nodes(launch: PlannedLaunch) -> int:
+    """Count the nodes of a launch, by its first case; 1 if it measures nothing."""
+    return -(-launch.cases[0].processes // launch.cases[0].per_node) if launch.cases else 1
 
 
 def choose_launches(launches: Sequence[PlannedLaunch]) -> dict[Place, Case]:

@@ -11,9 +11,9 @@ from tests.support.mpicost import FAMILIES, TINY, program, read
 
 FILES = {
     "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n",
-    "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "3600000\n",
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "3800000\n",
     "sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "performance\n",
-    "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq": "2100000\n",
+    "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq": "800000\n",
     "sys/devices/system/cpu/intel_pstate/no_turbo": "1\n",
     "sys/devices/system/cpu/smt/control": "off\n",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
@@ -32,7 +32,7 @@ FILES = {
 }
 DRIVERS = {"infiniband/mlx5_0": "mlx5_core", "net/eth0": "ice", "net/eth1": "ice"}
 FACTS = """governor\tperformance
-most kHz\t3600000 + 2100000
+most kHz\t3800000 + 800000
 boost\toff
 hardware threads\toff
 transparent huge pages\tmadvise

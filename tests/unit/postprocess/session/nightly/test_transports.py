@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from postprocess.model.case import Case
-from postprocess.model.launch import fail_launch
+from postprocess.model.launch import FinishedLaunch, fail_launch
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
@@ -46,7 +47,7 @@ def test_tcp_in_a_node_is_not_comparable_unless_it_is_expected(declared: Declare
     proof = TransportProof({NODE: [path_of("tcp")]})
     result = judge(proof)
     declared.check_case(result.verdict, result.reason)
-    assert proof.find_faults() == {"mpi": result.reason}
+    assert proof.find_faults() == {"mpi": f"on s:p {result.reason}"}
     asked = replace(proof, expected={NODE: ExpectedTransport.parse("openmpi:tcp")})
     assert judge(asked) == PASSED
     assert asked.find_faults() == {}
@@ -103,27 +104,67 @@ def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
     assert read_known(file) == KnownTransports()
 
 
+class Silent:
+    """A session context that knows what it has heard, and can start nothing."""
+
+    def __init__(self, root: Path, **heard: TransportPath) -> None:
+        self.work, self.heard = SimpleNamespace(root=root), dict[Any, Any](heard)
+
+    def hear(self, *paths: TransportPath, launch: PlannedLaunch) -> None:
+        self.heard[launch.partition, launch.environment, "node"] = paths
+
+
+def prove(context: Silent, *runs: FinishedLaunch) -> TransportProof:
+    return prove_measured(cast("SessionContext", context), Selection(Path("site.py")), runs)
+
+
 @pytest.mark.parametrize("job_end", [Ending.TAKEN_AWAY, Ending.NEVER_STARTED])
 def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: Ending) -> None:
+    """But what was heard before still holds."""
     well = finished(tmp_path)
     lost = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, "its node died", job_end))
-    no_context = cast("SessionContext", None)  # whatever starts a session needs one
-    proof = prove_measured(no_context, Selection(Path("site.py")), [well, lost])
-    assert [*proof.describe()] == [
-        f"transports on {well.launch.partition}: not read, for a job there lost its nodes or got none"
-    ]
-    with pytest.raises(AttributeError):
-        prove_measured(no_context, Selection(Path("site.py")), [well])
+    context = Silent(tmp_path)
+    (line,) = prove(context, well, lost).describe()
+    assert line.startswith(f"transports on {well.launch.partition}: not all are read")
+    with pytest.raises(AttributeError, match="open_session"):
+        prove(context, well)
+    context.hear(path_of("tcp"), launch=well.launch)
+    assert prove(context, well, lost).find_faults().keys() == {well.launch.environment}
+
+
+def test_a_job_of_more_nodes_that_never_started_keeps_no_smaller_one_back(tmp_path: Path) -> None:
+    well = finished(tmp_path)
+    wide = [replace(each, processes=64, per_node=2) for each in well.launch.cases]
+    never = fail_launch(Verdict.CRASHED, "it never started", Ending.NEVER_STARTED)
+    lost = replace(well, launch=replace(well.launch, cases=wide), outcome=never)
+    with pytest.raises(AttributeError, match="open_session"):
+        prove(Silent(tmp_path), well, lost)
+
+
+def test_a_start_that_fails_proves_nothing_that_a_site_expects() -> None:
+    expected = {NODE: ExpectedTransport.parse("ucx:posix")}
+    proof = TransportProof({NODE: ()}, expected, silent={NODE})
+    assert judge(proof).verdict is Verdict.NOT_COMPARABLE
+    assert judge(replace(proof, expected={})) == PASSED
+    assert [*proof.describe()] == ["transports: mpi in a node unknown (its start failed)"]
+    assert judge(replace(proof, silent=())) == PASSED  # its library says nothing
+
+
+def test_only_what_was_calibrated_is_remembered_afresh(tmp_path: Path) -> None:
+    file = tmp_path / "transports.json"
+    TransportProof({NODE: [path_of("sysv")]}).remember(file)
+    moved = TransportProof({NODE: [path_of("posix")]})
+    moved.remember(file, afresh=True, environments=())
+    moved.remember(file)
+    assert read_known(file).places == {" ".join(NODE): ("openmpi:sysv",)}
+    moved.remember(file, afresh=True, environments={"mpi"})
+    assert read_known(file).places == {" ".join(NODE): ("openmpi:posix",)}
 
 
 def test_what_a_command_has_heard_it_does_not_ask_again(tmp_path: Path) -> None:
     """The context opens no session, so that nothing can be started."""
     well = finished(tmp_path)
     place = well.launch.partition, well.launch.environment, "node"
-    work = SimpleNamespace(root=tmp_path)
-    context = cast("SessionContext", SimpleNamespace(work=work, heard={place: [path_of("sm")]}))
-    proof = prove_measured(context, Selection(Path("site.py")), [well])
-    assert proof.paths == {place: [path_of("sm")]}
-    other = cast("SessionContext", SimpleNamespace(work=work, heard={}))
-    with pytest.raises(AttributeError, match="open_session"):
-        prove_measured(other, Selection(Path("site.py")), [well])
+    context = Silent(tmp_path)
+    context.hear(path_of("sm"), launch=well.launch)
+    assert prove(context, well).paths == {place: (path_of("sm"),)}
