@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ PREFIXES = {
 #: The environments of ``CENTRE``: Open MPI, MPICH and Intel MPI.
 ENVIRONMENTS = {"PrgEnv-gnu", "PrgEnv-cray", "PrgEnv-intel"}
 CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "luecke.routines=barrier,bcast")
+UNKNOWN = "unknown.json"  #: ReFrame's report of a run without references
 BARRIER = ("-S", "luecke.routines=barrier")
 #: Seconds; of references that say what no noise of a shared machine contradicts, and of the planted case,
 CENTER, PLANTED = 10.0, 4e-2
@@ -98,7 +100,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def unknown(workshop: Workshop, loaded: dict[str, str]) -> Ended:
     """A run of three MPIs without references."""
-    return reframe(workshop, CENTRE, *CHOICE, "-r", **loaded)
+    ended = reframe(workshop, CENTRE, *CHOICE, "-r", **loaded)
+    shutil.copy(workshop.home / "reframe.json", workshop.home / UNKNOWN)
+    return ended
 
 
 @plants("references", "no reference", "a site's own ReFrame", "no-reference", 1,
@@ -117,7 +121,7 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     """References of what ran, with a stated center and spread."""
     session = Session(workshop.home / "calibrated", "calibrate", str(CENTRE), [], False)
     driver = ReframeDriver(ROOT, workshop.home, session.directory, [], None)
-    tests = read_imported_tests(workshop.home / "reframe.json")
+    tests = read_imported_tests(workshop.home / UNKNOWN)
     finished = [import_launch(session, driver, each) for each in number_launches(tests, {})]
     header = CalibrationHeader(session.name)
     root = workshop.home / "reviewed"

@@ -28,7 +28,7 @@ RUN = {
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials", "rounds"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),
-    **dict.fromkeys(("command", "hosts", "ranks", "caches", "interposed"), list),
+    **dict.fromkeys(("command", "hosts", "ranks", "caches", "node_facts", "interposed"), list),
     **dict.fromkeys(("timer", "environment"), dict),
     "clock_error": (int, float),
     "coldness": dict,
