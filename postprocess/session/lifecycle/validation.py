@@ -6,15 +6,13 @@ a comparison always do.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from postprocess.base import files
-from postprocess.base.documents.records import read_record
+from postprocess.base.documents.memory import recall, remember
 from postprocess.base.formats import plural
 from postprocess.judging.confirmation import apply_failures
 from postprocess.judging.retest import build_retest_choice
@@ -129,7 +127,7 @@ def verify_data(
     path = context.work.root / FILE
     measured = [run for run in finished if run.launch.benchmarks and run.outcome.records]
     able = [run for run in measured if is_verifiable(run)]
-    known = VerifiedBuilds() if afresh else read_verified(path)
+    known = VerifiedBuilds() if afresh else recall(path, VerifiedBuilds)
     wanted = sorted({case for run in able for case in list_unverified(run, known)})
     beyond = tuple(describe_unverifiable(measured))
     if not wanted:
@@ -141,7 +139,7 @@ def verify_data(
         _, apart = run_verification(context, selection, unclear, APART)
         started = [each for each in started if not is_unclear(each)] + apart
     with context.progress.keeping("what is verified"):
-        remember(path, able, started, session)
+        remember_verified(path, able, started, session)
     return replace(assess_verification(started, wanted, able), beyond=beyond)
 
 
@@ -300,16 +298,7 @@ def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
         yield f"data not verified: {program} of {', '.join(sorted(names))} (binary without CHECK)"
 
 
-def read_verified(path: Path) -> VerifiedBuilds:
-    """Read what is verified; nothing where that is not told, or damaged: then it is verified again."""
-    try:
-        found = read_record(path, VerifiedBuilds)
-    except (OSError, ValueError):
-        return VerifiedBuilds()
-    return found if found.schema == VerifiedBuilds().schema else VerifiedBuilds()
-
-
-def remember(
+def remember_verified(
     path: Path,
     timed: Sequence[FinishedLaunch],
     verified: Sequence[FinishedLaunch],
@@ -327,7 +316,7 @@ def remember(
     }
     wrong = [run for run in verified if run.outcome.verdict == Verdict.INCORRECT]
     gone = {name_place(case) for run in wrong for case in run.launch.cases}
-    known = read_verified(path)
+    known = recall(path, VerifiedBuilds)
     cases = {place: build for place, build in known.cases.items() if place not in gone}
     for launched in timed:
         loaded = launched.run.get(LOADED)
@@ -341,5 +330,4 @@ def remember(
             if before and (before.program, before.libraries) == (build.program, build.libraries):
                 build = replace(build, bytes=tuple(sorted({*before.bytes, case.bytes})))
             cases[name_place(case)] = build
-    text = json.dumps(asdict(replace(known, cases=cases)), indent=1)
-    files.replace_files({path: f"{text}\n".encode()})
+    remember(path, replace(known, cases=cases))

@@ -6,14 +6,12 @@ and the witness read them on every node that a launch runs on.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from postprocess.base import files
-from postprocess.base.documents.records import read_record
+from postprocess.base.documents.memory import recall, remember
 from postprocess.base.formats import first_of
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.launch import FinishedLaunch
@@ -52,7 +50,7 @@ def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str
     :param now: when the session began, in UTC
     """
     told = collect_node_facts(finished)
-    known = read_known(work / FILE)
+    known = recall(work / FILE, KnownNodes)
     tonight = {
         f"{partition.partition(':')[0]}:{node}": facts
         for partition, nodes in told.items()
@@ -62,18 +60,8 @@ def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str
     odd = [line for partition in sorted(told) for line in describe_odd_nodes(told[partition])]
     if tonight:
         facts, seen = known.facts | tonight, known.seen | dict.fromkeys(tonight, now)
-        text = json.dumps(asdict(KnownNodes(facts=facts, seen=seen)), indent=1, sort_keys=True)
-        files.replace_files({work / FILE: f"{text}\n".encode()})
+        remember(work / FILE, KnownNodes(facts=facts, seen=seen))
     return [*shorten(changes), *shorten(odd)]
-
-
-def read_known(path: Path) -> KnownNodes:
-    """Read what is known; nothing where that is not told, or damaged: then tonight tells it."""
-    try:
-        found = read_record(path, KnownNodes)
-    except (OSError, ValueError):
-        return KnownNodes()
-    return found if found.schema == KnownNodes().schema else KnownNodes()
 
 
 def describe_changes(known: KnownNodes, tonight: Facts) -> Iterator[str]:

@@ -7,16 +7,15 @@ calibrated either. What no library tells is told as unknown.
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.records import read_record
+from postprocess.base.documents.memory import recall, remember
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -37,6 +36,7 @@ from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
+from site_configs.topology.layouts import Layout
 
 MODE = "transports"
 FILE = "transports.json"  #: in a work directory
@@ -129,7 +129,7 @@ class TransportProof:
         :param afresh: whether what is known counts no more: of what was calibrated
         :param environments: that are remembered; None for all
         """
-        known = read_known(path).places
+        known = recall(path, KnownTransports).places
         told = {
             " ".join(place): tuple(map(str, paths))
             for place, paths in self.paths.items()
@@ -138,8 +138,7 @@ class TransportProof:
         }
         places = {**known, **told} if afresh else {**told, **known}
         if places != known:
-            text = json.dumps(asdict(KnownTransports(places=places)), indent=1, sort_keys=True)
-            files.replace_files({path: f"{text}\n".encode()})
+            remember(path, KnownTransports(places=places))
 
     def describe(self) -> Iterator[str]:
         """Describe in one line by what each environment talks, the unknown too."""
@@ -185,7 +184,7 @@ def prove_transports(
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
-        KnownTransports() if calibrating else read_known(context.work.root / FILE),
+        KnownTransports() if calibrating else recall(context.work.root / FILE, KnownTransports),
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
     )
@@ -224,15 +223,6 @@ def listen(
     return session.directory
 
 
-def read_known(path: Path) -> KnownTransports:
-    """Read what is known; nothing where that is not told, or damaged: then tonight tells it."""
-    try:
-        found = read_record(path, KnownTransports)
-    except (OSError, ValueError):
-        return KnownTransports()
-    return found if found.schema == KnownTransports().schema else KnownTransports()
-
-
 def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
     """Drop what several launches told alike."""
     return list({str(path): path for path in paths}.values())
@@ -265,7 +255,9 @@ def prove_measured(
 
 def count_nodes(launch: PlannedLaunch) -> int:
     """Count the nodes of a launch, by its first case; 1 if it measures nothing."""
-    return -(-launch.cases[0].processes // launch.cases[0].per_node) if launch.cases else 1
+    if not launch.cases:
+        return 1
+    return len(Layout(launch.cases[0].processes, launch.cases[0].per_node).ranks_per_host)
 
 
 def choose_launches(launches: Sequence[PlannedLaunch]) -> dict[Place, Case]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.base.documents.memory import recall
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, fail_launch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import CaseResult, Verdict
@@ -42,12 +43,12 @@ def launched(outcome: LaunchOutcome | None = None, **build: str) -> FinishedLaun
 def path(tmp_path: Path) -> Path:
     """What is verified, after a launch that was all right."""
     path = tmp_path / validation.FILE
-    validation.remember(path, [launched()], [launched()], "session")
+    validation.remember_verified(path, [launched()], [launched()], "session")
     return path
 
 
 def unverified(path: Path, launch: FinishedLaunch) -> list:
-    return list(validation.list_unverified(launch, validation.read_verified(path)))
+    return list(validation.list_unverified(launch, recall(path, validation.VerifiedBuilds)))
 
 
 def test_what_is_verified_with_this_build_is_not_verified_again(path):
@@ -67,7 +68,7 @@ def test_another_size_is_verified_too_and_both_are_remembered(path):
     other = replace(BCAST, bytes=1024)
     larger = replace(launched(), launch=replace(launched().launch, cases=(other,)))
     assert unverified(path, larger) == [other]
-    validation.remember(path, [larger], [larger], "session")
+    validation.remember_verified(path, [larger], [larger], "session")
     assert unverified(path, larger) == unverified(path, launched()) == []
 
 
@@ -80,7 +81,7 @@ def test_a_damaged_file_verifies_again(path, text: str) -> None:
 def test_a_launch_that_does_not_tell_its_build_is_verified_each_time(path):
     silent = launched()
     del silent.run[LOADED]
-    validation.remember(path, [silent], [silent], "session")
+    validation.remember_verified(path, [silent], [silent], "session")
     assert unverified(path, silent) == [BCAST]
 
 
@@ -114,7 +115,7 @@ def test_the_command_of_wrong_data_measures_every_size_where_it_is_wrong(declare
 def test_what_another_build_verified_is_not_verified(path, declared) -> None:
     path.unlink()
     other = launched(libraries="other")
-    validation.remember(path, [launched()], [other], "session")
+    validation.remember_verified(path, [launched()], [other], "session")
     assert unverified(path, launched()) == [BCAST]
     found = validation.assess_verification([other], [BCAST], [launched()])
     declared.check((), 0, found.describe())
@@ -124,7 +125,7 @@ def test_what_another_build_verified_is_not_verified(path, declared) -> None:
         "bcast")  # fmt: skip
 def test_what_is_wrong_now_is_no_longer_remembered_as_verified(path, declared) -> None:
     wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
-    validation.remember(path, [launched()], [wrong], "session")
+    validation.remember_verified(path, [launched()], [wrong], "session")
     declared.check((), 0, [each.routine for each in unverified(path, launched())])
 
 
@@ -136,7 +137,7 @@ def test_what_came_to_no_end_has_verified_nothing(path, declared) -> None:
     for started in ([crashed], []):
         found = validation.assess_verification(started, [BCAST])
         declared.check((), 0, found.describe())
-        validation.remember(path, [launched()], started, "session")
+        validation.remember_verified(path, [launched()], started, "session")
         assert unverified(path, launched()) == [BCAST]
         assert not found.wrong
 

@@ -1,4 +1,4 @@
-"""What is told of nodes that are set up otherwise than before, or than the others."""
+"""Notes on nodes whose set-up has changed, or differs from that of the others."""
 
 from __future__ import annotations
 

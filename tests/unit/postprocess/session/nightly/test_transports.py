@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from postprocess.base.documents.memory import recall
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.plan import PlannedLaunch
@@ -20,7 +21,6 @@ from postprocess.session.nightly.transports import (
     KnownTransports,
     TransportProof,
     prove_measured,
-    read_known,
 )
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
@@ -81,13 +81,15 @@ def test_a_night_is_held_against_the_transports_of_its_calibration(
     file = tmp_path / "transports.json"
     calibrated = TransportProof({NODE: [path_of("sysv", "cma", layer="ucx")]})
     calibrated.remember(file, afresh=True)
-    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, known=read_known(file))
+    night = TransportProof(
+        {NODE: [path_of("posix", layer="ucx")]}, known=recall(file, KnownTransports)
+    )
     result = judge(night)
     declared.check_case(result.verdict, result.reason)
     night.remember(file, afresh=False)  # no night changes what is known
-    assert judge(replace(night, known=read_known(file))) == result
+    assert judge(replace(night, known=recall(file, KnownTransports))) == result
     night.remember(file, afresh=True)
-    assert judge(replace(night, known=read_known(file))) == PASSED
+    assert judge(replace(night, known=recall(file, KnownTransports))) == PASSED
 
 
 def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
@@ -95,13 +97,13 @@ def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
     TransportProof({NODE: []}).remember(file, afresh=True)
     assert not file.exists()
     TransportProof({NODE: [path_of("sm")]}).remember(file, afresh=True)
-    assert judge(TransportProof({NODE: []}, known=read_known(file))) == PASSED
+    assert judge(TransportProof({NODE: []}, known=recall(file, KnownTransports))) == PASSED
 
 
 def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
     file = tmp_path / "transports.json"
     file.write_text("{", encoding="utf-8")
-    assert read_known(file) == KnownTransports()
+    assert recall(file, KnownTransports) == KnownTransports()
 
 
 class Silent:
@@ -156,9 +158,9 @@ def test_only_what_was_calibrated_is_remembered_afresh(tmp_path: Path) -> None:
     moved = TransportProof({NODE: [path_of("posix")]})
     moved.remember(file, afresh=True, environments=())
     moved.remember(file)
-    assert read_known(file).places == {" ".join(NODE): ("openmpi:sysv",)}
+    assert recall(file, KnownTransports).places == {" ".join(NODE): ("openmpi:sysv",)}
     moved.remember(file, afresh=True, environments={"mpi"})
-    assert read_known(file).places == {" ".join(NODE): ("openmpi:posix",)}
+    assert recall(file, KnownTransports).places == {" ".join(NODE): ("openmpi:posix",)}
 
 
 def test_what_a_command_has_heard_it_does_not_ask_again(tmp_path: Path) -> None:
