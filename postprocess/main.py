@@ -150,10 +150,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         print(f"plumbline: {sanitize_line(shorten_words(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "plumbline: interrupted; what was measured so far is in the session's raw files",
-            file=sys.stderr,
-        )
+        print("plumbline: interrupted; what was measured so far is in the session's raw files", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
         what = describe_os_error(error, Path(work))

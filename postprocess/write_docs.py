@@ -96,18 +96,12 @@ def subsection(command: Command) -> list[str]:
         lines += format_terms((each.usage, each.text) for each in own)
     lines += [".PP", "Example:", ".PP", ".RS", ".EX", escape_line(command.example), ".EE", ".RE"]
     failures = [f"{number}: {text}." for number, text in command.statuses if number == 1]
-    return lines + [
-        line for text in failures for line in (".PP", wrap_paragraph(f"Exit status {text}"))
-    ]
+    return lines + [line for text in failures for line in (".PP", wrap_paragraph(f"Exit status {text}"))]
 
 
 def format_terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the lines of a list of terms with their meaning."""
-    return [
-        line
-        for term, text in pairs
-        for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))
-    ]
+    return [line for term, text in pairs for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))]
 
 
 def wrap_paragraph(text: str) -> str:

@@ -107,21 +107,14 @@ class agreement(OsuImbCheck):
         """Return one start of mpicost for all its cases, with the options that time as the others do."""
         cases = tuple(
             self.case(
-                routine=routine,
-                peer=int(routine == "pingpong"),
-                cache="warm",
-                sync="barrier",
-                bytes=size,
+                routine=routine, peer=int(routine == "pingpong"), cache="warm", sync="barrier", bytes=size
             )
             for routine, sizes in self.sizes_by_routine().items()
             for size in sizes
             if routine in luecke.table and find_routine(routine).has_size(size)
         )
         start = self.planned_launch(
-            start="mpicost",
-            trials=self.iterations + 1,
-            time_limit=self.limit_of_start(cases),
-            cases=cases,
+            start="mpicost", trials=self.iterations + 1, time_limit=self.limit_of_start(cases), cases=cases
         )
         return [start] if cases else []
 
@@ -155,22 +148,14 @@ class agreement(OsuImbCheck):
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """Return the plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
-        reason = explain_missing_program(
-            program, self.current_environ.extras, current_request().spack
-        )
+        reason = explain_missing_program(program, self.current_environ.extras, current_request().spack)
         planned = self.planned_start(start, reason)
-        sizes = {
-            size
-            for benchmark in start.benchmarks
-            for size in self.sizes_by_routine()[benchmark.routine]
-        }
+        sizes = {size for benchmark in start.benchmarks for size in self.sizes_by_routine()[benchmark.routine]}
         return replace(
             planned,
             program=program,
             cases=tuple(replace(case, program=program) for case in planned.cases),
-            skips=tuple(
-                replace(skip, case=replace(skip.case, program=program)) for skip in planned.skips
-            ),
+            skips=tuple(replace(skip, case=replace(skip.case, program=program)) for skip in planned.skips),
             method={**self.method(), "warmups": self.warmups, COMPARED: sorted(sizes)},
         )
 

@@ -150,13 +150,10 @@ class imb(OsuImbCheck):
         IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Where it is to be
         known whose data is wrong, each benchmark has a start of its own.
         """
-        benchmarks = [
-            benchmark for benchmark in self.chosen_benchmarks() if self.sizes_of(benchmark)
-        ]
+        benchmarks = [benchmark for benchmark in self.chosen_benchmarks() if self.sizes_of(benchmark)]
         if self.validates:
             benchmarks = [
-                replace(benchmark, executable=benchmark.executable + CHECKED)
-                for benchmark in benchmarks
+                replace(benchmark, executable=benchmark.executable + CHECKED) for benchmark in benchmarks
             ]
         groups: dict[tuple[str, tuple[int, ...], bool, str], list[Benchmark]] = {}
         for benchmark in benchmarks:

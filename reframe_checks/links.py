@@ -46,9 +46,7 @@ class links(MpicostCheck):
     def choose_trials(self):
         """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
         each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
-        self.trials = resolve(
-            each, outside=self.value_from_setvar("trials"), user=read_choice("trials")
-        )
+        self.trials = resolve(each, outside=self.value_from_setvar("trials"), user=read_choice("trials"))
 
     def chosen_peers(self) -> list[int]:
         """Return no choice: all peers are measured, whatever a site chooses for other checks."""

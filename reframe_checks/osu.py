@@ -19,13 +19,7 @@ from reframe.core.builtins import fixture, variable
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import (
-    LOOP,
-    QUANTILE,
-    WHOLE_START,
-    WINDOW_WARMUPS,
-    Benchmark,
-)
+from postprocess.model.routines.benchmark import LOOP, QUANTILE, WHOLE_START, WINDOW_WARMUPS, Benchmark
 from postprocess.model.routines.requested import (
     LARGE,
     NEIGHBORHOOD,
@@ -120,9 +114,7 @@ def declare_persistent() -> Iterator[Benchmark]:
     )
     for routine in PERSISTENT[PERSISTENT.index(barrier) + 1 :]:
         operation = routine.partition(".")[0]
-        yield declare_osu_collective(
-            routine, f"OSU MPI {TITLES[operation]} Persistent Latency Test"
-        )
+        yield declare_osu_collective(routine, f"OSU MPI {TITLES[operation]} Persistent Latency Test")
 
 
 def declare_neighborhood() -> Iterator[Benchmark]:
@@ -169,9 +161,7 @@ LARGEST = 4 * 2**20
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 BW = declare_point_to_point("bw", "bw", "OSU MPI Bandwidth Test", ranks="two", **BANDWIDTH)
-BIBW = declare_point_to_point(
-    "bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH
-)
+BIBW = declare_point_to_point("bibw", "bibw", "OSU MPI Bi-Directional Bandwidth Test", ranks="two", **BANDWIDTH)
 
 
 class build_osu(BuildProgram):
@@ -201,11 +191,7 @@ class osu(OsuImbCheck):
         BW,
         BIBW,
         declare_point_to_point(
-            "multi_lat",
-            "multi_lat",
-            "OSU MPI Multi Latency Test",
-            "Avg Latency(us)",
-            ranks="even",
+            "multi_lat", "multi_lat", "OSU MPI Multi Latency Test", "Avg Latency(us)", ranks="even"
         ),
         declare_point_to_point(
             "mbw_mr",
@@ -217,18 +203,10 @@ class osu(OsuImbCheck):
             ranks="even",
         ),
         declare_point_to_point(
-            "latency_mt",
-            "latency_mt",
-            "OSU MPI Multi-threaded Latency Test",
-            "Avg Latency(us)",
-            ranks="two",
+            "latency_mt", "latency_mt", "OSU MPI Multi-threaded Latency Test", "Avg Latency(us)", ranks="two"
         ),
         declare_point_to_point(
-            "latency_mp",
-            "latency_mp",
-            "OSU MPI Multi-process Latency Test",
-            "Avg Latency(us)",
-            ranks="two",
+            "latency_mp", "latency_mp", "OSU MPI Multi-process Latency Test", "Avg Latency(us)", ranks="two"
         ),
         *(
             declare_point_to_point(
@@ -269,9 +247,7 @@ class osu(OsuImbCheck):
             sizes=(0,),
             options=("-f",),
         ),
-        declare_osu_one_sided(
-            "get_acc_latency", "OSU MPI_Get_accumulate latency Test", "Latency (us)"
-        ),
+        declare_osu_one_sided("get_acc_latency", "OSU MPI_Get_accumulate latency Test", "Latency (us)"),
         declare_osu_one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
         declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
@@ -287,9 +263,7 @@ class osu(OsuImbCheck):
         *declare_persistent(),
         *declare_neighborhood(),
         declare_osu("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
-        declare_osu(
-            "osu_hello", "hello", "OSU MPI Hello World Test", WHOLE_START, sync=LOOP, sizes=(0,)
-        ),
+        declare_osu("osu_hello", "hello", "OSU MPI Hello World Test", WHOLE_START, sync=LOOP, sizes=(0,)),
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
@@ -313,9 +287,7 @@ class osu(OsuImbCheck):
             chosen, key=lambda benchmark: (benchmark.name, benchmark.routine in LARGE)
         ):
             benchmarks = list(group)
-            chains = split_into_chains(
-                sorted({size for each in benchmarks for size in self.sizes_of(each)})
-            )
+            chains = split_into_chains(sorted({size for each in benchmarks for size in self.sizes_of(each)}))
             for sizes in chains:
                 start = f"osu_{benchmarks[0].routine}" if is_large else name
                 yield Start(start if len(chains) == 1 else f"{start}_{sizes[0]}", benchmarks, sizes)

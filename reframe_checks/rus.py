@@ -25,11 +25,7 @@ class rus(MpicostCheck):
     descr = "Sends and collective operations as RUS Stuttgart measured them"
     family = RUS
     table = {
-        routine: [0]
-        if routine == BARRIER
-        else [*MESSAGES]
-        if routine in FAMILIES[SENDS]
-        else [LATENCY]
+        routine: [0] if routine == BARRIER else [*MESSAGES] if routine in FAMILIES[SENDS] else [LATENCY]
         for routine in ROUTINES
     }  # and the buffers, by the processes
 

@@ -118,9 +118,7 @@ def environment(
         "accept": dict(accept),
         "transports": dict(transports),
         # Of launches alone: a PATH for programs is none for the build.
-        "launch_variables": {
-            key: quote_word(value) for key, value in set_env.get(name, {}).items()
-        },
+        "launch_variables": {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
         "by_hand": collect_manual_settings(set_env, is_oversubscribing(), name, shell),
     } | installed.build_extras(programs, lacking or {})
     return {
@@ -274,10 +272,7 @@ def site(
     title = f"site {name!r}"
     refuse(title, fields.check_name(name))
     refuse(
-        title,
-        fields.check_site(
-            description=description, hostnames=hostnames, modules_system=modules_system
-        ),
+        title, fields.check_site(description=description, hostnames=hostnames, modules_system=modules_system)
     )
     accept = {} if accept is None else accept
     refuse(title, waivers.find_waiver_faults(accept))
@@ -288,9 +283,7 @@ def site(
         "descr": description,
         "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
         "modules_system": "nomod" if is_only_looking() else modules_system,
-        "partitions": [
-            _add_launchers(_add_accepted(entry, accept), launchers) for entry in partitions
-        ],
+        "partitions": [_add_launchers(_add_accepted(entry, accept), launchers) for entry in partitions],
     }
     general = {"target_systems": ["*"], "unload_modules": []}
     return {

@@ -23,7 +23,7 @@ environments = [
         modules=["PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"],
         mpicc="cc",
         launcher=pbs.PALS,
-    ),
+    )
 ]
 
 site_configuration = site(
@@ -46,6 +46,6 @@ site_configuration = site(
             max_jobs=1,
             # Crays are large: fewer trials than the papers' 51 keep a night short.
             defaults={"trials": 21},
-        ),
+        )
     ],
 )

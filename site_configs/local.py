@@ -5,14 +5,7 @@ from __future__ import annotations
 import os
 
 from postprocess.base.sanitize import quote_word
-from site_configs.common import (
-    NotInstalledError,
-    Topology,
-    environment,
-    partition,
-    site,
-    work_directory,
-)
+from site_configs.common import NotInstalledError, Topology, environment, partition, site, work_directory
 from site_configs.mpi.family import spare_network
 from site_configs.mpi.inventory import find_inventory
 from site_configs.schema.manual_settings import read_user_shell
@@ -43,8 +36,7 @@ site_configuration = site(
             mpicc=mpi.mpicc,
             modules=mpi.modules,
             env_vars={
-                key: quote_word(value)
-                for key, value in (mpi.env | spare_network(mpi.family, shell)).items()
+                key: quote_word(value) for key, value in (mpi.env | spare_network(mpi.family, shell)).items()
             },
             programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
             lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},

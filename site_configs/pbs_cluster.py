@@ -59,6 +59,6 @@ site_configuration = site(
             environments=[entry["name"] for entry in environments],
             # One job at a time: jobs of one night share the network and would disturb each other.
             max_jobs=1,
-        ),
+        )
     ],
 )

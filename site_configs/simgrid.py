@@ -21,14 +21,7 @@ from reframe.core.launchers import JobLauncher
 from postprocess.base import files
 from postprocess.base.formats import parse_decimal
 from postprocess.base.sanitize import quote_word
-from site_configs.common import (
-    SIMULATED,
-    NotInstalledError,
-    SiteError,
-    environment,
-    is_only_looking,
-    partition,
-)
+from site_configs.common import SIMULATED, NotInstalledError, SiteError, environment, is_only_looking, partition
 from site_configs.mpi.family import SIMULATED_LIBRARY
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.layouts import Layout, Topology
@@ -40,10 +33,7 @@ SELECTORS = ("mpich", "ompi", "mvapich2", "impi")  #: those that stand for an MP
 #: may be written to (64 processes), and allreduce fails without that reduce. Intel MPI's: bcast delivers
 #: wrong data (8 processes on 8 nodes), allreduce aborts (32 on 8), reduce is as MVAPICH2's, and gather
 #: crashes (65 on 17).
-REPLACED = {
-    "mvapich2": ("gather", "reduce", "allreduce"),
-    "impi": ("bcast", "allreduce", "reduce", "gather"),
-}
+REPLACED = {"mvapich2": ("gather", "reduce", "allreduce"), "impi": ("bcast", "allreduce", "reduce", "gather")}
 
 
 class Dying(NamedTuple):
@@ -77,20 +67,14 @@ DYING = (
     Dying(
         "allgatherv",
         "ompi",
-        (
-            *("bcast_as_allgatherv", "allgather_as_allgatherv"),
-            "allreduce_sum_as_reduce_scatter_allgatherv",
-        ),
+        (*("bcast_as_allgatherv", "allgather_as_allgatherv"), "allreduce_sum_as_reduce_scatter_allgatherv"),
         (3,),
     ),
     Dying("alltoallv", "ompi", ("alltoall_as_alltoallv",), (3,)),
     Dying(
         "allgather",
         "impi",
-        (
-            *("allgather", "bcast_as_scatter_allgather"),
-            "allreduce_sum_as_reduce_scatter_allgather",
-        ),
+        (*("allgather", "bcast_as_scatter_allgather"), "allreduce_sum_as_reduce_scatter_allgather"),
         (2, 3),
     ),
 )

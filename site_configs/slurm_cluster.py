@@ -60,6 +60,6 @@ site_configuration = site(
             max_jobs=1,
             # CHANGE: how long a job may wait in the queue; after one that did not start, the others wait 1 min.
             defaults={"max_pending_time": "12h"},
-        ),
+        )
     ],
 )

@@ -80,7 +80,5 @@ def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         hashes = []
     if len(hashes) != 1 or not isinstance(hashes[0], str):
-        raise SpackEnvironmentError(
-            f"{path}: no solution for {package}; spack -e {directory} install makes it"
-        )
+        raise SpackEnvironmentError(f"{path}: no solution for {package}; spack -e {directory} install makes it")
     return hashes[0]

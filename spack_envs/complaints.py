@@ -13,10 +13,7 @@ NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
 UNFETCHED = "All fetchers failed"  #: Spack's words where no address has a source
 UNSOLVED = "failed to concretize"  #: Spack's words where what is asked for has no solution
-CAUSES = (
-    re.compile(r"errored with: (.+)"),
-    re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"),
-)
+CAUSES = (re.compile(r"errored with: (.+)"), re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"))
 NUMBERED = re.compile(r"^\s+\d+\. (.+)")
 LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
 FIX = "./plumbline setup --mirror DIR takes it from a mirror"

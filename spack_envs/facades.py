@@ -112,9 +112,7 @@ def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
 def find_header_folder(mpicc: Path) -> Path | None:
     """Find the folder with ``mpi.h`` among those that a wrapper compiles with."""
     try:
-        done = subprocess.run(
-            [mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True
-        )
+        done = subprocess.run([mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True)
         words = shlex.split(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

@@ -191,9 +191,7 @@ def write_single_program(directory: Path, place: Path, product: Program) -> None
 def main(words: list[str]) -> int:
     """Install one program; see the module's docstring."""
     work, spack, directory, program, result = words
-    builder = Builder(
-        Path(work), Path(spack), Path(directory), lambda line: print(line, flush=True)
-    )
+    builder = Builder(Path(work), Path(spack), Path(directory), lambda line: print(line, flush=True))
     try:
         done = builder.install(program)
         files.write_text(Path(result), json.dumps(asdict(done)))

@@ -67,9 +67,7 @@ def write_environment(
     layout = SpackLayout(work)
     check_names(mpi, (work, source, Path(mpi.prefix), *([sources.folder] if sources else [])))
     try:
-        return assemble_environment(
-            layout, source, spack, mpi, toolchain or find_toolchain(), sources
-        )
+        return assemble_environment(layout, source, spack, mpi, toolchain or find_toolchain(), sources)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
 
@@ -85,16 +83,12 @@ def assemble_environment(
     """Assemble the parts of an environment, one after the other."""
     layout.make_folders()
     ours = source / "spack_envs"
-    recipes = build_closed_recipes(
-        layout.recipes, spack.packages, ours / "spack_repo" / "plumbline"
-    )
+    recipes = build_closed_recipes(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
     substitutes = sources.substitutes if sources else ()
     replaced = write_repository(layout.mirrored, recipes.plumbline, substitutes)
     prefix = facades.prefix_for_spack(mpi, layout.facades)
     directory = layout.environment(mpi.name)
-    common = {
-        layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")
-    }
+    common = {layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")}
     copies = {directory / "spack.yaml": ours / mpi.family / "spack.yaml"} | common
     wanted = {copy: files.read_text(path) for copy, path in copies.items()}
     inputs = hashlib.sha256("\0".join([spack.version, *wanted.values()]).encode()).hexdigest()
@@ -122,9 +116,7 @@ def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
             f"{mpi.name}: no Spack environment for family {mpi.family!r} (have {known})"
         )
     if not NAME.fullmatch(mpi.name) or mpi.name == "common":
-        raise SpackEnvironmentError(
-            f"environment {mpi.name!r}: not a name (letters, digits, _ . + -)"
-        )
+        raise SpackEnvironmentError(f"environment {mpi.name!r}: not a name (letters, digits, _ . + -)")
     if not VERSION.fullmatch(mpi.version):
         raise SpackEnvironmentError(f"{mpi.name}: {mpi.version!r} is not a version number")
     for path in paths:

@@ -62,9 +62,7 @@ def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
     try:
         data = files.read_regular(archive)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise SpackEnvironmentError(
-                f"{archive}: is damaged; ./plumbline mirror create mends it"
-            )
+            raise SpackEnvironmentError(f"{archive}: is damaged; ./plumbline mirror create mends it")
         root.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root))
         try:
@@ -104,9 +102,7 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
     repository = root / name / "spack_repo" / name
     files.write_text(repository / "repo.yaml", f"repo:\n  namespace: {name}\n  api: v2.0\n")
     for package, text in texts.items():
-        files.write_text(
-            repository / "packages" / find_package_folder(package) / "package.py", text
-        )
+        files.write_text(repository / "packages" / find_package_folder(package) / "package.py", text)
     return {name: str(repository)}
 
 

@@ -22,10 +22,7 @@ from site_configs.programs.program import PRODUCTS
 from spack_envs.errors import SpackEnvironmentError
 
 #: gnuconfig is a few scripts, for configure on other CPUs than x86.
-BUILT = (
-    *(product.package for product in PRODUCTS.values()),
-    *("compiler-wrapper", "gcc-runtime", "gnuconfig"),
-)
+BUILT = (*(product.package for product in PRODUCTS.values()), *("compiler-wrapper", "gcc-runtime", "gnuconfig"))
 TOOLS = ("cmake", "ninja", "gmake")
 EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *(package for package, _ in PACKAGES.values()))
 NAME_IN_A_STRING = re.compile(r"""["'^%]([a-z0-9][a-z0-9-]*)""")
@@ -116,9 +113,7 @@ def build_attribute(ours: Path, folder: str) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
-        digest.update(
-            str(path.relative_to(ours)).encode() + b"\0" + files.read_regular(path) + b"\0"
-        )
+        digest.update(str(path.relative_to(ours)).encode() + b"\0" + files.read_regular(path) + b"\0")
     return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
 
 

@@ -50,9 +50,7 @@ def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
         if version:
             names = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
             found = {
-                language: str(folder / name)
-                for language, name in names.items()
-                if is_executable(folder / name)
+                language: str(folder / name) for language, name in names.items() if is_executable(folder / name)
             }
             languages = ",".join({"cxx": "c++"}.get(language, language) for language in found)
             spec = f"gcc@{version} languages='{languages}'"
@@ -65,9 +63,7 @@ def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
     for folder in list_tool_candidates(name, folders):
         if version := read_tool_version([str(folder / name), "--version"]):
             return ExternalPackage(name, f"{name}@{version}", str(folder.parent))
-    raise SpackEnvironmentError(
-        f"no {name} beside {sys.executable} nor on PATH: pip install {name}"
-    )
+    raise SpackEnvironmentError(f"no {name} beside {sys.executable} nor on PATH: pip install {name}")
 
 
 def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:

@@ -57,9 +57,7 @@ def pytest_configure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What ``./plumbline test`` says to choose tests."""
     group = parser.getgroup("plumbline")
-    group.addoption(
-        "--short", metavar="FILE", help="leave out what takes long; note in FILE what has passed"
-    )
+    group.addoption("--short", metavar="FILE", help="leave out what takes long; note in FILE what has passed")
     group.addoption("--rest", metavar="FILE", help="leave out what has passed by this file")
 
 
@@ -70,9 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark in MARKS.get(folder, ()):
             item.add_marker(mark)
         if item.get_closest_marker("alone") and not item.nodeid.startswith(INTEGRATION):
-            raise pytest.UsageError(
-                f"{item.nodeid}: no run has tests that are alone outside of {INTEGRATION}"
-            )
+            raise pytest.UsageError(f"{item.nodeid}: no run has tests that are alone outside of {INTEGRATION}")
     items.sort(key=rank)
     left_out = {item.nodeid for item in items if item.get_closest_marker("long")}
     config.stash[LONG] = len(left_out)
@@ -90,9 +86,7 @@ def rank(item: pytest.Item) -> int:
     return next(places, len(ORDER))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how many tests were left out or skipped, and why, even where ``-ra`` is off."""
     file = config.getoption("short")
     if file and not hasattr(config, "workerinput"):  # whoever hands tests out hears of all

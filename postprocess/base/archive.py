@@ -192,7 +192,5 @@ def _parse_block(path: Path, data: bytes, place: int) -> tarfile.TarInfo:
         return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except (tarfile.HeaderError, ValueError, ArithmeticError) as error:
         if place and len(data) % tarfile.RECORDSIZE:
-            raise UsageError(
-                f"{path}: is cut off or damaged at byte {place}; copy it again"
-            ) from None
+            raise UsageError(f"{path}: is cut off or damaged at byte {place}; copy it again") from None
         raise UsageError(f"{path}: {error}; {FIX}") from None

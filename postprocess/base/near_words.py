@@ -34,9 +34,7 @@ def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
 
     :raises UsageError: if it means none or several
     """
-    meant = [name for name in known if name == word] or [
-        name for name in known if name.startswith(f"{word}-")
-    ]
+    meant = [name for name in known if name == word] or [name for name in known if name.startswith(f"{word}-")]
     if len(meant) == 1:
         return meant[0]
     if meant:

@@ -44,15 +44,8 @@ def describe_fault(error: BaseException) -> str:
 NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel, which no library has a text for
 NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, NOT_SUPPORTED)
 FULL = (errno.ENOSPC, errno.EDQUOT)  #: a disk, or what one user may have of it
-CLOSED = (
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-)  #: a place where nothing can be written
-SMALLEST_MEMORY = (
-    800_000 * 1024
-)  #: bytes of addresses below which the libraries for numbers do not start
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)  #: a place where nothing can be written
+SMALLEST_MEMORY = 800_000 * 1024  #: bytes of addresses below which the libraries for numbers do not start
 
 
 def describe_os_error(error: OSError, work: Path) -> str:

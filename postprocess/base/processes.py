@@ -69,9 +69,7 @@ def find_processes(variable: str, value: str, prefix: bool = False) -> dict[int,
         with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
             environment = b"\0" + (directory / "environ").read_bytes() + b"\0"
             if b"\0" + wanted in environment and int(directory.name) != os.getpid():
-                found[int(directory.name)] = (
-                    (directory / "comm").read_text(errors="replace").strip()
-                )
+                found[int(directory.name)] = (directory / "comm").read_text(errors="replace").strip()
     return found
 
 

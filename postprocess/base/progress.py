@@ -119,9 +119,7 @@ class CurrentStep:
 class Progress:
     """Progress of a session on standard output. ``phases`` holds the seconds of each phase."""
 
-    console: Console = field(
-        default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
-    )
+    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False))
     phases: dict[str, float] = field(default_factory=read_setup_seconds)
     #: Said plainly, and repeated in summary and report.
     notes: list[str] = field(default_factory=list)

@@ -32,9 +32,7 @@ LARGEST_SIGNATURE = 1 << 16  #: bytes; one by RSA of 16384 bits has 6 kB
 LARGEST_SIGNERS = 1 << 24
 LINE = re.compile(r"[0-9a-f]{64}  (.+)")  #: of a manifest
 #: A line of allowed signers: whose, options, kind of key, key.
-SIGNER = re.compile(
-    r"\s*[^\s#]\S*\s(.*\s)?(ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]{20,}(\s.*)?"
-)
+SIGNER = re.compile(r"\s*[^\s#]\S*\s(.*\s)?(ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]{20,}(\s.*)?")
 
 
 def list_sealed_files(folder: Path) -> list[str]:
@@ -51,9 +49,7 @@ def format_manifest(folder: Path) -> str:
     """
     names = list_sealed_files(folder)
     if odd := next((name for name in names if not name.isprintable()), ""):
-        raise UsageError(
-            f"{sanitize_line(folder / odd)}: has a name that no manifest can hold; rename it"
-        )
+        raise UsageError(f"{sanitize_line(folder / odd)}: has a name that no manifest can hold; rename it")
     return "".join(f"{digest(folder / name)}  {name}\n" for name in names)
 
 
@@ -82,9 +78,7 @@ def seal(folder: Path, key: Path, namespace: str) -> None:
     done = run_ssh_keygen(words)
     if done.returncode != 0 or not (folder / SIGNATURE).exists():
         (folder / MANIFEST).unlink()
-        raise UsageError(
-            f"{key}: cannot sign: {last_line(done.stderr)}; name a key of SSH by --key"
-        )
+        raise UsageError(f"{key}: cannot sign: {last_line(done.stderr)}; name a key of SSH by --key")
 
 
 def find_signer(folder: Path, signers: Path, namespace: str) -> str:
@@ -242,9 +236,7 @@ def read_manifest(folder: Path) -> dict[str, str]:
         raise UsageError(f"{folder / MANIFEST}: names more than {MOST_FILES} files; seal it anew")
     if not all(map(LINE.fullmatch, lines[:-1])) or lines[-1]:
         number = next((n for n, line in enumerate(lines, 1) if not LINE.fullmatch(line)), 1)
-        raise UsageError(
-            f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew"
-        )
+        raise UsageError(f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew")
     if odd := next((line for line in lines if not line.isprintable()), ""):
         raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is no name of a file; seal it anew")
     found = {line[66:]: line[:64] for line in lines[:-1]}
@@ -281,12 +273,7 @@ def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedPro
     """
     try:
         return subprocess.run(
-            ["ssh-keygen", *words],
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
+            ["ssh-keygen", *words], input=given, capture_output=True, text=True, check=False, timeout=SECONDS
         )
     except FileNotFoundError:
         raise UsageError("ssh-keygen: is not there; install OpenSSH 8.2 or newer") from None

@@ -69,9 +69,7 @@ class WorkDirectory:
         try:
             session.mkdir(parents=True)
         except OSError as error:
-            raise UsageError(
-                f"{session}: {error.strerror}; PLUMBLINE_HOME chooses another place"
-            ) from None
+            raise UsageError(f"{session}: {error.strerror}; PLUMBLINE_HOME chooses another place") from None
         return session
 
     @property

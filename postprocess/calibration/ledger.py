@@ -107,9 +107,7 @@ class CalibrationLaunch:
     def shared(self) -> dict[str, Any]:
         """What launches must share to stand behind one reference, by name; and the binding of their layout."""
         told = {name: value for name, value in self.facts.items() if name not in ("method", *ONCE)}
-        circumstances = {
-            name: each for name, each in self.circumstances.items() if name != "binding"
-        }
+        circumstances = {name: each for name, each in self.circumstances.items() if name != "binding"}
         told |= {**self.facts["method"], **circumstances, "exact": self.exact}
         return {**told, "options": dict(self.by_hand)} if self.by_hand else told
 
@@ -138,10 +136,7 @@ def open_calibration(
 
 
 def collect_launches(
-    opened: CalibrationHeader,
-    directory: Path,
-    finished: Iterable[FinishedLaunch],
-    others: float | None = None,
+    opened: CalibrationHeader, directory: Path, finished: Iterable[FinishedLaunch], others: float | None = None
 ) -> list[CalibrationLaunch]:
     """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
 
@@ -237,17 +232,13 @@ def read_ledger(work: Path) -> list[CalibrationLaunch]:
     return sorted(drop_forgotten(found, begun), key=lambda each: (each.ended_utc, each.session))
 
 
-def drop_forgotten(
-    launches: Iterable[CalibrationLaunch], begun: Mapping[str, str]
-) -> list[CalibrationLaunch]:
+def drop_forgotten(launches: Iterable[CalibrationLaunch], begun: Mapping[str, str]) -> list[CalibrationLaunch]:
     """Drop the values of cases from before they were begun afresh.
 
     :param begun: the last session that began a case afresh, by key
     """
     cut = [
-        restrict_launch(
-            launch, [key for key in launch.values if launch.session >= begun.get(key, "")]
-        )
+        restrict_launch(launch, [key for key in launch.values if launch.session >= begun.get(key, "")])
         for launch in launches
     ]
     return [each for each in cut if each.values]
@@ -329,9 +320,7 @@ def recover_interrupted(work: Path) -> list[str]:
         append_launches(work, directory.name, launches, afresh)
         if launches:
             count = plural(len(launches), "launch", "es")
-            said.append(
-                f"calibration {directory.name} was interrupted: its {count} that ended count"
-            )
+            said.append(f"calibration {directory.name} was interrupted: its {count} that ended count")
     return said
 
 

@@ -87,9 +87,7 @@ def wait_for_idle(progress: Progress) -> float:
     deadline = time.monotonic() + WAIT_SECONDS
     with progress.phase("waiting"):
         while share > BUSY_SHARE and time.monotonic() < deadline:
-            progress.now(
-                f"machine is {share:.0%} busy with other processes; waiting until it is idle"
-            )
+            progress.now(f"machine is {share:.0%} busy with other processes; waiting until it is idle")
             time.sleep(PAUSE_SECONDS)
             share = measure_other_load()
     return share if share > BUSY_SHARE else 0.0
@@ -203,11 +201,7 @@ def check_one_node_set(sample: CaseSample) -> list[Mark]:
     same = find_common_nodes([launch.hosts for launch in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
-    return (
-        [Mark(MarkKind.ONE_NODE_SET, f"{told}: differences between nodes are not in it")]
-        if same
-        else []
-    )
+    return [Mark(MarkKind.ONE_NODE_SET, f"{told}: differences between nodes are not in it")] if same else []
 
 
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:

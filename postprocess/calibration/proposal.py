@@ -60,9 +60,7 @@ class ReferenceChange:
         if self.old is None or self.slowdown is None:
             return None
         log = math.log(self.slowdown)
-        width = (
-            math.log1p(compute_band_width(self.old)) if log >= 0 else compute_fast_width(self.old)
-        )
+        width = math.log1p(compute_band_width(self.old)) if log >= 0 else compute_fast_width(self.old)
         return log / width if width > 0 else math.copysign(math.inf, log) if log else 0.0
 
     @property
@@ -108,10 +106,7 @@ class Proposal:
         old = files.read_text(self.stored) if self.stored else ""
         name = "/".join(self.place) + ".tsv"
         lines = difflib.unified_diff(
-            old.splitlines(True),
-            files.read_text(written).splitlines(True),
-            f"a/{name}",
-            f"b/{name}",
+            old.splitlines(True), files.read_text(written).splitlines(True), f"a/{name}", f"b/{name}"
         )
         return "".join(lines)
 
@@ -139,17 +134,13 @@ def propose_references(
     return Proposal(place, stored, tuple(sorted(changes, key=change_sort_key)), rows, new_origin)
 
 
-def find_replaced_programs(
-    origin: Mapping[str, Any] | None, measured: Mapping[Case, CaseSample]
-) -> set[str]:
+def find_replaced_programs(origin: Mapping[str, Any] | None, measured: Mapping[Case, CaseSample]) -> set[str]:
     """Find the programs measured by another method than their stored references, none of which can stay."""
     found = set()
     for case, sample in measured.items():
         told = (origin or {}).get("programs", {}).get(case.program)
         method = sample.launches[-1].facts["method"]
-        if told and any(
-            list_differing_keys(c["method"], method) for c in provenance.list_calibrations(told)
-        ):
+        if told and any(list_differing_keys(c["method"], method) for c in provenance.list_calibrations(told)):
             found.add(case.program)
     return found
 
@@ -174,10 +165,7 @@ def compare_references(
 
 
 def classify_change(
-    case: Case,
-    before: Reference | None,
-    after: Reference | None,
-    measured: Mapping[Case, CaseSample],
+    case: Case, before: Reference | None, after: Reference | None, measured: Mapping[Case, CaseSample]
 ) -> str:
     """Classify the change of a case, in a word."""
     if after is None:
@@ -186,9 +174,7 @@ def classify_change(
         return NEW
     if case not in measured:
         return UNMEASURED
-    plain = [
-        replace(each, prior=None, evidence=None, session_prior=None) for each in (before, after)
-    ]
+    plain = [replace(each, prior=None, evidence=None, session_prior=None) for each in (before, after)]
     return SAME if plain[0] == plain[1] else MOVED
 
 

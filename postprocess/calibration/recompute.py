@@ -14,12 +14,7 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.calibration.ledger import (
-    SCHEMA,
-    CalibrationLaunch,
-    locate_ledger,
-    read_ledger_file,
-)
+from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.results.store import SUFFIX, read_session
@@ -63,15 +58,9 @@ def recompute_ledger(work: Path, store: Path) -> Recomputed:
     return Recomputed(moved, launches, without)
 
 
-def write_ledger_file(
-    path: Path, launches: Sequence[CalibrationLaunch], afresh: Sequence[str]
-) -> None:
+def write_ledger_file(path: Path, launches: Sequence[CalibrationLaunch], afresh: Sequence[str]) -> None:
     """Write the file of a session's launches in the place of the one that is there."""
-    data = {
-        "schema": SCHEMA,
-        "afresh": sorted(afresh),
-        "launches": [asdict(launch) for launch in launches],
-    }
+    data = {"schema": SCHEMA, "afresh": sorted(afresh), "launches": [asdict(launch) for launch in launches]}
     try:
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
     except OSError as error:

@@ -109,10 +109,7 @@ def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunche
         for each in some:
             if what := find_excluding_facts(each, select_without_options(some)):
                 found[place, program, what] += 1
-    return [
-        ExcludedLaunches(place, program, count, what)
-        for (place, program, what), count in found.items()
-    ]
+    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in found.items()]
 
 
 def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[CalibrationLaunch]:
@@ -134,9 +131,7 @@ def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> st
 
 def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
     """Return whether a launch is bound to CPUs in another way than the last one of its layout."""
-    last = next(
-        (launch for launch in reversed(others) if launch.binding.keys() == one.binding.keys()), one
-    )
+    last = next((launch for launch in reversed(others) if launch.binding.keys() == one.binding.keys()), one)
     return "binding" if last.binding != one.binding else ""
 
 

@@ -71,9 +71,7 @@ def family_of(launch: PlannedLaunch) -> Family:
     return launch.partition, launch.environment, launch.program
 
 
-def count_missing_launches(
-    launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget
-) -> int:
+def count_missing_launches(launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget) -> int:
     """Count the launches that are missing of the case with the fewest; 0 if none is."""
     fewest = min((have.get(case, 0) for case in launch.cases), default=0)
     return max(demand.wanted(launch) - fewest, 0)
@@ -121,9 +119,7 @@ def plan_round(
     return CalibrationRound(family, cases, parts, number)
 
 
-def count_joint_launches(
-    found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]
-) -> int:
+def count_joint_launches(found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]) -> int:
     """Count the launches of one pass for all rounds; 0 if the rounds differ or are not of the whole plan."""
     here = {case for each in found for case in each.cases}
     whole = here == {case for launch in planned for case in launch.cases}
@@ -162,11 +158,7 @@ class CalibrationProgress:
     stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile
 
     def count(
-        self,
-        part: CalibrationRound,
-        done: PassResult,
-        before: Mapping[Case, int],
-        after: Mapping[Case, int],
+        self, part: CalibrationRound, done: PassResult, before: Mapping[Case, int], after: Mapping[Case, int]
     ) -> None:
         """Enter a pass; ``before`` and ``after`` are the launches behind each case.
 
@@ -218,11 +210,7 @@ def calibrate_all(
     while todo := [
         tally.limit_after_failure(part)
         for part in plan_rounds(
-            [
-                launch
-                for launch in planned
-                if tally.futile.get(family_of(launch), 0) < MOST_FUTILE_PASSES
-            ],
+            [launch for launch in planned if tally.futile.get(family_of(launch), 0) < MOST_FUTILE_PASSES],
             count_known_launches(read, demand, tally),
             demand,
             tally.taken,
@@ -247,9 +235,7 @@ def calibrate_all(
     return int(bool(failed or (lacking and not demand.at_most)))
 
 
-def count_known_launches(
-    read: Read, demand: LaunchTarget, tally: CalibrationProgress
-) -> Mapping[Case, int]:
+def count_known_launches(read: Read, demand: LaunchTarget, tally: CalibrationProgress) -> Mapping[Case, int]:
     """Count the known launches of each case; 0 for those that begin afresh."""
     found = count_launches(read())
     if not demand.afresh:
@@ -277,10 +263,7 @@ def report_round(
 
 
 def report_missing(
-    planned: Iterable[PlannedLaunch],
-    have: Mapping[Case, int],
-    demand: LaunchTarget,
-    progress: Progress,
+    planned: Iterable[PlannedLaunch], have: Mapping[Case, int], demand: LaunchTarget, progress: Progress
 ) -> bool:
     """Say what still lacks launches; whether something does."""
     lacking: dict[Family, list[int]] = {}

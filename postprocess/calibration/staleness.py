@@ -17,11 +17,7 @@ import scipy
 
 from postprocess.base.formats import first_of, parse_utc, plural
 from postprocess.base.units import compute_slowdown
-from postprocess.calibration.machine_load import (
-    MOST_NODES,
-    count_minutes_together,
-    find_common_nodes,
-)
+from postprocess.calibration.machine_load import MOST_NODES, count_minutes_together, find_common_nodes
 from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
@@ -32,11 +28,7 @@ LEAST_NIGHTS = 14  #: that a one-sided case needs
 ONE_SIDED_ALPHA = 0.05  #: family-wise error rate over the cases of a file
 LEAST_SHIFT = 0.01  #: of the median night from the center
 #: facts of this machine that are compared with those of a reference of the same host
-MACHINE = {
-    "cpu_model": "the processor",
-    "kernel": "the kernel",
-    "firmware": "the firmware",
-}
+MACHINE = {"cpu_model": "the processor", "kernel": "the kernel", "firmware": "the firmware"}
 NIGHT = {  #: facts of the last night that are compared with those of the calibration
     "mpi_library": "the MPI library",
     "source_hash": "the sources of the benchmark",
@@ -108,23 +100,17 @@ def find_long_provisional(
         yield replace(group, cases=cases).finding("provisional", True, text)
 
 
-def find_machine_changes(
-    group: CalibrationGroup, machine: Mapping[str, Any]
-) -> Iterator[StaleFinding]:
+def find_machine_changes(group: CalibrationGroup, machine: Mapping[str, Any]) -> Iterator[StaleFinding]:
     """Find what differs today of the machine that started most launches of a calibration."""
     host = machine.get("host")
     thens = [then for then in group.machines if host and then.get("host") == host]
     for fact, name in MACHINE.items():
         today = machine.get(fact)
-        if today and (
-            before := describe_changed_fact(fact, [then.get(fact) for then in thens], today)
-        ):
+        if today and (before := describe_changed_fact(fact, [then.get(fact) for then in thens], today)):
             yield group.finding("changed", True, f"{name} of {host} was {before} and is {today}")
 
 
-def find_software_changes(
-    group: CalibrationGroup, nights: Mapping[str, CaseNights]
-) -> Iterator[StaleFinding]:
+def find_software_changes(group: CalibrationGroup, nights: Mapping[str, CaseNights]) -> Iterator[StaleFinding]:
     """Find what differs in the last night from most launches: library, benchmark or kernel."""
     for fact, name in NIGHT.items():
         befores = [group.told.get(fact)]
@@ -166,11 +152,7 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
 def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration of two sessions, too few to tell how they differ; nothing is stale by it."""
     sessions = len(
-        set(
-            provenance.number_launches(
-                group.told, provenance.list_ends(group.told, group.cases[0].key)
-            )
-        )
+        set(provenance.number_launches(group.told, provenance.list_ends(group.told, group.cases[0].key)))
     )
     if 1 < sessions < ENOUGH_SESSIONS and "simulated" not in group.told.get("machine", {}):
         told = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
@@ -191,9 +173,7 @@ def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Itera
     if same := find_common_nodes([launch["hosts"] for launch in group.launches], nodes):
         number = f" of {nodes}" if nodes else ""
         text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
-        yield group.finding(
-            "one node set", False, f"{text}: differences between nodes are not in them"
-        )
+        yield group.finding("one node set", False, f"{text}: differences between nodes are not in them")
 
 
 def find_one_sided(
@@ -206,8 +186,7 @@ def find_one_sided(
     enough = {
         case: nights[case.key].values
         for case, reference in sorted(known.items())
-        if not reference.exact
-        and len(nights.get(case.key, CaseNights((), {})).values) >= LEAST_NIGHTS
+        if not reference.exact and len(nights.get(case.key, CaseNights((), {})).values) >= LEAST_NIGHTS
     }
     for case, values in enough.items():
         shifts = [compute_slowdown(value, known[case].center, known[case].unit) for value in values]
@@ -245,9 +224,7 @@ class StaleFinding:
 
     def __str__(self) -> str:
         sign = "STALE" if self.stale else "note"
-        return (
-            f"{sign}: {self.place}, {self.program}, {plural(len(self.cases), 'case')}: {self.text}"
-        )
+        return f"{sign}: {self.place}, {self.program}, {plural(len(self.cases), 'case')}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -295,9 +272,5 @@ def group_calibrations(
             own: dict[int, list[Case]] = {}
             for case in cases:
                 if provenance.find_case_calibration(entry, case.key) is told:
-                    own.setdefault(id(provenance.list_case_launches(told, case.key)), []).append(
-                        case
-                    )
-            yield from (
-                CalibrationGroup(place, program, told, tuple(some)) for some in own.values()
-            )
+                    own.setdefault(id(provenance.list_case_launches(told, case.key)), []).append(case)
+            yield from (CalibrationGroup(place, program, told, tuple(some)) for some in own.values())

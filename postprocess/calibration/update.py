@@ -126,9 +126,7 @@ def update_references(
     return paths
 
 
-def describe_left_out(
-    launches: Iterable[CalibrationLaunch],
-) -> dict[tuple[ReferencePlace, str], str]:
+def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[ReferencePlace, str], str]:
     """Describe how many launches of each place and program do not count, and why; ``; `` follows each."""
     found: dict[tuple[ReferencePlace, str], str] = {}
     for each in list_excluded(launches):
@@ -138,19 +136,13 @@ def describe_left_out(
     return found
 
 
-def select_place(
-    measured: Mapping[Case, CaseSample], place: ReferencePlace
-) -> dict[Case, CaseSample]:
+def select_place(measured: Mapping[Case, CaseSample], place: ReferencePlace) -> dict[Case, CaseSample]:
     """Select the cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
 def write_place(
-    root: Path,
-    place: ReferencePlace,
-    measured: dict[Case, CaseSample],
-    only_new: bool,
-    hold: Hold | None,
+    root: Path, place: ReferencePlace, measured: dict[Case, CaseSample], only_new: bool, hold: Hold | None
 ) -> tuple[Path, dict[str, str]]:
     """Write one reference file: new rows in the place of old ones, or beside them.
 
@@ -186,9 +178,7 @@ def write_place(
         measured = {case: each for case, each in measured.items() if case not in slower}
         new = {case: new[case] for case in measured}
     if measured:
-        reference_file.write_references(
-            path, (rows | new).values(), build_provenance(old, rows, measured)
-        )
+        reference_file.write_references(path, (rows | new).values(), build_provenance(old, rows, measured))
     return path, {case.program: why for case, why in staying.items()}
 
 
@@ -235,9 +225,7 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     values = {case: each.values for case, each in homes.items()}
     sessions = {case: each.sessions for case, each in homes.items()}
     try:
-        found = (
-            estimate_exact_references(values) if exact else estimate_references(values, sessions)
-        )
+        found = estimate_exact_references(values) if exact else estimate_references(values, sessions)
     except ValueError as error:
         fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
         raise UsageError(f"{path}: {error}; nothing is written{fix}") from None
@@ -269,9 +257,7 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Ca
 
 
 def build_provenance(
-    old: Mapping[str, Any] | None,
-    rows: Mapping[Case, Reference],
-    measured: Mapping[Case, CaseSample],
+    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, CaseSample]
 ) -> dict[str, Any]:
     """Build the provenance of a file of which some rows were measured anew; the other rows keep theirs."""
     programs = dict(old["programs"]) if old else {}
@@ -281,9 +267,7 @@ def build_provenance(
         earlier = provenance.restrict_calibrations(programs[program], stay) if old and stay else []
         told = build_calibration_record(new, alone=not earlier)
         programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
-    last = max(
-        (sample.launches[-1] for sample in measured.values()), key=lambda each: each.ended_utc
-    )
+    last = max((sample.launches[-1] for sample in measured.values()), key=lambda each: each.ended_utc)
     return {"machine": dict(last.machine), "programs": programs}
 
 
@@ -308,9 +292,7 @@ def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -
         told[provenance.SESSION_GAP] = last.session_gap_minutes
     if last.by_hand:
         told["options"] = dict(last.by_hand)
-    return (
-        told if last.exact and alone else told | {provenance.SERIES: build_series_record(measured)}
-    )
+    return told if last.exact and alone else told | {provenance.SERIES: build_series_record(measured)}
 
 
 def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:
@@ -331,9 +313,7 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
 
 def build_value_record(family: Sequence[CaseSample]) -> dict[str, Any]:
     """Build what is told of judged values, of the cases whose headline is another."""
-    told = {
-        sample.case.key: sample.values for sample in family if sample.values != sample.headlines
-    }
+    told = {sample.case.key: sample.values for sample in family if sample.values != sample.headlines}
     return {provenance.VALUES: told} if told else {}
 
 
@@ -346,11 +326,7 @@ def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
 
 def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
     """Build the record of a launch: when and where it ran, and what may have changed since on its machine."""
-    told: dict[str, Any] = {
-        "session": one.session,
-        "ended_utc": one.ended_utc,
-        "hosts": list(one.hosts),
-    }
+    told: dict[str, Any] = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
     told |= {"machine": machine} if machine and not one.exact else {}
     told |= {"kernel": one.kernel} if one.kernel else {}

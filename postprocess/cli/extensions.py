@@ -49,10 +49,7 @@ def find_extensions() -> tuple[Extension, ...]:
     does not depend on it.
     """
     own = sorted(each.name for each in iter_modules([str(FOLDER)]))
-    return (
-        *(import_module(f"{PACKAGE}.{name}").EXTENSION for name in own),
-        *_find_installed(),
-    )
+    return (*(import_module(f"{PACKAGE}.{name}").EXTENSION for name in own), *_find_installed())
 
 
 def _find_installed() -> Iterator[Extension]:
@@ -63,9 +60,7 @@ def _find_installed() -> Iterator[Extension]:
         except Exception as error:  # whatever the package of others does
             found, problem = None, f"{type(error).__name__}: {error}"
         if problem:
-            what = (
-                f"extension {point.name} ({point.value}): {problem}; left out: mend or uninstall it"
-            )
+            what = f"extension {point.name} ({point.value}): {problem}; left out: mend or uninstall it"
             print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
         else:
             yield found
@@ -73,9 +68,7 @@ def _find_installed() -> Iterator[Extension]:
 
 def find_linters() -> dict[str, str]:
     """Find who checks which folders of ``reference_data``."""
-    return {
-        name: told for extension in find_extensions() for name, told in extension.linters.items()
-    }
+    return {name: told for extension in find_extensions() for name, told in extension.linters.items()}
 
 
 def load_function(told: str) -> Callable[..., Any]:

@@ -43,9 +43,7 @@ from postprocess.model.session import CONFIRM_SHARE
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
-JUDGED_TRIALS = (
-    f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
-)
+JUDGED_TRIALS = f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,7 @@ class Option:
         if self.kind is None:
             return {"action": "store_true"}
         value: dict[str, Any] = {"default": []} if self.kind in LISTS else {}
-        return {
-            "type": self.kind,
-            "metavar": self.words.partition(" ")[2] or None,
-            **value,
-            **self.more,
-        }
+        return {"type": self.kind, "metavar": self.words.partition(" ")[2] or None, **value, **self.more}
 
 
 #: Parsers of lists, which are empty without the option
@@ -99,10 +92,7 @@ OPTIONS = {
             more={"default": None},
         ),
         Option(
-            WHERE,
-            "--partition NAME,...",
-            parse_comma_list,
-            "only these partitions of the site (default: all)",
+            WHERE, "--partition NAME,...", parse_comma_list, "only these partitions of the site (default: all)"
         ),
         Option(
             WHERE,
@@ -258,29 +248,12 @@ OPTIONS = {
     )
 }
 SITE = ("--site", "--mpis")  #: the machine and its MPIs
-PLACES = (
-    "--routine",
-    "--processes",
-    "--boundaries",
-    "--per-node",
-    *SITE,
-    "--partition",
-    "--environment",
-)
+PLACES = ("--routine", "--processes", "--boundaries", "--per-node", *SITE, "--partition", "--environment")
 TRIAL_COUNTS = ("--trials", "--rounds")
 SURROUNDINGS = ("--time-limit", "--oversubscribe", "--set-env")  #: of a launch
 LAUNCHING = ("--cache", "--sync", *SURROUNDINGS)
 #: What chooses cases, and says how and where they run
-SELECTION = (
-    "--program",
-    *PLACES,
-    "--family",
-    "--peers",
-    "--bytes",
-    *TRIAL_COUNTS,
-    "--iterations",
-    *LAUNCHING,
-)
+SELECTION = ("--program", *PLACES, "--family", "--peers", "--bytes", *TRIAL_COUNTS, "--iterations", *LAUNCHING)
 
 
 def add_options(

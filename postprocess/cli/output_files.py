@@ -24,10 +24,7 @@ FINDINGS = (
 LARGEST = 64_000_000  #: bytes of a summary that is read to recognise it
 #: Folders of the work directory: no result is written to the first ones, and no single file to the others.
 DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv", "mpi")
-RESULTS = (
-    *("references", "proposal", "drift", "selftest", "bindings"),
-    *("compare", "offer", "accept"),
-)
+RESULTS = (*("references", "proposal", "drift", "selftest", "bindings"), *("compare", "offer", "accept"))
 FIX = "choose another file, or pass --force"
 
 #: Of an export, offers and acceptances as CSV, an acceptance as Markdown, a sealed folder, pages, JUnit's
@@ -63,9 +60,7 @@ def add_output_file(parser: Parser, option: str, text: str) -> None:
         )
 
 
-def add_output_directory(
-    parser: Parser, option: str, text: str, pages: Sequence[str] = (), **how: Any
-) -> None:
+def add_output_directory(parser: Parser, option: str, text: str, pages: Sequence[str] = (), **how: Any) -> None:
     """Add an option that names a directory to write to.
 
     :param pages: names of files that are written there anew

@@ -35,20 +35,12 @@ def usage(action: argparse.Action) -> str:
     if action.nargs == 0:
         return action.option_strings[0]
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
-    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(
-        str(action.nargs), value
-    )
+    value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(str(action.nargs), value)
     return " ".join([*action.option_strings, value])
 
 
 #: Titles of groups of options.
-WHAT, READ, WHERE, HOW, OUTPUT = (
-    "what to measure",
-    "what to read",
-    "where",
-    "how",
-    "output",
-)
+WHAT, READ, WHERE, HOW, OUTPUT = ("what to measure", "what to read", "where", "how", "output")
 
 
 def exit_statuses(fails: str, others: Sequence[tuple[int, str]] = ()) -> list[tuple[int, str]]:
@@ -85,9 +77,7 @@ class Parser(argparse.ArgumentParser):
         :param fails: see :func:`exit_statuses`; so ``others``
         """
         how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        how.setdefault(
-            "allow_abbrev", False
-        )  # a beginning of an option may be that of another later
+        how.setdefault("allow_abbrev", False)  # a beginning of an option may be that of another later
         super().__init__(*words, **how)
         self.register("type", Path, parse_path)
         self.example, self.fails, self.others = example, fails, others
@@ -229,7 +219,5 @@ def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType]) 
 
 def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:
     """Return the parsers of the commands below a parser, by name."""
-    actions = (
-        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
-    )
+    actions = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return {name: below for action in actions for name, below in action.choices.items()}

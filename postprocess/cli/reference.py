@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent
 
-from postprocess.cli.parser import (
-    Parser,
-    exit_statuses,
-    list_shown_actions,
-    list_words,
-    subcommands,
-    usage,
-)
+from postprocess.cli.parser import Parser, exit_statuses, list_shown_actions, list_words, subcommands, usage
 
 PROGRAM = "./plumbline"
 #: exit statuses of every command; raw results of a session remain
@@ -80,15 +73,11 @@ def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
 def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
     """Yield the title and the options of each group; arguments come first."""
     every = list_shown_actions(parser)
-    positional = [
-        Option(usage(each), text(parser, each)) for each in every if not each.option_strings
-    ]
+    positional = [Option(usage(each), text(parser, each)) for each in every if not each.option_strings]
     if positional:
         yield "arguments", positional
     for title, group in parser.groups.items():
-        own = [
-            action for action in group._group_actions if action in every and action.option_strings
-        ]
+        own = [action for action in group._group_actions if action in every and action.option_strings]
         if own:
             yield title, [Option(usage(action), text(parser, action)) for action in own]
 
@@ -110,9 +99,7 @@ def markdown(every: Sequence[Command]) -> str:
     """Return the page of all commands."""
     first, *rest = every
     top = [each for each in rest if len(each.words) == 1]
-    listed = "\n".join(
-        f"| [`{each.name}`](#plumbline-{each.name}) | {each.description} |" for each in top
-    )
+    listed = "\n".join(f"| [`{each.name}`](#plumbline-{each.name}) | {each.description} |" for each in top)
     head = dedent(
         """\
         # Commands

@@ -10,14 +10,7 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.options import (
-    CACHE_STATE,
-    FAMILY,
-    OPTIONS,
-    ROUTINE,
-    SYNCHRONISER,
-    TIME_LIMIT,
-)
+from postprocess.model.options import CACHE_STATE, FAMILY, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import FAMILIES, WARM
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
@@ -52,9 +45,7 @@ def check_options_take_effect(arguments: argparse.Namespace) -> None:
             )
 
 
-def build_selection(
-    work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1
-) -> Selection:
+def build_selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
     """Build the user's choice in terms of the checks."""
     check_options_take_effect(arguments)
     given = vars(arguments)

@@ -130,9 +130,7 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
     for night, key in alarmed:
         times = factor(night.regressed[key])
-        lines.append(
-            f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}"
-        )
+        lines.append(f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}")
     for key, number in find_often_cleared(nights):
         hosts, site = ", ".join(find_slow_hosts(nights, key)), total.site
         links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
@@ -150,14 +148,11 @@ def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
             {
                 "schema": log.SCHEMA,
                 "months": [
-                    asdict(month)
-                    | {name: _entry(getattr(month, name)) for name in ("screened", "regressed")}
+                    asdict(month) | {name: _entry(getattr(month, name)) for name in ("screened", "regressed")}
                     for month in tally_by_month(nights)
                 ],
                 "often_cleared": dict(find_often_cleared(nights)),
-                "slow_on": {
-                    key: find_slow_hosts(nights, key) for key, _ in find_often_cleared(nights)
-                },
+                "slow_on": {key: find_slow_hosts(nights, key) for key, _ in find_often_cleared(nights)},
                 "nights": [asdict(night) for night in nights],
             }
         )

@@ -32,10 +32,7 @@ def add_arguments(parser: Parser) -> None:
         help=f"launches per case, earlier ones included (default: {LAUNCHES})",
     )
     number.add_argument(
-        "--seconds",
-        type=parse_seconds,
-        metavar="SECONDS",
-        help="run as many launches as fit into this time",
+        "--seconds", type=parse_seconds, metavar="SECONDS", help="run as many launches as fit into this time"
     )
     how.add_argument(
         "--at-most",
@@ -57,12 +54,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references. Returns the exit status."""
-    demand = LaunchTarget(
-        arguments.launches,
-        arguments.at_most,
-        arguments.afresh,
-        seconds=arguments.seconds,
-    )
+    demand = LaunchTarget(arguments.launches, arguments.at_most, arguments.afresh, seconds=arguments.seconds)
     asked = build_request(work, arguments)
     one = replace(asked, selection=replace(asked.selection, launches=1))
     return run_calibration(work, one, Progress(), demand)

@@ -47,15 +47,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """
     progress = Progress()
     since = arguments.since or day_before(DAYS)
-    series = select_series(
-        read_nights(work.store, since, say=progress.say), arguments.case, arguments.site
-    )
+    series = select_series(read_nights(work.store, since, say=progress.say), arguments.case, arguments.site)
     if not series:
-        when = (
-            f"--since {since}: no night from then on"
-            if arguments.since
-            else f"no night since {since}"
-        )
+        when = f"--since {since}: no night from then on" if arguments.since else f"no night since {since}"
         raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
     trends = detect_trends(series)
     if not any(trend.known for trend in trends):
@@ -80,9 +74,7 @@ def select_series(
     """
     systems = sorted({each.case.system for each in series})
     if site and site not in systems:
-        raise UsageError(
-            f"--site {site}: no nights; there are some of {', '.join(systems) or 'none'}"
-        )
+        raise UsageError(f"--site {site}: no nights; there are some of {', '.join(systems) or 'none'}")
     some = [each for each in series if site in (None, each.case.system)]
     for pattern in patterns:
         if not any(matches_patterns(each.case.key, [pattern]) for each in some):

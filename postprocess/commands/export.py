@@ -84,9 +84,7 @@ def export_csv(directory: Path, wanted: ExportFilter, sink: BinaryIO, say: Say) 
     sink.write((",".join(wanted.columns) + "\r\n").encode())
     for number, frame in enumerate(read_frames(directory, wanted), 1):
         keys = frame["key"].unique().to_list()
-        missing = [
-            each for each in missing if not any(matches_patterns(key, [each]) for key in keys)
-        ]
+        missing = [each for each in missing if not any(matches_patterns(key, [each]) for key in keys)]
         encode_lists(frame).write_csv(sink, include_header=False, line_terminator="\r\n")
         rows += frame.height
         if number % MANY == 0:

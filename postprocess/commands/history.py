@@ -26,9 +26,7 @@ FAILS = ""
 MOST_CASES = 20
 MOST_NIGHTS = 60  #: that fit a terminal
 OTHER = "!"  #: the letter of a case that failed
-LETTERS = [
-    f"{verdict.letter} {verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")
-]
+LETTERS = [f"{verdict.letter} {verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")]
 LEGEND = ", ".join([*LETTERS, f"{OTHER} failed"])
 
 
@@ -62,9 +60,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     :raises UsageError: if no case matches
     """
     modes = (*NIGHTS, "run", "confirm", "import") if arguments.all_sessions else NIGHTS
-    rows = read_headlines(
-        work.store, since=arguments.since, modes=modes, columns=COLUMNS, say=Progress().say
-    )
+    rows = read_headlines(work.store, since=arguments.since, modes=modes, columns=COLUMNS, say=Progress().say)
     keys = sorted(rows["key"].unique())
     chosen = [key for key in keys if is_meant(Case.from_key(key), arguments.words)]
     if not chosen:
@@ -125,16 +121,10 @@ def describe_history(key: str, nights: Sequence[Night], encoding: str) -> Iterat
     yield f"  {draw_sparkline([night.value for night in shown], encoding)}"
     yield f"  {''.join(Verdict(night.verdict).letter for night in shown)}"
     values = [night.value for night in shown if night.value is not None]
-    spread = (
-        f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}"
-        if values
-        else "-"
-    )
+    spread = f"{quantity(min(values), last.unit)} to {quantity(max(values), last.unit)}" if values else "-"
     yield f"  {plural(len(nights), 'session')}, {shown[0].day} to {last.day}: {spread}"
     slowdown = (
-        f" ({factor(last.value / last.reference)} of its reference)"
-        if last.value and last.reference
-        else ""
+        f" ({factor(last.value / last.reference)} of its reference)" if last.value and last.reference else ""
     )
     band = f", band {format_band(last.band, last.unit)}" if last.band else ""
     yield f"  last: {last.verdict}, {quantity(last.value, last.unit)}{slowdown}{band}"

@@ -81,9 +81,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
         example = work.source / "site_configs" / SITE
         selection = Selection(example, checks=path, tag="", only_looking=True)
         return dry_run_check(work, path, selection, progress)
-    return [
-        f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"
-    ]
+    return [f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"]
 
 
 def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
@@ -104,9 +102,7 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     return reference_lint.lint_references(path) + others
 
 
-def dry_run_check(
-    work: WorkDirectory, path: Path, selection: Selection, progress: Progress
-) -> list[str]:
+def dry_run_check(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:
     """Find what is wrong with a check, by a dry run on a site."""
     reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:

@@ -116,9 +116,7 @@ def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]
 
 def describe_amount(chosen: Sequence[Job]) -> str:
     """Describe cases, starts and jobs."""
-    cases = plural(
-        len({case for job in chosen for launch in job.launches for case in launch.cases}), "case"
-    )
+    cases = plural(len({case for job in chosen for launch in job.launches for case in launch.cases}), "case")
     starts = plural(sum(len(job.launches) for job in chosen), "start")
     return f"{cases} in {starts}, {plural(len(chosen), 'job')}"
 

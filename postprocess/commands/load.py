@@ -27,9 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Load the store into PostgreSQL. Returns 0."""
-    from postprocess.results import (
-        postgres,  # its driver takes time to import, and only this command needs it
-    )
+    from postprocess.results import postgres  # its driver takes time to import, and only this command needs it
 
     done = postgres.load_store(work.store, " ".join(arguments.words), say)
     print(f"loaded {plural(done.new, 'session')} with {plural(done.rows, 'row')}; "

@@ -14,9 +14,7 @@ from postprocess.session.nightly.run import run_nightly
 
 HELP = "Build, run and judge all cases; calibrate first where references are missing."
 EXAMPLE = "./plumbline nightly --site mycluster --json summary.json"
-FAILS = (
-    "a case regressed, failed or has no usable reference (--strict: or is provisional or skipped)"
-)
+FAILS = "a case regressed, failed or has no usable reference (--strict: or is provisional or skipped)"
 
 
 def add_arguments(parser: Parser) -> None:

@@ -33,9 +33,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="SESSION",
         help=f"name of the session, or {LATEST} (default: the last one)",
     )
-    parser.group(OUTPUT).add_argument(
-        "--open", action="store_true", help="show the report in the browser"
-    )
+    parser.group(OUTPUT).add_argument("--open", action="store_true", help="show the report in the browser")
     parser.group(OUTPUT).add_argument(
         "--site",
         type=Path,
@@ -51,9 +49,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return publish_site(work, arguments)
     directory = find_finished_session(work, arguments.session)
     summary = load_summary(directory / "summary.json")
-    trials = trial_selection.read_trials(
-        read_sessions(work.store, [directory.name]), directory.name
-    )
+    trials = trial_selection.read_trials(read_sessions(work.store, [directory.name]), directory.name)
     paths = build_report(directory, summary, trials, read_past(work, summary))
     print_verdict_table(summary, Progress().console.width)
     for path in paths:
@@ -69,9 +65,7 @@ def publish_site(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     :raises UsageError: if a session is named too, or nothing can be written
     """
     if arguments.session:
-        raise UsageError(
-            f"{arguments.session}: --site writes all sessions; leave the name away, or --site"
-        )
+        raise UsageError(f"{arguments.session}: --site writes all sessions; leave the name away, or --site")
     index, problems = write_site(work, arguments.site)
     for problem in problems:
         show_line(problem, error=True)

@@ -48,16 +48,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 #: What chooses cases by several values, of which the cases to be run again may have any.
 COMBINED = ("environment", *(each.name for each in CHOOSING if each.several))
 #: What the user may still choose.
-FREE = (
-    "json",
-    "junit",
-    "openmetrics",
-    "on_failure",
-    "strict",
-    "launches",
-    "seconds_per_layout",
-    "force",
-)
+FREE = ("json", "junit", "openmetrics", "on_failure", "strict", "launches", "seconds_per_layout", "force")
 
 
 def choose_failed(work: WorkDirectory, arguments: argparse.Namespace) -> argparse.Namespace:

@@ -47,9 +47,7 @@ def set_up(
     progress = Progress()
     with work.held():
         with progress.phase("set-up"):
-            prepared = prepare_machine(
-                work, arguments.site, arguments.mpis, progress, True, arguments.mirror
-            )
+            prepared = prepare_machine(work, arguments.site, arguments.mpis, progress, True, arguments.mirror)
         print_doctor_page(work, prepared, progress)
         with progress.phase("build"):
             failures = build(work, prepared, progress)
@@ -62,9 +60,7 @@ def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: 
     """Print the page."""
     machine = prepared.inventory.machine if prepared.inventory else read_machine()
     facts = describe_machine(machine)
-    if (
-        prepared.inventory is None
-    ):  # this is a login node: the site file says what its partitions are
+    if prepared.inventory is None:  # this is a login node: the site file says what its partitions are
         facts[-1] = ("process counts", "the site's own, like its MPIs: ./plumbline list shows them")
     for name, value in facts + describe_tools(work, prepared):
         progress.say(f"{name:<16}{value}")
@@ -75,13 +71,10 @@ def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: 
 def describe_machine(machine: Machine) -> list[tuple[str, str]]:
     """Describe the machine in words."""
     caches = ", ".join(
-        f"L{cache.level} {cache.bytes // 1024} KiB shared by {cache.shared_by}"
-        for cache in machine.caches
+        f"L{cache.level} {cache.bytes // 1024} KiB shared by {cache.shared_by}" for cache in machine.caches
     )
     ladder = list_process_counts(Topology(machine.cores, machine.sockets))
-    counts = (
-        ", ".join(map(str, ladder)) or "none: one core cannot time messages (--oversubscribe tries)"
-    )
+    counts = ", ".join(map(str, ladder)) or "none: one core cannot time messages (--oversubscribe tries)"
     return [
         ("machine", f"{machine.host}: {machine.cpu_model}"),
         (
@@ -98,11 +91,7 @@ def describe_machine(machine: Machine) -> list[tuple[str, str]]:
 def describe_tools(work: WorkDirectory, prepared: PreparedMachine) -> list[tuple[str, str]]:
     """Describe the tools that Plumbline works with."""
     spack = prepared.spack
-    found = (
-        f"{spack.version} ({spack.origin}: {spack.executable})"
-        if spack
-        else "none: see the note above"
-    )
+    found = f"{spack.version} ({spack.origin}: {spack.executable})" if spack else "none: see the note above"
     return [("Spack", found), ("work directory", str(work.root))]
 
 
@@ -112,9 +101,7 @@ def describe_mpi(found: Inventory) -> list[str]:
     for mpi in found.mpis:
         lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]
         imb = found.imb_of(mpi)
-        where = (
-            f"{imb.folder} (its binary interface fits)" if imb.folder else f"none: {imb.problem}"
-        )
+        where = f"{imb.folder} (its binary interface fits)" if imb.folder else f"none: {imb.problem}"
         lines.append(f"    IMB without Spack: {where}")
     for entry in found.unusable:
         lines += [f"not usable ({entry.origin}) {entry.mpicc}", f"    {entry.problem}"]

@@ -64,10 +64,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         passed.write_text(f"{hash_sources(work.source)}\n", encoding="utf-8")
     statuses = [
         subprocess.run(
-            [sys.executable, "-m", "pytest", *part],
-            check=False,
-            cwd=work.source,
-            env=test_environment(work),
+            [sys.executable, "-m", "pytest", *part], check=False, cwd=work.source, env=test_environment(work)
         ).returncode
         for part in choose_parts(words, passed)
     ]

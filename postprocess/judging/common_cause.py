@@ -180,9 +180,7 @@ class CommonCause:
     @property
     def explained(self) -> tuple[Case, ...]:
         """Those that are beyond their bands by it alone."""
-        return tuple(
-            member.case for member in self.members if member.slow and self.explains(member)
-        )
+        return tuple(member.case for member in self.members if member.slow and self.explains(member))
 
     @cached_property
     def probe_cases(self) -> tuple[Case, ...]:
@@ -216,14 +214,9 @@ def find_common_causes(
     :param hosts: that each case ran on, as far as that is known
     """
     everything = sorted(collect_slowdowns(results, catalog, hosts), key=lambda each: each.case)
-    places = [
-        list(some)
-        for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))
-    ]
+    places = [list(some) for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))]
     looks = sum(1 + len(list(list_parts(exclude_controls(some)))) for some in places)
-    found = [
-        cause for some in places for cause in find_partition_causes(some, ALPHA / max(looks, 1))
-    ]
+    found = [cause for some in places for cause in find_partition_causes(some, ALPHA / max(looks, 1))]
     return sorted(found, key=lambda cause: (-len(cause.members), cause.partition))
 
 
@@ -245,9 +238,7 @@ def is_common_cause(shift: CommonShift, alpha: float) -> bool:
     return shift.is_clear(alpha) or shift.is_many(alpha)
 
 
-def list_parts(
-    some: Sequence[JudgedSlowdown],
-) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
+def list_parts(some: Sequence[JudgedSlowdown]) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
     """List the parts that are large enough to be looked at, in each way of dividing these cases."""
     for name, value_of in DIMENSIONS.items():
         values = sorted({value_of(slowdown) for slowdown in some}, key=str)
@@ -264,49 +255,32 @@ def narrow_cause(
     whole = is_common_cause(estimate_shift(some), alpha)
     by_name: dict[str, list[tuple[Hashable, list[JudgedSlowdown], bool]]] = {}
     for name, value, part in list_parts(some):
-        by_name.setdefault(name, []).append(
-            (value, part, is_common_cause(estimate_shift(part), alpha))
-        )
+        by_name.setdefault(name, []).append((value, part, is_common_cause(estimate_shift(part), alpha)))
     for name, divided in by_name.items():
         slower = [(value, part) for value, part, is_slower in divided if is_slower]
         group = [each for _, part in slower for each in part]
         members = {each.case for each in group}
         rest = [slowdown for slowdown in some if slowdown.case not in members]
-        if (
-            slower
-            and len(slower) < len(divided)
-            and (not whole or is_unshifted(rest, group, alpha))
-        ):
+        if slower and len(slower) < len(divided) and (not whole or is_unshifted(rest, group, alpha)):
             return narrow_cause(group, alpha, {**parts, name: tuple(value for value, _ in slower)})
     return list(some), parts
 
 
-def is_unshifted(
-    rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown], alpha: float
-) -> bool:
+def is_unshifted(rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown], alpha: float) -> bool:
     """Return whether what a cause leaves out is as it always was."""
     left = estimate_shift(rest)
     return not left.is_many(alpha) and left.log < estimate_shift(group).log / 2
 
 
 def build_cause(
-    group: Sequence[JudgedSlowdown],
-    parts: Mapping[str, Any],
-    controls: Sequence[JudgedSlowdown],
-    alpha: float,
+    group: Sequence[JudgedSlowdown], parts: Mapping[str, Any], controls: Sequence[JudgedSlowdown], alpha: float
 ) -> CommonCause:
     """Build the finding about these cases."""
     shift = estimate_shift(group)
     clear = shift.is_clear(alpha)
-    log = (
-        shift.log
-        if clear
-        else float(np.median([slowdown.log for slowdown in group if slowdown.slow]))
-    )
+    log = shift.log if clear else float(np.median([slowdown.log for slowdown in group if slowdown.slow]))
     places = {(slowdown.case.environment, slowdown.hosts) for slowdown in group}
-    beside = [
-        slowdown for slowdown in controls if (slowdown.case.environment, slowdown.hosts) in places
-    ]
+    beside = [slowdown for slowdown in controls if (slowdown.case.environment, slowdown.hosts) in places]
     partition = group[0].case.partition
     told = CommonCause(partition, math.expm1(log), tuple(group), tuple(beside), clear)
     return replace(told, **parts)

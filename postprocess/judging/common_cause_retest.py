@@ -159,9 +159,7 @@ class CommonCauseRetest:
             self.count_value(factors)
 
 
-def name_confirmed_causes(
-    results: Sequence[CaseResult], causes: Sequence[CommonCause]
-) -> list[CaseResult]:
+def name_confirmed_causes(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
     """Name the confirmed cause of each case that is slow by it, called or not yet; return all results."""
     shared: dict[Case, str] = {}
     for cause in causes:

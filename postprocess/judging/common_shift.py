@@ -93,11 +93,7 @@ def collect_slowdowns(
         reference_set = catalog.find_set(result.case)
         reference = catalog.reference(result.case, result.core_latency)
         factor = result.slowdown
-        if (
-            result.verdict not in JUDGED
-            or not (reference_set and reference and factor)
-            or reference.exact
-        ):
+        if result.verdict not in JUDGED or not (reference_set and reference and factor) or reference.exact:
             continue
         known = values.setdefault(id(reference_set), {})
         if not known:
@@ -117,9 +113,7 @@ def collect_slowdowns(
     return found
 
 
-def collect_values(
-    reference_set: ReferenceSet,
-) -> dict[str, tuple[list[float], list[float | None]]]:
+def collect_values(reference_set: ReferenceSet) -> dict[str, tuple[list[float], list[float | None]]]:
     """Collect values (in their units) and core latencies (s) of all launches behind references, by case."""
     return {
         key: (list(values), provenance.find_core_latencies(calibration, key))

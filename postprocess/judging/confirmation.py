@@ -15,23 +15,10 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import (
-    CommonCauseRetest,
-    describe_cause,
-    name_confirmed_causes,
-)
+from postprocess.judging.common_cause_retest import CommonCauseRetest, describe_cause, name_confirmed_causes
 from postprocess.judging.evaluate import evaluate_case
-from postprocess.judging.retest import (
-    build_retest_choice,
-    describe_unavoidable_nodes,
-    select_launches_of_value,
-)
-from postprocess.judging.suspicion import (
-    NO_HISTORY,
-    SessionHistory,
-    call_slow_sums,
-    decide_suspicion,
-)
+from postprocess.judging.retest import build_retest_choice, describe_unavoidable_nodes, select_launches_of_value
+from postprocess.judging.suspicion import NO_HISTORY, SessionHistory, call_slow_sums, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import AGAIN
@@ -88,18 +75,14 @@ class RetestCandidate:
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing."""
-        return self.failed is not None or bool(
-            confirmation_rule.is_decided(len(self.slow), len(self.fine))
-        )
+        return self.failed is not None or bool(confirmation_rule.is_decided(len(self.slow), len(self.fine)))
 
     def count_launch(self, outcome: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count a fresh launch on these hosts. A missing value counts as slow."""
         if outcome is not None and outcome.verdict in FAILED_LAUNCH:
             self.failed = self.failed or outcome
         elif outcome is not None and (
-            outcome.elsewhere
-            or outcome.verdict == Verdict.NOT_COMPARABLE
-            or self.is_of_unsure_place(outcome)
+            outcome.elsewhere or outcome.verdict == Verdict.NOT_COMPARABLE or self.is_of_unsure_place(outcome)
         ):
             self.not_comparable.append(outcome.reason)
         elif outcome is None or outcome.value is None:
@@ -129,18 +112,14 @@ class RetestCandidate:
         """Every fresh value; none if one did not arrive, which counts as slow."""
         return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
-    def decide(
-        self, catalog: ReferenceCatalog, history: SessionHistory, interrupted: bool
-    ) -> CaseResult:
+    def decide(self, catalog: ReferenceCatalog, history: SessionHistory, interrupted: bool) -> CaseResult:
         """Return what is said of the case. One that an interrupt left in doubt was slow once, and no more."""
         reference = catalog.reference(self.result.case, self.result.core_latency)
         if not interrupted or self.decided:
             return decide_suspicion(self.verdict(), self.known, reference, history)
         value = self.result.headline if self.result.by_headline else self.result.value
         doubted = replace(self.result, reason=f"{self.result.reason}; {NOT_CONFIRMED}")
-        return decide_suspicion(
-            doubted, [value] if value else [], reference, history, confirmed=False
-        )
+        return decide_suspicion(doubted, [value] if value else [], reference, history, confirmed=False)
 
     def verdict(self) -> CaseResult:
         """Return the result of all launches together."""
@@ -163,9 +142,7 @@ class RetestCandidate:
         if not self.fine and set(self.slow) == {NOT_RUN}:
             reason = f"{self.result.reason}; it could not be measured again"
             return replace(self.result, reason=reason)
-        reason = (
-            f"{self.result.reason}; so were {len(self.slow)} of {counted}: {', '.join(self.slow)}"
-        )
+        reason = f"{self.result.reason}; so were {len(self.slow)} of {counted}: {', '.join(self.slow)}"
         return replace(self.result, reason=reason)
 
 
@@ -206,23 +183,17 @@ def confirm_slow_cases(
     rest is ``suspect``, unless earlier sessions call it.
     """
     hosts = map_hosts(finished)
-    second = ConfirmationRun(
-        hosts, count_launches(results), catalog, selection, measure, progress, wait
-    )
+    second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress, wait)
     retests = [CommonCauseRetest(cause) for cause in find_common_causes(results, catalog, hosts)]
     slow = [
-        RetestCandidate(result, hosts.get(result.case, ()))
-        for result in select_candidates(results, catalog)
+        RetestCandidate(result, hosts.get(result.case, ())) for result in select_candidates(results, catalog)
     ]
     ended = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
     report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in second.made):
         progress.note(line)
-    verdicts = {
-        each.result.case: each.decide(catalog, history, interrupted=ended is not None)
-        for each in slow
-    }
+    verdicts = {each.result.case: each.decide(catalog, history, interrupted=ended is not None) for each in slow}
     results = call_slow_sums(results, catalog, history)
     after = [verdicts.get(result.case, result) for result in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
@@ -268,9 +239,7 @@ class ConfirmationRun:
             return error
         return None
 
-    def decide(
-        self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest]
-    ) -> None:
+    def decide(self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest]) -> None:
         """Take fresh launches, in turns, of what is not decided yet."""
         for turn, launches in enumerate(confirmation_rule.PASSES):
             undecided = [suspect for suspect in suspects if not suspect.decided]
@@ -324,9 +293,7 @@ def list_failures(fresh: Iterable[FinishedLaunch]) -> list[CaseResult]:
     ]
 
 
-def apply_failures(
-    results: Sequence[CaseResult], failed: Iterable[CaseResult], where: str
-) -> list[CaseResult]:
+def apply_failures(results: Sequence[CaseResult], failed: Iterable[CaseResult], where: str) -> list[CaseResult]:
     """Return the results, each with the first failure of its case in further launches, if it has not failed.
 
     What came of other launches stands beside it; nothing that went wrong may end in ``pass``.
@@ -335,28 +302,18 @@ def apply_failures(
     """
     first = {result.case: result for result in reversed(list(failed))}
     return [
-        replace(
-            result,
-            verdict=first[result.case].verdict,
-            reason=f"{where}: {first[result.case].reason}",
-        )
+        replace(result, verdict=first[result.case].verdict, reason=f"{where}: {first[result.case].reason}")
         if result.case in first and result.verdict not in FAILED_LAUNCH
         else result
         for result in results
     ]
 
 
-def report_causes(
-    retests: Sequence[CommonCauseRetest], since: Since, progress: Progress
-) -> list[CommonCause]:
+def report_causes(retests: Sequence[CommonCauseRetest], since: Since, progress: Progress) -> list[CommonCause]:
     """Tell every common cause once; return those that fresh launches do not refute."""
     confirmed = []
     for retest in retests:
-        end = (
-            "; fresh launches do not show it, and each case stands by itself"
-            if retest.refuted
-            else ""
-        )
+        end = "; fresh launches do not show it, and each case stands by itself" if retest.refuted else ""
         cause = replace(retest.cause, since="" if retest.refuted else since(retest.cause))
         progress.note(f"{describe_cause(cause)}{end}")
         if not retest.refuted:
@@ -376,17 +333,12 @@ def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]
 def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
     """Select the cases that are slow, without those of exact time, which repeats."""
     slow = [result for result in results if result.verdict == Verdict.REGRESSED]
-    references = {
-        result.case: catalog.reference(result.case, result.core_latency) for result in slow
-    }
+    references = {result.case: catalog.reference(result.case, result.core_latency) for result in slow}
     return [result for result in slow if (known := references[result.case]) and not known.exact]
 
 
 def record_retest(
-    suspect: RetestCandidate,
-    values: int,
-    fresh: Sequence[FinishedLaunch],
-    catalog: ReferenceCatalog,
+    suspect: RetestCandidate, values: int, fresh: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> None:
     """Let each fresh value say what it has to say of a suspect; one that did not come says so too."""
     case, median_of = suspect.result.case, max(suspect.result.launches, 1)
@@ -398,10 +350,7 @@ def record_retest(
 
 
 def select_retest(
-    selection: Selection,
-    places: Mapping[Case, tuple[str, ...]],
-    values: int,
-    counts: Mapping[LaunchPlace, int],
+    selection: Selection, places: Mapping[Case, tuple[str, ...]], values: int, counts: Mapping[LaunchPlace, int]
 ) -> Selection:
     """Restrict a selection to the routines of some cases, each where it was slow.
 

@@ -34,19 +34,13 @@ from postprocess.stats.false_discovery import add_q_values
 from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
 
 
-def format_rerun_command(
-    launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()
-) -> str:
+def format_rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
     """Format the command that measures just this case again, under the same further options."""
     words = ["./plumbline", "run"]
     if site != "local":
         words += ["--site", site, PARTITION.flag, case.partition]
     words += ["--environment", case.environment]
-    sized = any(
-        benchmark.sizes is None
-        for benchmark in launch.benchmarks
-        if benchmark.routine == case.routine
-    )
+    sized = any(benchmark.sizes is None for benchmark in launch.benchmarks if benchmark.routine == case.routine)
     # or is what a run without the option has
     told: dict[SelectionOption, str | int | None] = {PARTITION: case.partition}
     told |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
@@ -99,9 +93,7 @@ def evaluate_launches(
         )
         for case in launches
     ]
-    return sorted(
-        add_q_values(results) + list_skipped(finished, catalog), key=lambda result: result.case
-    )
+    return sorted(add_q_values(results) + list_skipped(finished, catalog), key=lambda result: result.case)
 
 
 def list_skipped(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[CaseResult]:
@@ -123,10 +115,7 @@ def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog)
 
 
 def evaluate_safely(
-    case: Case,
-    launches: Sequence[FinishedLaunch],
-    catalog: ReferenceCatalog,
-    calibrating: bool = False,
+    case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog, calibrating: bool = False
 ) -> CaseResult:
     """Evaluate one case as :func:`evaluate_case` does; one that cannot be is ``incorrect``, with the reason.
 
@@ -139,10 +128,7 @@ def evaluate_safely(
 
 
 def evaluate_case(
-    case: Case,
-    launches: Sequence[FinishedLaunch],
-    catalog: ReferenceCatalog,
-    calibrating: bool = False,
+    case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog, calibrating: bool = False
 ) -> CaseResult:
     """Evaluate one case. A launch that failed decides; otherwise the median is judged.
 
@@ -203,11 +189,7 @@ def show_reference(result: CaseResult, reference: Reference | None) -> CaseResul
 
 
 def judge_measurement(
-    case: Case,
-    measured: Measurement,
-    launch: FinishedLaunch,
-    catalog: ReferenceCatalog,
-    median_of: int = 1,
+    case: Case, measured: Measurement, launch: FinishedLaunch, catalog: ReferenceCatalog, median_of: int = 1
 ) -> CaseResult:
     """Judge a value, with the resolution of the launch that it is of."""
     records = launch.outcome.records
@@ -217,9 +199,7 @@ def judge_measurement(
 
 
 def select_alike(
-    case: Case,
-    measured: Sequence[tuple[Measurement, FinishedLaunch]],
-    catalog: ReferenceCatalog,
+    case: Case, measured: Sequence[tuple[Measurement, FinishedLaunch]], catalog: ReferenceCatalog
 ) -> list[tuple[Measurement, FinishedLaunch]]:
     """Select the launches that are judged together: of those with one reference the most.
 
@@ -244,11 +224,7 @@ def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measuremen
 
 
 def judge_elsewhere(
-    result: CaseResult,
-    measured: Measurement,
-    row: Reference,
-    shifting: bool = False,
-    bound: bool = False,
+    result: CaseResult, measured: Measurement, row: Reference, shifting: bool = False, bound: bool = False
 ) -> CaseResult:
     """Judge a value of launches whose ranks lay as those of no reference did.
 
@@ -280,9 +256,7 @@ def judge_elsewhere(
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
 
-def describe_reference_difference(
-    finished: FinishedLaunch, case: Case, reference_set: ReferenceSet
-) -> str:
+def describe_reference_difference(finished: FinishedLaunch, case: Case, reference_set: ReferenceSet) -> str:
     """Describe how the conditions of a launch differ from its reference's; empty if in nothing that counts."""
     launch = finished.launch
     return reference_set.difference(finished.conditions, case, launch.accepts, launch.by_hand)
@@ -297,9 +271,7 @@ def select_median_launch(
 
 
 def check_reframe_agrees(
-    result: CaseResult,
-    measured: Sequence[tuple[Measurement, FinishedLaunch]],
-    catalog: ReferenceCatalog,
+    result: CaseResult, measured: Sequence[tuple[Measurement, FinishedLaunch]], catalog: ReferenceCatalog
 ) -> CaseResult:
     """Return the result, or ``incorrect`` if ReFrame's own assertion contradicts it.
 
@@ -327,10 +299,7 @@ NOT_HELD = "compared with its peers, and with no reference"
 
 
 def evaluate_flagged(
-    finished: Sequence[FinishedLaunch],
-    reason_of: Callable[[Case], str | None],
-    failing: Verdict,
-    again: str,
+    finished: Sequence[FinishedLaunch], reason_of: Callable[[Case], str | None], failing: Verdict, again: str
 ) -> list[CaseResult]:
     """Give each flagged case the verdict ``failing`` with its reason, and every other one ``pass``.
 

@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.options import (
-    BYTES,
-    CHOOSING,
-    PARTITION,
-    PEERS,
-    PROGRAM,
-    ROUTINE,
-    SelectionOption,
-)
+from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, PROGRAM, ROUTINE, SelectionOption
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_control, is_on_request
@@ -33,9 +25,7 @@ from site_configs.programs.program import PROGRAMS
 
 def is_whole(selection: Selection) -> bool:
     """Return whether everything of the site was asked for."""
-    return not selection.environments and not any(
-        option.variable in selection.choice for option in CHOOSING
-    )
+    return not selection.environments and not any(option.variable in selection.choice for option in CHOOSING)
 
 
 @dataclass(frozen=True)
@@ -53,18 +43,14 @@ class RequestedCases:
         return (
             (not names or place.environment in names)
             and (not partitions or place.partition in partitions)
-            and (
-                not families or any(is_of_release(place.environment, family) for family in families)
-            )
+            and (not families or any(is_of_release(place.environment, family) for family in families))
         )
 
     def among(self, known: Mapping[Case, Reference]) -> list[Reference]:
         """Return the references of a place whose cases the session asked for, sorted."""
         sized = {(case.program, case.routine) for case in known if case.bytes}
         return [
-            known[case]
-            for case in sorted(known)
-            if self._chooses(case, (case.program, case.routine) in sized)
+            known[case] for case in sorted(known) if self._chooses(case, (case.program, case.routine) in sized)
         ]
 
     def _chooses(self, case: Case, sized: bool) -> bool:
@@ -87,10 +73,7 @@ class RequestedCases:
 
 
 def find_unplanned_environments(
-    roots: Sequence[Path],
-    planned: Sequence[PlannedLaunch],
-    provisional: Path,
-    asked: RequestedCases,
+    roots: Sequence[Path], planned: Sequence[PlannedLaunch], provisional: Path, asked: RequestedCases
 ) -> list[CaseResult]:
     """Find every case with a reference of a planned system whose environment is not planned, ``incomplete``.
 
@@ -132,10 +115,7 @@ def list_unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -
 
 
 def find_unplanned_cases(
-    catalog: ReferenceCatalog,
-    planned: Sequence[PlannedLaunch],
-    provisional: Path,
-    asked: RequestedCases,
+    catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch], provisional: Path, asked: RequestedCases
 ) -> list[CaseResult]:
     """Find every case with a reference that a planned environment does not plan, ``incomplete``.
 
@@ -147,8 +127,7 @@ def find_unplanned_cases(
     fix = "measure it again, or remove the row if it is given up"
     return [
         build_missing_result(
-            reference,
-            f"is not measured any more, and has a reference in {reference_set.path}: {fix}",
+            reference, f"is not measured any more, and has a reference in {reference_set.path}: {fix}"
         )
         for reference_set in catalog.sets.values()
         for reference in asked.among(reference_set.references)

@@ -18,9 +18,7 @@ def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatal
     found: dict[str, set[Case]] = {}
     for line, case in list_waived_differences(finished, catalog):
         found.setdefault(line, set()).add(case)
-    return [
-        f"{plural(len(cases), 'case')} compared although {line}" for line, cases in found.items()
-    ]
+    return [f"{plural(len(cases), 'case')} compared although {line}" for line, cases in found.items()]
 
 
 def list_waived_differences(
@@ -31,9 +29,7 @@ def list_waived_differences(
         for case in launched.launch.cases if launched.run and launched.launch.accepts else ():
             reference_set = catalog.find_set(case) if catalog.reference(case) else None
             accepts = launched.launch.accepts
-            for found in (
-                reference_set.accepted(launched.conditions, case, accepts) if reference_set else ()
-            ):
+            for found in reference_set.accepted(launched.conditions, case, accepts) if reference_set else ():
                 place = f"{case.partition}, {case.environment}, {case.program}"
                 why = f"accepted by the site: {accepts[found.name]}"
                 yield f"{found} in its reference ({place}); {why}", case
@@ -55,9 +51,7 @@ FAST_SHARE = 0.2
 FAST_CASES = 5  #: at least
 
 
-def describe_fast_cases(
-    results: Iterable[CaseResult], catalog: ReferenceCatalog, site: str
-) -> Iterator[str]:
+def describe_fast_cases(results: Iterable[CaseResult], catalog: ReferenceCatalog, site: str) -> Iterator[str]:
     """Describe, in a line each, the environments and programs of a partition with too many fast cases.
 
     Simulated time repeats: what is faster there is a change of the programs.

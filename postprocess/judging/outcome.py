@@ -27,12 +27,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome, Records, fai
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
-from postprocess.parsers.osu_imb_launch import (
-    FIRST_FOREIGN,
-    FOREIGN,
-    BenchmarkRecords,
-    read_benchmarks,
-)
+from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN, BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.mpi.family import is_library
 from site_configs.schedulers.job_end import Ending
@@ -84,9 +79,7 @@ def describe_foreign_records(
         return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
     began, ended = span
     if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
-        lasted = " to ".join(
-            time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended)
-        )
+        lasted = " to ".join(time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended))
         told = f"{run['date_utc']} to {end['ended_utc']}"
         return f"the records tell of {told}, and the launch was from {lasted}; set the clocks of the nodes"
     return ""
@@ -107,10 +100,7 @@ def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
 
 
 #: Exit codes of a program that ran to its end and has no whole result.
-NO_RESULT = {
-    3: "the program could not write its results",
-    4: "every trial of a case missed its start window",
-}
+NO_RESULT = {3: "the program could not write its results", 4: "every trial of a case missed its start window"}
 WRONG_DATA = 1  #: exit code of a program that ran to its end and received wrong data
 ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
 SAME = 1e-9  #: relative difference of one number in two processes
@@ -129,9 +119,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
     if alone := check_singleton_worlds(launch, data):
         return alone
     try:
-        records = (
-            read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
-        )
+        records = read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
     except RecordError as error:
         if error.verdict == Verdict.INCORRECT or code == 0:
             return fail_launch(error.verdict, str(error))
@@ -199,22 +187,16 @@ def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchO
     return fail_launch(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
 
 
-def check_mpi_world(
-    launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords
-) -> LaunchOutcome | None:
+def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords) -> LaunchOutcome | None:
     """Fail a launch whose MPI or processes are not those asked for."""
     if not is_asked_library(records.mpi_library, launch.library):
         said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
         fix = "./plumbline setup looks at the MPIs again"
-        return fail_launch(
-            Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}"
-        )
+        return fail_launch(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
     ran = (records.processes, records.per_node)
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
-        return fail_launch(
-            Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}"
-        )
+        return fail_launch(Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}")
     on_hosts = sorted((host["ranks"] for host in records.run["hosts"]), reverse=True)
     layout = Layout(launch.processes, launch.per_node)
     if on_hosts != layout.ranks_per_host:
@@ -235,9 +217,7 @@ def is_asked_library(said: str, wanted: str) -> bool:
 def format_process_counts(numbers: Sequence[int]) -> str:
     """Format processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
     runs = ((number, len(list(same))) for number, same in groupby(numbers))
-    return " + ".join(
-        str(number) if count == 1 else f"{count} x {number}" for number, count in runs
-    )
+    return " + ".join(str(number) if count == 1 else f"{count} x {number}" for number, count in runs)
 
 
 def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> LaunchOutcome | None:
@@ -246,29 +226,18 @@ def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> Launc
     came = {records.case(case, system, partition, launch.environment) for case in records.cases}
     planned = set(launch.cases)
     if missing := sorted(planned - came):
-        return fail_launch(
-            Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}"
-        )
+        return fail_launch(Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}")
     if extra := sorted(came - planned):
-        return fail_launch(
-            Verdict.INCORRECT, f"in the output but not planned: {format_case_names(extra)}"
-        )
+        return fail_launch(Verdict.INCORRECT, f"in the output but not planned: {format_case_names(extra)}")
     if records.run["trials"] != launch.trials:
-        return fail_launch(
-            Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}"
-        )
+        return fail_launch(Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}")
     if (rounds := records.run.get(ROUNDS, 1)) != launch.rounds:
-        return fail_launch(
-            Verdict.INCORRECT, f"visited its cases in {rounds} rounds, not {launch.rounds}"
-        )
+        return fail_launch(Verdict.INCORRECT, f"visited its cases in {rounds} rounds, not {launch.rounds}")
     return None
 
 
 def determine_outcome(
-    launch: PlannedLaunch,
-    session: Path,
-    entry: ReportedTest | None,
-    blocked: BlockedTest | None = None,
+    launch: PlannedLaunch, session: Path, entry: ReportedTest | None, blocked: BlockedTest | None = None
 ) -> LaunchOutcome:
     """Determine the outcome of a launch, from its files and ReFrame's report.
 
@@ -306,9 +275,7 @@ def compare_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | 
         same = type(value) in (int, float) and math.isclose(value, measured.value, rel_tol=SAME)
         if not same or unit != measured.unit:
             asserted = f"{value:.9g} {unit}" if type(value) in (int, float) else "no number"
-            what = (
-                f"ReFrame asserted {asserted}, the records say {measured.value:.9g} {measured.unit}"
-            )
+            what = f"ReFrame asserted {asserted}, the records say {measured.value:.9g} {measured.unit}"
             return fail_launch(Verdict.INCORRECT, f"{variable}: {what}: one of them is wrong")
     return None
 
@@ -318,9 +285,7 @@ def check_timed_out_start(launch: PlannedLaunch, session: Path) -> LaunchOutcome
     if not launch.start:
         return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
     if read_exit_code(launch.ending(session)) is None:
-        return fail_launch(
-            Verdict.TIMEOUT, f"no end within the {launch.job_limit:.0f} s of its job"
-        )
+        return fail_launch(Verdict.TIMEOUT, f"no end within the {launch.job_limit:.0f} s of its job")
     return None
 
 
@@ -329,9 +294,7 @@ def classify_rejected(launch: PlannedLaunch, entry: ReportedTest) -> LaunchOutco
     if not entry.timed_out:
         return fail_launch(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     limit = f"its job ran into its limit of {launch.job_limit:.0f} s"
-    return fail_launch(
-        Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame checked no value"
-    )
+    return fail_launch(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame checked no value")
 
 
 def classify_not_run(

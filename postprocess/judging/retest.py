@@ -37,9 +37,7 @@ def select_launches_of_value(
     :param value: number of the value, from 0 on
     :param median_of: launches behind a value
     """
-    own = sorted(
-        (run for run in fresh if case in run.launch.cases), key=lambda each: each.launch.number
-    )
+    own = sorted((run for run in fresh if case in run.launch.cases), key=lambda each: each.launch.number)
     some = own[value * median_of : (value + 1) * median_of]
     return some if len(some) == median_of else []
 

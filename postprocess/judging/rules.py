@@ -18,11 +18,7 @@ SOON = 3  #: sessions, tonight's included, within which a slowdown is to be call
 
 
 def judge_case(
-    case: Case,
-    measured: Measurement,
-    reference: Reference | None,
-    resolution: float = 0.0,
-    median_of: int = 1,
+    case: Case, measured: Measurement, reference: Reference | None, resolution: float = 0.0, median_of: int = 1
 ) -> CaseResult:
     """Hold a value against the band of its reference: of one launch, or the median of several.
 
@@ -114,11 +110,7 @@ def _difference(case: Case, unit: str, reference: Reference) -> str:
 
 
 def _against(
-    value: float,
-    reference: Reference,
-    limits: Band,
-    median_of: int,
-    detectable: float | None,
+    value: float, reference: Reference, limits: Band, median_of: int, detectable: float | None
 ) -> tuple[Verdict, str]:
     unit = reference.unit
     launches = plural(reference.launches, "launch", "es")
@@ -135,8 +127,5 @@ def _against(
     if limits.too_fast(value):
         return Verdict.FAST, outside
     if detectable > BLIND:
-        return (
-            Verdict.PROVISIONAL,
-            f"one night sees only what is {1 + detectable:.1f} times as slow",
-        )
+        return (Verdict.PROVISIONAL, f"one night sees only what is {1 + detectable:.1f} times as slow")
     return Verdict.PASS, ""

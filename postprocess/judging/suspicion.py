@@ -136,9 +136,7 @@ def _read_session(row: Mapping[str, Any]) -> JudgedSession:
     launches, day = max(row["judged_launches"], 1), number_day(row["started_utc"])
 
     def value(of: str, reference: str) -> SessionValue:
-        return SessionValue(
-            math.log(compute_slowdown(row[of], row[reference], row["unit"])), launches, day
-        )
+        return SessionValue(math.log(compute_slowdown(row[of], row[reference], row["unit"])), launches, day)
 
     headline = row["headline_judged"] and row["headline_reference"]
     return JudgedSession(
@@ -158,9 +156,7 @@ def find_leaning(
         reference = catalog.reference(result.case, result.core_latency)
         if reference is None or reference.exact or not result.slowdown:
             continue
-        tonight = SessionValue(
-            math.log(result.slowdown), max(result.launches, 1), number_day_of_now()
-        )
+        tonight = SessionValue(math.log(result.slowdown), max(result.launches, 1), number_day_of_now())
         if is_leaning(reference, [tonight, *history.find_run(result.case, reference)]):
             found.add(result.case)
     return found
@@ -190,9 +186,7 @@ def decide_suspicion(
     if judged is None:
         return result
     logs = [math.log(compute_slowdown(each, judged.center, result.unit)) for each in fresh]
-    tonight = SessionValue(
-        sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now()
-    )
+    tonight = SessionValue(sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now())
     told = f"{_name_trials(result)} {math.expm1(tonight.log):.0%} slower"
     if confirmed and is_gross(result, judged, tonight):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
@@ -225,9 +219,7 @@ def call_slow_sums(
     return [_call_slow_sum(result, catalog, history) for result in results]
 
 
-def _call_slow_sum(
-    result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory
-) -> CaseResult:
+def _call_slow_sum(result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory) -> CaseResult:
     reference = catalog.reference(result.case, result.core_latency)
     if result.verdict not in INSIDE or reference is None or reference.exact:
         return result

@@ -103,9 +103,7 @@ def library_identity(said: str | None) -> str | None:
     """
     if said is None:
         return None
-    lines = (
-        " ".join(map(_without_place, BUILDER.sub("", line).split())) for line in said.split("\n")
-    )
+    lines = (" ".join(map(_without_place, BUILDER.sub("", line).split())) for line in said.split("\n"))
     return SEPARATOR.join(line for line in lines if line)
 
 
@@ -131,9 +129,7 @@ def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:
     """Return the sizes of the caches and how many CPUs share each; they distinguish nodes of one CPU name."""
     if caches is None:
         return None
-    return ", ".join(
-        sorted(f"L{c['level']} {c['type']} {c['bytes']} of {c['shared_by']}" for c in caches)
-    )
+    return ", ".join(sorted(f"L{c['level']} {c['type']} {c['bytes']} of {c['shared_by']}" for c in caches))
 
 
 def is_bound(run: Mapping[str, Any]) -> bool:

@@ -28,10 +28,7 @@ def group_cases(results: Iterable[CaseResult]) -> list[CaseGroup]:
     for result in results:
         same = (result.cause,) if result.cause else (result.verdict, result.reason)
         found.setdefault(same, []).append(result)
-    return [
-        CaseGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
-        for same in found.values()
-    ]
+    return [CaseGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same)) for same in found.values()]
 
 
 def count_lines(lines: Iterable[str]) -> list[str]:

@@ -28,9 +28,7 @@ def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]
     return replace(selection, choice=choice, launches=most)
 
 
-def select_places(
-    choice: Sequence[Mapping[str, Any]], number: int, **place: str | int
-) -> list[LaunchPlace]:
+def select_places(choice: Sequence[Mapping[str, Any]], number: int, **place: str | int) -> list[LaunchPlace]:
     """Select the places of a choice that get a launch of this number, of those that agree with ``place``."""
     return [
         LaunchPlace(*(entry[name] for name in LaunchPlace._fields))

@@ -12,12 +12,7 @@ from typing import Any
 
 from postprocess.base.documents.strict_json import format_external
 from postprocess.model.case import Case
-from site_configs.programs.program import (
-    PROGRAMS,
-    find_programs,
-    find_programs_by_cache,
-    find_usual_values,
-)
+from site_configs.programs.program import PROGRAMS, find_programs, find_programs_by_cache, find_usual_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,19 +89,12 @@ AGAIN = "again"  #: what a confirmation run measures
 WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
 LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
-AS_REFERENCES = (
-    "as_references"  #: trials and rounds as the references of each environment have them
-)
+AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
 FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too
-VALIDATION = (
-    "validation"  #: how data is verified, in launches whose times are of no use; empty: it is not
-)
-TOGETHER, APART = (
-    "together",
-    "apart",
-)  #: benchmarks of one executable in a start, or each in its own
+VALIDATION = "validation"  #: how data is verified, in launches whose times are of no use; empty: it is not
+TOGETHER, APART = ("together", "apart")  #: benchmarks of one executable in a start, or each in its own
 VARIANTS = "variants"  #: settings that each round tries: name, and variables of the environment
 
 #: All that a choice may hold: the type of each value, and whether it is a list of such.
@@ -169,9 +157,7 @@ def build_wanted_choice(found: Iterable[WantedRoutine]) -> dict[str, Any]:
     return {WANTED: [asdict(routine) for routine in merge_wanted(found)]}
 
 
-def select_wanted(
-    choice: Sequence[Mapping[str, Any]] | None, **place: str
-) -> dict[str, WantedRoutine] | None:
+def select_wanted(choice: Sequence[Mapping[str, Any]] | None, **place: str) -> dict[str, WantedRoutine] | None:
     """Select what is wanted at a place, as far as it is known, by routine; None where nothing was said."""
     if choice is None:
         return None

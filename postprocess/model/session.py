@@ -20,9 +20,7 @@ class Selection:
     choice: dict[str, Any] = field(default_factory=dict)  #: variables of the checks, by name
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
-    verbose: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: variables of every launch, beside them
+    verbose: Mapping[str, str] = field(default_factory=dict)  #: variables of every launch, beside them
     oversubscribe: bool = False
     shell: dict[str, str] = field(default_factory=dict)  #: of its variables those that steer an MPI
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's

@@ -121,9 +121,7 @@ class CaseResult:
     case: Case
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
-    value: Amount | None = (
-        None  #: that is judged: of mpicost the median of its launches' steady times
-    )
+    value: Amount | None = None  #: that is judged: of mpicost the median of its launches' steady times
     unit: units.Unit = units.SECONDS
     reference: Amount | None = None
     band: tuple[Amount, Amount] | None = None  #: (lower, upper)
@@ -138,21 +136,13 @@ class CaseResult:
     #: Smallest slowdown, as a fraction, that one night calls with 90% probability.
     detectable: Amount | None = None
     detectable_soon: Amount | None = None  #: and that three nights call
-    detectable_learned: Amount | None = (
-        None  #: and that three call once the reference has learned all it may
-    )
-    spread: Amount | None = (
-        None  #: of ln value about its reference: of launches, sessions, days and center
-    )
+    detectable_learned: Amount | None = None  #: and that three call once the reference has learned all it may
+    spread: Amount | None = None  #: of ln value about its reference: of launches, sessions, days and center
     degrees: Amount | None = None  #: of freedom behind the spread
-    headline: Amount | None = (
-        None  #: the papers' filtered mean, median of the launches; None without trials
-    )
+    headline: Amount | None = None  #: the papers' filtered mean, median of the launches; None without trials
     headline_reference: Amount | None = None
     headline_limit: Amount | None = None  #: beyond which it is slow
-    by_headline: bool = (
-        False  #: whether it is the headline that is slow, not the value: slow trials are few
-    )
+    by_headline: bool = False  #: whether it is the headline that is slow, not the value: slow trials are few
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference knows too few sessions or launches
     #: what slows it together with many others, in one line; empty for a case by itself

@@ -38,16 +38,12 @@ _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
 _BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
 _INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
 _PROCESSES = re.compile(r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):)?")
-_GROUPS = re.compile(
-    r"# \( ([0-9]{1,9}) groups of ([0-9]{1,9}) processes each running simultaneous \)"
-)
+_GROUPS = re.compile(r"# \( ([0-9]{1,9}) groups of ([0-9]{1,9}) processes each running simultaneous \)")
 _WAITING = re.compile(r"# \( ([0-9]{1,9}) additional process(?:es)? waiting in MPI_Barrier\)")
 _RANKS = re.compile(r"#(?: Group {1,4}[0-9]{1,9}: )?[0-9 .]*")
 _MODE = re.compile(r"# {1,9}MODE: ((?:NON-)?AGGREGATE)")
 #: what a program built with -DCHECK prints, on any rank, when the data it received is wrong
-_WRONG = re.compile(
-    r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful"
-)
+_WRONG = re.compile(r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful")
 
 
 def parse_imb(text: str) -> ProgramOutput:
@@ -88,9 +84,7 @@ def _check_data(text: str) -> None:
                 columns = len(words) if words[-1] == DEFECTS else 0
             row = columns and len(words) == columns and words[0].isdigit()
             if (row and words[-1].strip("0.")) or _WRONG.match(untagged):
-                raise NumberedLine(number, line).refused(
-                    "wrong data was received", Verdict.INCORRECT
-                )
+                raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
 
 
 @dataclass

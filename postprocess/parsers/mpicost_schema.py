@@ -17,23 +17,9 @@ from postprocess.base.documents.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.conditions import ROUNDS
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
-from postprocess.model.measurement import (
-    CORE_LATENCIES,
-    CaseRecord,
-    CoreLatency,
-    PairTime,
-    TrialSummary,
-)
+from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.mpicost import (
-    CACHES,
-    EVICT,
-    FLUSH,
-    SYNCHRONISERS,
-    TOURNAMENT,
-    VISIT,
-    WARM,
-)
+from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
@@ -53,9 +39,7 @@ EVICTED = "evicted_lines"
 #: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
 PROOFS = 5
 PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
-GUARD_BYTES = (
-    64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
-)
+GUARD_BYTES = 64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
 GUARD_PAGE = 4096  #: bytes that nobody may write to, before and behind each buffer (``buffers.h``)
 NODE_FACTS = "node_facts"
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
@@ -113,9 +97,7 @@ def check_end(entry: JsonObject) -> None:
 def check_loop(entry: JsonObject, key: str, sync: str) -> None:
     """Check that the seconds of a loop of calls are above 0, and that only loops have them."""
     if (key in entry.fields) is not (sync == LOOP):
-        raise ValueError(
-            f"{key}: {'is missing' if sync == LOOP else 'is there'} where sync is {sync}"
-        )
+        raise ValueError(f"{key}: {'is missing' if sync == LOOP else 'is there'} where sync is {sync}")
     if sync == LOOP and entry.number(key) <= 0:
         raise ValueError(f"{key}: {entry.number(key)} makes no loop")
 
@@ -148,12 +130,8 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
             f"{COLDNESS}: {cache} left the caches warm: reading a block took {ratio:.3g} times as long as "
             f"before; from cold memory it takes at least {LEAST_COLDNESS:g} times as long"
         )
-    if ratio * warm > cold * (
-        1 + AGREEMENT
-    ):  # the ratio is the least of all ranks, the times rank 0's
-        raise ValueError(
-            f"{COLDNESS}: {ratio!r} is more than cold over warm, {cold!r} and {warm!r}"
-        )
+    if ratio * warm > cold * (1 + AGREEMENT):  # the ratio is the least of all ranks, the times rank 0's
+        raise ValueError(f"{COLDNESS}: {ratio!r} is more than cold over warm, {cold!r} and {warm!r}")
 
 
 def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
@@ -214,13 +192,9 @@ def check_places(entry: JsonObject) -> None:
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")
     _check_node_facts(entry, len(hosts))
-    if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer(
-        "per_node"
-    ):
+    if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer("per_node"):
         counts = list(hosts.values())
-        raise ValueError(
-            f"hosts: ranks {format_external(counts)} disagree with processes or per_node"
-        )
+        raise ValueError(f"hosts: ranks {format_external(counts)} disagree with processes or per_node")
     ranks = entry.objects("ranks")
     if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
         raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
@@ -332,9 +306,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
     received, expected = (_value(wrong, key) for key in ("received", "expected"))
     element = wrong.integer("index", least=-GUARD_PAGE)  # below 0: before the buffer
     where = f"has {received}" if "buffer" in wrong.fields else f"received {received}"
-    around = (
-        f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""
-    )
+    around = f"around its {wrong.word('buffer', ('send',))} buffer, " if "buffer" in wrong.fields else ""
     return f"rank {rank} {where} {around}in element {element} instead of {expected}, {when}"
 
 
@@ -369,11 +341,7 @@ def _has_pairs(entry: JsonObject, routine: str) -> bool:
 
 
 def _pairs(
-    entry: JsonObject,
-    run: JsonObject,
-    number: int,
-    t_max: NDArray[np.float64],
-    t_min: NDArray[np.float64],
+    entry: JsonObject, run: JsonObject, number: int, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
 ) -> tuple[PairTime, ...]:
     """Parse the pairs of a round, each once; their slowest trials must be those of ``t_max``."""
     processes = run.integer("processes")

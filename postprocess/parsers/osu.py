@@ -49,9 +49,7 @@ BEFORE = re.compile(
     r"|Dimensions size = (?:[0-9]{1,9} ){1,9}"
 )
 #: what atomic operations say of their data after the last table; ``FAILED:`` never comes so far
-AFTER = re.compile(
-    r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}"
-)
+AFTER = re.compile(r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}")
 
 #: beginnings of lines of OSU at the margin that are neither comments nor rows
 OWN = (
@@ -76,9 +74,7 @@ _PAIRS = re.compile(r"\[ (pairs): ([0-9]{1,9}) \] \[ (window size): ([0-9]{1,9}|
 _HELLO = re.compile(r"This is a test with ([0-9]{1,9}) processes")
 #: What the job adds to an output without a time; some languages have a comma
 _STARTED = re.compile(rf"# {re.escape(WHOLE_START)}: ([0-9]{{1,9}})[.,]([0-9]{{3}})")
-_INIT = re.compile(
-    r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms"
-)
+_INIT = re.compile(r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms")
 
 
 def parse_osu(text: str) -> ProgramOutput:
@@ -310,9 +306,7 @@ class _Reader:
         if block.header is None:
             raise line.refused("a table without its header")
         rows = tuple(block.rows)
-        table = OutputTable(
-            self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes
-        )
+        table = OutputTable(self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes)
         self.tables.add(line, table)
 
 

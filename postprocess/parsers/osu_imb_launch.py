@@ -25,9 +25,7 @@ from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
 from spack_envs.programs import read_program
 
-LOADED = (
-    "loaded"  #: in run records: what tells the program and its libraries from other builds of them
-)
+LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
 LOADED_PARTS = ("program", "libraries")
 
 
@@ -49,9 +47,7 @@ def read_witness(path: Path, data: bytes | None = None) -> Witness:
         contradicts itself, or if several starts or worlds of processes wrote to the file.
     """
     if data is None and not path.exists():
-        message = (
-            f"{path}: is not there; no MPI_Finalize of the MPI of this environment was reached"
-        )
+        message = f"{path}: is not there; no MPI_Finalize of the MPI of this environment was reached"
         raise RecordError(Verdict.INCOMPLETE, message)
     reader = _Reader()
     mpicost.feed_records(path, reader.take, data)
@@ -116,15 +112,7 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
 
 
 #: What a column counts in, by the end of its header words, in the unit of a case.
-SCALES = {
-    "(us)": 1e-6,
-    "[usec]": 1e-6,
-    "(ms)": 1e-3,
-    "(s)": 1.0,
-    "MB/s": 1.0,
-    "(MB/s)": 1.0,
-    "Mbytes/sec": 1.0,
-}
+SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "(s)": 1.0, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
 REPETITIONS = ("Iterations", "#repetitions")
 #: Means over ranks, as quantiles of a collective are, beside the largest mean of a rank.
 MEAN_OF_RANKS = "Avg Latency(us)"
@@ -149,9 +137,7 @@ class BenchmarkRecords(LaunchProvenance):
         return PRINTED[unit]
 
 
-def read_benchmarks(
-    launch: PlannedLaunch, session: Path, testimony: bytes | None = None
-) -> BenchmarkRecords:
+def read_benchmarks(launch: PlannedLaunch, session: Path, testimony: bytes | None = None) -> BenchmarkRecords:
     """Read the values of a planned start. The output comes first: wrong data is named whatever else is wrong.
 
     :param testimony: what is in the witness's file, where it was read before.
@@ -211,9 +197,7 @@ def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
         return
     caches = [each for each in witness.run.get("caches", []) if each["type"] != "Instruction"]
     if not caches:
-        raise RecordError(
-            Verdict.INCORRECT, "--cache rotate: the kernel tells no caches, so nothing proves it"
-        )
+        raise RecordError(Verdict.INCORRECT, "--cache rotate: the kernel tells no caches, so nothing proves it")
     last = max(caches, key=lambda each: each["level"])
     sharing = min(launch.per_node, last["shared_by"])
     if int(megabytes) * 1_000_000 * sharing < last["bytes"]:
@@ -257,14 +241,9 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
         for size, measurement in extract_table(benchmark, table, launch, cases):
             found[cases[size].variable] = measurement
     if missing := [case for case in launch.cases if case.variable not in found]:
-        reasons = [
-            *output.invalid,
-            *(failure.reason for t in output.tables for failure in t.failures),
-        ]
+        reasons = [*output.invalid, *(failure.reason for t in output.tables for failure in t.failures)]
         why = f" ({reasons[0]})" if reasons else ""
-        raise RecordError(
-            Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}{why}"
-        )
+        raise RecordError(Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}{why}")
     return found
 
 
@@ -338,9 +317,7 @@ def check_quantile(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch, w
     quantile, mean = row.values[benchmark.judged], row.values[column]
     lower, upper = (mean, quantile) if benchmark.unit == SECONDS else (quantile, mean)
     if NO_FASTER * (upper - ROUNDING) > lower + ROUNDING:
-        what = (
-            f"{where} has {quantile:g} as {benchmark.judged!r}, which the mean {mean:g} contradicts"
-        )
+        what = f"{where} has {quantile:g} as {benchmark.judged!r}, which the mean {mean:g} contradicts"
         raise RecordError(Verdict.INCORRECT, what)
 
 
@@ -350,8 +327,7 @@ def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
     A mean that is printed as 0.00 counts as half a step: that of rates is slow, and must not count as unknown.
     """
     value, mean = (
-        row.values[column] * find_unit_scale(column)
-        for column in (benchmark.judged, benchmark.column)
+        row.values[column] * find_unit_scale(column) for column in (benchmark.judged, benchmark.column)
     )
     headline = max(mean, PRINTED[benchmark.unit] / 2) if benchmark.steady else None
     return Measurement(value, benchmark.unit, figures=dict(row.values), headline=headline)

@@ -161,9 +161,7 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
 
     :raises ValueError, LookupError, TypeError or AttributeError: if it is none
     """
-    asserted = {
-        name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
-    }
+    asserted = {name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()}
     found = ReportedTest(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
@@ -192,9 +190,7 @@ def read_value(value: Any, unit: str) -> tuple[Any, str]:
     return value, unit
 
 
-def find_blocking_test(
-    entries: Sequence[ReportedTest], blocked: ReportedTest
-) -> BlockedTest | None:
+def find_blocking_test(entries: Sequence[ReportedTest], blocked: ReportedTest) -> BlockedTest | None:
     """Find the failed test that a test depends on, with the reason; None if there is none."""
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)

@@ -68,15 +68,7 @@ class OutputTable:
     def identity(self) -> tuple[object, ...]:
         """What no two tables of one output have in common."""
         caption = self.notes.get("table")
-        return (
-            self.benchmark,
-            self.processes,
-            self.groups,
-            self.group,
-            self.mode,
-            self.datatype,
-            caption,
-        )
+        return (self.benchmark, self.processes, self.groups, self.group, self.mode, self.datatype, caption)
 
 
 @dataclass
@@ -166,9 +158,7 @@ def find_odd_character(text: str) -> str:
     return f"{text[place]!a} at place {place + 1}{cause}"
 
 
-def check_order(
-    line: NumberedLine, values: Mapping[str, float], least: str, mean: str, most: str
-) -> None:
+def check_order(line: NumberedLine, values: Mapping[str, float], least: str, mean: str, most: str) -> None:
     """Check that a mean lies between minimum and maximum, if the row has all three.
 
     Raises OutputError (incorrect): a row that contradicts itself is of mixed lines, or wrong.
@@ -246,9 +236,7 @@ class ForeignLines:
 
 
 def separate_lines(
-    lines: Sequence[NumberedLine],
-    is_title: Callable[[str], bool],
-    is_own: Callable[[str], bool],
+    lines: Sequence[NumberedLine], is_title: Callable[[str], bool], is_own: Callable[[str], bool]
 ) -> tuple[list[NumberedLine], ForeignLines]:
     """Separate the lines of a program, without tags, from those of others.
 
@@ -307,9 +295,7 @@ def count_help(texts: Sequence[str]) -> int:
     for end, text in enumerate(texts[1:], 1):
         if text == texts[0]:
             inside = [each for each in texts[1:end] if each.strip()]
-            harmless = inside and all(
-                each.isprintable() and not TABLE.search(each) for each in inside
-            )
+            harmless = inside and all(each.isprintable() and not TABLE.search(each) for each in inside)
             return end + 1 if harmless and is_harmless(" ".join(inside)) else 0
         if text.lstrip(" ")[:1].isdigit() or text.startswith("#"):
             return 0

@@ -103,9 +103,7 @@ def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
     if match := UCX.search(line):
         lanes = [lane.partition("/")[::2] for lane in match[2].split()]
         names = tuple(dict.fromkeys(name for name, _ in lanes))
-        yield TransportPath(
-            CLASSES[match[1]], "ucx", names, len({device for _, device in lanes}), quoted
-        )
+        yield TransportPath(CLASSES[match[1]], "ucx", names, len({device for _, device in lanes}), quoted)
     elif (match := OPEN_MPI.search(line)) and match[2] != "self":
         pairs = "node" if is_same_host(match[1], match[3]) else "network"
         yield TransportPath(pairs, "openmpi", (match[2],), 1, quoted)

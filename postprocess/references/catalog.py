@@ -20,11 +20,7 @@ from postprocess.references.comparability import (
     list_differences,
 )
 from postprocess.references.lint import find_unfounded
-from postprocess.references.placed_launches import (
-    PlacedLaunches,
-    is_shifting,
-    read_placed_launches,
-)
+from postprocess.references.placed_launches import PlacedLaunches, is_shifting, read_placed_launches
 from postprocess.references.provenance import read_provenance
 from postprocess.references.session_priors import load_session_priors
 from postprocess.stats.estimate import estimate_references
@@ -79,20 +75,14 @@ class ReferenceSet:
 
     def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
         """Find how a case was measured: the one calibration that it belongs to. None if unknown."""
-        return provenance.find_case_calibration(
-            self.provenance["programs"].get(case.program), case.key
-        )
+        return provenance.find_case_calibration(self.provenance["programs"].get(case.program), case.key)
 
     def options_of(self, case: Case) -> Mapping[str, Any]:
         """Return what was set by hand for the launches behind a case; nothing, as a rule."""
         return (self.find_calibration(case) or {}).get("options", {})
 
     def difference(
-        self,
-        conditions: LaunchConditions,
-        case: Case,
-        accepts: Mapping[str, str],
-        by_hand: Mapping[str, Any],
+        self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str], by_hand: Mapping[str, Any]
     ) -> str:
         """Return how a launch under these conditions was measured differently from a case's reference.
 
@@ -149,21 +139,13 @@ class ReferenceSet:
             return f"{what}; calibrate again", []
         known = told.get("circumstances", {})
         own, theirs = ({ROUNDS: 1} | dict(each) for each in (ours.method, told["method"]))
-        if lacking := find_missing_fact(own, theirs) or find_missing_fact(
-            ours.circumstances, known
-        ):
+        if lacking := find_missing_fact(own, theirs) or find_missing_fact(ours.circumstances, known):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
             return f"{what}; calibrate again", []
-        found = [
-            Difference(key, value, theirs[key])
-            for key, value in own.items()
-            if value != theirs[key]
-        ]
+        found = [Difference(key, value, theirs[key]) for key, value in own.items() if value != theirs[key]]
         found += list_differences(ours.circumstances, known)
         if ours.has_unidentified_processor and "cpu_model" not in {each.name for each in found}:
-            found.append(
-                UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"])
-            )
+            found.append(UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"]))
         return "", found
 
 
@@ -216,9 +198,7 @@ def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> Reference
     )
 
 
-def add_noise(
-    references: Mapping[Case, Reference], origin: Mapping[str, Any]
-) -> dict[Case, Reference]:
+def add_noise(references: Mapping[Case, Reference], origin: Mapping[str, Any]) -> dict[Case, Reference]:
     """Return the references of one file with what launches, similar cases and sessions say of noise."""
     measured = (case for case, each in references.items() if not each.exact)
     placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}

@@ -57,9 +57,7 @@ class UnidentifiedProcessor(Difference):
     """A processor without a name or caches, which cannot be distinguished from another one."""
 
     def __str__(self) -> str:
-        return (
-            f"{self.name} is {self.ours!r} without caches, which may be any machine, and the same"
-        )
+        return f"{self.name} is {self.ours!r} without caches, which may be any machine, and the same"
 
 
 def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,9 +78,7 @@ class ExpectedFailure:
         return wider and later and self.verdicts >= other.verdicts and limits[0] >= limits[1]
 
 
-def load_expected_failures(
-    roots: Sequence[Path], systems: Iterable[str]
-) -> dict[str, list[ExpectedFailure]]:
+def load_expected_failures(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[ExpectedFailure]]:
     """Load the expectations of each system, from the first root that has a file of it.
 
     :raises ReferenceFileError: for the first fault. What has expired is none here: it only has no effect.
@@ -100,15 +98,10 @@ def apply_expected_failures(
     results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date
 ) -> list[CaseResult]:
     """Mark the results that fail as expected; return all."""
-    return [
-        apply_expected_failure(result, known.get(result.case.system, ()), today)
-        for result in results
-    ]
+    return [apply_expected_failure(result, known.get(result.case.system, ()), today) for result in results]
 
 
-def apply_expected_failure(
-    result: CaseResult, known: Iterable[ExpectedFailure], today: date
-) -> CaseResult:
+def apply_expected_failure(result: CaseResult, known: Iterable[ExpectedFailure], today: date) -> CaseResult:
     """Mark a result that an expectation allows, with the reason of the first; none allows a common cause."""
     for each in () if result.cause else known:
         if each.holds(today) and each.allows(result):
@@ -119,10 +112,7 @@ def apply_expected_failure(
 
 
 def check_expected_failures(
-    results: Sequence[CaseResult],
-    known: dict[str, list[ExpectedFailure]],
-    today: date,
-    whole: bool,
+    results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date, whole: bool
 ) -> Iterator[str]:
     """Find what is wrong with the expectations themselves, one line each.
 
@@ -133,9 +123,7 @@ def check_expected_failures(
         if not each.holds(today):
             yield f"{each.place}: expired on {each.expires}; remove or renew it"
         elif common := sum(bool(r.cause) and each.allows(r) for r in own):
-            told = (
-                f"{plural(common, 'case')} that it expects, which one cause slows with many others"
-            )
+            told = f"{plural(common, 'case')} that it expects, which one cause slows with many others"
             yield f"{each.place}: did not apply to {told}"
         elif whole and not own:
             yield f"{each.place}: nothing that is measured fits it; remove or correct it"
@@ -157,9 +145,7 @@ def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = N
     return problems
 
 
-def parse_expected_file(
-    path: Path, today: date | None = None
-) -> tuple[list[ExpectedFailure], list[str]]:
+def parse_expected_file(path: Path, today: date | None = None) -> tuple[list[ExpectedFailure], list[str]]:
     """Parse what can be read of a file, and every fault of it.
 
     :param today: from which ``expires`` may not be too far; None for today, UTC.
@@ -189,9 +175,7 @@ def find_shadowed_rows(known: Sequence[ExpectedFailure]) -> Iterator[str]:
             yield f"{each.place}: has no effect beside row {above.row}; remove one of them"
 
 
-def parse_expected_row(
-    path: Path, number: int, cell: Mapping[str, str], today: date
-) -> ExpectedFailure:
+def parse_expected_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> ExpectedFailure:
     """Parse one row. Raises ValueError, ``column: what is wrong; fix``."""
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
@@ -199,9 +183,7 @@ def parse_expected_row(
     if all(is_any(cell[key]) for key in KEYS):
         raise ValueError("fits every case, as if nothing were measured; name some")
     if all(is_any(cell[key]) for key in NAMING):
-        raise ValueError(
-            "fits every routine of every environment; name a routine or an environment"
-        )
+        raise ValueError("fits every routine of every environment; name a routine or an environment")
     verdicts = _verdicts(cell["verdicts"])
     if len(cell["reason"].strip()) < LEAST_REASON:
         raise ValueError(f"reason: {format_external(cell['reason'])}; write why it is expected")
@@ -226,9 +208,7 @@ def _verdicts(text: str) -> frozenset[Verdict]:
     words = text.split(",")
     for word in words:
         if word not in VERDICTS:
-            raise ValueError(
-                f"verdicts: {format_external(word)}: choose from {', '.join(VERDICTS)}"
-            )
+            raise ValueError(f"verdicts: {format_external(word)}: choose from {', '.join(VERDICTS)}")
     if len(set(words)) < len(words):
         raise ValueError("verdicts: one is there twice; write it once")
     return frozenset(VERDICTS[word] for word in words)
@@ -241,9 +221,7 @@ def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
             raise ValueError("factor: only what regressed has one; write -")
         return None
     if not FACTOR.fullmatch(text) or not 1 < float(text) < 1e6:
-        raise ValueError(
-            f"factor: {format_external(text)}; write the most slowdown of regressed, as in 1.3"
-        )
+        raise ValueError(f"factor: {format_external(text)}; write the most slowdown of regressed, as in 1.3")
     return float(text)
 
 
@@ -251,9 +229,7 @@ def _expires(text: str, today: date) -> date:
     try:
         found = date.fromisoformat(text)
     except ValueError:
-        raise ValueError(
-            f"expires: {format_external(text)}; write a day, as in 2027-03-31"
-        ) from None
+        raise ValueError(f"expires: {format_external(text)}; write a day, as in 2027-03-31") from None
     if text != found.isoformat():  # newer Pythons read other forms too
         raise ValueError(f"expires: {format_external(text)}; write a day, as in 2027-03-31")
     if found > today + timedelta(days=MOST_DAYS):

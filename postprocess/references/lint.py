@@ -50,8 +50,7 @@ def lint_reference(path: Path) -> list[str]:
     found += [f"{path}: row {rows[case]}: {text}" for case, text in find_unfounded(known, origin)]
     found += [f"{path}: row {rows[case]}: {text}" for case, text in find_steep_drops(known)]
     found += [
-        f"{provenance.locate_provenance(path)}: {text}"
-        for text in find_unlikely_provenance(known, origin)
+        f"{provenance.locate_provenance(path)}: {text}" for text in find_unlikely_provenance(known, origin)
     ]
     return found
 
@@ -83,15 +82,9 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
         least, most = PLAUSIBLE[each.unit]
         if not least <= each.center <= most:
             limits = f"{quantity(least, each.unit)} to {quantity(most, each.unit)}"
-            yield (
-                case,
-                f"center: {quantity(each.center, each.unit)} is not within {limits}; correct it",
-            )
+            yield (case, f"center: {quantity(each.center, each.unit)} is not within {limits}; correct it")
         if each.launches > 1 and not each.exact and each.spread == 0:
-            yield (
-                case,
-                f"spread: 0 of {each.launches} launches: none repeats to the last digit; correct it",
-            )
+            yield (case, f"spread: 0 of {each.launches} launches: none repeats to the last digit; correct it")
         if each.spread > ABSURD_SPREAD and not each.few_launches:  # of few, one may be disturbed
             factor = math.exp(each.spread)
             yield case, f"spread: launches differ by a factor of {factor:.3g}; calibrate again"
@@ -99,9 +92,7 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
             yield case, f"unit: {case.program} measures times; write {SECONDS}"
 
 
-def find_unfounded(
-    known: Mapping[Case, Reference], origin: Mapping[str, Any]
-) -> Iterator[tuple[Case, str]]:
+def find_unfounded(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iterator[tuple[Case, str]]:
     """Find rows that do not follow from the headlines in the provenance."""
     for case, each in known.items():
         if each.exact:
@@ -119,10 +110,7 @@ def find_unfounded(
             ours, theirs = getattr(each, column), getattr(follows, column)
             if not is_alike(ours, theirs):
                 said = f"{ours!r}, and the headlines of the provenance make {theirs!r}"
-                yield (
-                    case,
-                    f"{column} is not that of its launches: {said}; put back what was changed",
-                )
+                yield (case, f"{column} is not that of its launches: {said}; put back what was changed")
 
 
 def is_alike(ours: float, theirs: float) -> bool:
@@ -141,16 +129,11 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
             continue
         if each.unit == SECONDS and each.center < SUDDEN * before.center:
             takes = f"{quantity(each.center, each.unit)}, and {before.case.bytes} bytes"
-            yield (
-                case,
-                f"center: takes {takes} {quantity(before.center, before.unit)}; look at both",
-            )
+            yield (case, f"center: takes {takes} {quantity(before.center, before.unit)}; look at both")
         smaller[group] = each
 
 
-def find_unlikely_provenance(
-    known: Mapping[Case, Reference], origin: Mapping[str, Any]
-) -> Iterator[str]:
+def find_unlikely_provenance(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iterator[str]:
     """Find what the provenance has that cannot be, ``programs: NAME: what``."""
     used = {case.program for case in known}
     keys = {case.key for case in known}
@@ -202,8 +185,6 @@ def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iter
         yield from _find_unexpected(each.get("launches", []), told["sessions"])
 
 
-def _find_unexpected(
-    launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]
-) -> Iterator[str]:
+def _find_unexpected(launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]) -> Iterator[str]:
     for name in sorted({launch.get("session", "") for launch in launches} - set(sessions)):
         yield f"series: a launch is of session {name!r}, which is not among sessions; correct it"

@@ -136,10 +136,7 @@ def read_session_gap(entry: JsonObject) -> int:
 
 
 def list_ends(
-    calibration: Mapping[str, Any],
-    key: str,
-    members: Sequence[int] | None = None,
-    learned: bool = True,
+    calibration: Mapping[str, Any], key: str, members: Sequence[int] | None = None, learned: bool = True
 ) -> list[str]:
     """List when the launches behind a case ended (UTC); none if the record has no times.
 

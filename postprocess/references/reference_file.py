@@ -70,11 +70,7 @@ def _cells(line: str, columns: Sequence[str]) -> dict[str, str]:
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
 #: that a cell may hold
-WORDS = {
-    "cache": (*CACHES, ROTATE),
-    "sync": SYNCHRONISERS,
-    "unit": tuple(UNITS),
-}
+WORDS = {"cache": (*CACHES, ROTATE), "sync": SYNCHRONISERS, "unit": tuple(UNITS)}
 HEADER = "\t".join(COLUMNS)
 #: Known failures of a system, see :mod:`postprocess.references.expected_failures`
 EXPECTED = "expected.tsv"
@@ -102,9 +98,7 @@ def locate_references(root: Path, system: str, partition: str, environment: str)
     return root / system / partition / f"{environment}.tsv"
 
 
-def find_reference_file(
-    roots: Sequence[Path], system: str, partition: str, environment: str
-) -> Path | None:
+def find_reference_file(roots: Sequence[Path], system: str, partition: str, environment: str) -> Path | None:
     """Find the reference file of an environment in the first root that has one, else None.
 
     Raises ReferenceFileError where the answer cannot be known, as below a folder closed to the user.
@@ -116,16 +110,12 @@ def find_reference_file(
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise ReferenceFileError(
-                f"{path}: {error.strerror}; make the folder readable"
-            ) from None
+            raise ReferenceFileError(f"{path}: {error.strerror}; make the folder readable") from None
         return path
     return None
 
 
-def load_references(
-    path: Path, system: str, partition: str, environment: str
-) -> dict[Case, Reference]:
+def load_references(path: Path, system: str, partition: str, environment: str) -> dict[Case, Reference]:
     """Load the references of one environment by case. Raises ReferenceFileError with the first fault."""
     references, problems = _examine(path, system, partition, environment)
     if problems:
@@ -156,16 +146,12 @@ def lint_reference_files(root: Path) -> list[str]:
             continue  # :mod:`postprocess.references.expected_failures` looks at it
         elif path.suffix == ".tsv":
             problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
-        elif (
-            path.name.endswith(provenance.SUFFIX) and not provenance.locate_described(path).exists()
-        ):
+        elif path.name.endswith(provenance.SUFFIX) and not provenance.locate_described(path).exists():
             problems.append(f"{path}: describes no reference file; remove it or add the file")
     return problems
 
 
-def write_references(
-    path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
-) -> None:
+def write_references(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]) -> None:
     """Write the references of one environment with their provenance, replacing earlier ones.
 
     ``origin`` is the provenance. Both files change, each at once, or on an error none.
@@ -175,9 +161,7 @@ def write_references(
     text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
     places = {ReferencePlace.of(reference.case) for reference in ordered}
     if len(places) > 1:
-        raise ReferenceFileError(
-            f"{path}: the cases are of {len(places)} environments; write one each"
-        )
+        raise ReferenceFileError(f"{path}: the cases are of {len(places)} environments; write one each")
     place = next(iter(places), ReferencePlace("", "", ""))
     _, problems = _parse(str(path), text, *place)
     faults = provenance.find_provenance_faults(origin, [reference.case for reference in ordered])
@@ -188,9 +172,7 @@ def write_references(
         sidecar = provenance.encode_provenance(origin)
         files.replace_files({provenance.locate_provenance(path): sidecar, path: text.encode()})
     except ValueError as error:
-        raise ReferenceFileError(
-            f"{provenance.locate_provenance(path)}: {error}; correct it"
-        ) from None
+        raise ReferenceFileError(f"{provenance.locate_provenance(path)}: {error}; correct it") from None
     except OSError as error:
         message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
         raise ReferenceFileError(message) from None
@@ -204,9 +186,7 @@ def _line(reference: Reference) -> str:
     return "\t".join((*keys, reference.unit, *numbers, str(reference.launches)))
 
 
-def _examine(
-    path: Path, system: str, partition: str, environment: str
-) -> tuple[list[Reference], list[str]]:
+def _examine(path: Path, system: str, partition: str, environment: str) -> tuple[list[Reference], list[str]]:
     """Parse a file with its provenance: its sound rows, and every fault of both."""
     try:
         text = read_text(path, "restore the file or calibrate again")
@@ -248,9 +228,7 @@ def _reference(cell: Mapping[str, str], system: str, partition: str, environment
     """Parse one row. Raises ValueError, ``column: what is wrong; fix``."""
     for key, words in WORDS.items():
         if cell[key] not in words:
-            raise ValueError(
-                f"{key}: {format_external(cell[key])} is wrong; write {' or '.join(words)}"
-            )
+            raise ValueError(f"{key}: {format_external(cell[key])} is wrong; write {' or '.join(words)}")
     case = Case(
         system=system,
         partition=partition,

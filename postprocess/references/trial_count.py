@@ -27,15 +27,7 @@ def read_reference_trials(
         told = read_provenance(path)["programs"].get(PROGRAM) if path else None
         method = provenance.list_calibrations(told)[0]["method"] if told else {}
         trials, rounds = method.get("trials"), method.get(ROUNDS, 1)
-    except (
-        UsageError,
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-    ):
+    except (UsageError, OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     if type(trials) is not int or type(rounds) is not int:
         return None

@@ -75,9 +75,7 @@ def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int,
     margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
     axes.set_xscale("log", base=2)
     axes.set_xlim(first / margin, last * margin)
-    round_sizes = [
-        size for size in places.values() if kind == "bytes" and int(size) & (int(size) - 1) == 0
-    ]
+    round_sizes = [size for size in places.values() if kind == "bytes" and int(size) & (int(size) - 1) == 0]
     crowded = len(places) > MOST_PLACES and len(round_sizes) > 1
     candidates = round_sizes if crowded else list(places.values())
     labelled = _apart(candidates, LABEL_WIDTH[kind == "bytes"] * math.log(last / first))
@@ -145,9 +143,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [ticks[n] for n in exponents]
 
 
-def _apart(
-    values: Sequence[float], distance: float, place: Callable[[float], float] = math.log
-) -> set[float]:
+def _apart(values: Sequence[float], distance: float, place: Callable[[float], float] = math.log) -> set[float]:
     """Return values to label: each lies, by ``place``, a ``distance`` above the one before; the last always."""
     kept = [values[0]]
     for value in values[1:]:

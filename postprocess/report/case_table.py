@@ -16,13 +16,7 @@ from markupsafe import Markup
 from postprocess.base import formats
 from postprocess.base.formats import plural, quantity
 from postprocess.base.units import find_better_direction
-from postprocess.model.verdict import (
-    HEALTHY,
-    WORTH_A_LOOK,
-    CaseResult,
-    Verdict,
-    find_varying_fields,
-)
+from postprocess.model.verdict import HEALTHY, WORTH_A_LOOK, CaseResult, Verdict, find_varying_fields
 from postprocess.report.curves import MANY_CASES, Curves, PlacedCase
 from postprocess.report.overview import sort_by_severity
 from postprocess.report.past import Past, Step, find_epochs
@@ -36,9 +30,7 @@ FAR = 1.5  #: how far beyond the values, on the logarithm, a band is shown at mo
 TOLD_EPOCHS = 3
 
 
-def draw_history(
-    nights: Sequence[Night], steps: Sequence[Step], every: int = 1, axes: bool = True
-) -> Markup:
+def draw_history(nights: Sequence[Night], steps: Sequence[Step], every: int = 1, axes: bool = True) -> Markup:
     """Draw values, bands, epochs, steps, and what was not well, night by night.
 
     Upwards is slower in every unit. Empty where there are not two values.
@@ -140,8 +132,7 @@ def _write_axes(nights: Sequence[Night], heights: _Heights) -> str:
     )
     last = len(nights) - 1
     days = (
-        f"<text style=--x:{100 * n / last:.3g}>{nights[n].day}</text>"
-        for n in sorted({0, last // 2, last})
+        f"<text style=--x:{100 * n / last:.3g}>{nights[n].day}</text>" for n in sorted({0, last // 2, last})
     )
     return f"{''.join(values)}<g>{''.join(days)}</g>"
 
@@ -239,11 +230,7 @@ class CaseTable:
 
 
 def build_case_table(
-    results: Sequence[CaseResult],
-    strict: bool,
-    curves: Curves,
-    past: Past,
-    trials: Mapping[str, CaseTrials],
+    results: Sequence[CaseResult], strict: bool, curves: Curves, past: Past, trials: Mapping[str, CaseTrials]
 ) -> CaseTable:
     """Build the table of what was to be measured: the worst first, and what was skipped not at all."""
     ran = sort_by_severity(result for result in results if result.verdict is not Verdict.SKIPPED)
@@ -273,8 +260,7 @@ def build_case_table(
             )
         )
     widths = (
-        max([len(column.label) + 2, *(len(row.cells[n]) for row in rows)])
-        for n, column in enumerate(columns)
+        max([len(column.label) + 2, *(len(row.cells[n]) for row in rows)]) for n, column in enumerate(columns)
     )
     sized = (
         CaseColumn(c.name, c.kind, c.label, c.write, min(width, WIDEST))
@@ -297,9 +283,7 @@ def _choose_columns(results: Sequence[CaseResult], lean: bool) -> list[CaseColum
     amount: Callable[[float | None, str], str] = formats.number if one_unit else formats.quantity
     unit = formats.SHOWN[results[0].unit][1].replace("us", "µs") if results and one_unit else ""
     value = f"value, {unit}" if unit else "value"
-    reference = CaseColumn(
-        "reference", "number", "reference", lambda r: formats.number(r.reference, r.unit)
-    )
+    reference = CaseColumn("reference", "number", "reference", lambda r: formats.number(r.reference, r.unit))
     return [
         CaseColumn("verdict", "text", "verdict", lambda r: str(r.verdict)),
         CaseColumn("routine", "text", "routine", lambda r: r.case.label),

@@ -63,9 +63,7 @@ def build_scales(panel: Panel) -> Scales | None:
     if not values:
         return None
     low, high = min(values), max(values)
-    near = [
-        min(max(end, low / FAR), high * FAR) for p in points if p.band for end in p.band if end > 0
-    ]
+    near = [min(max(end, low / FAR), high * FAR) for p in points if p.band for end in p.band if end > 0]
     low, high = min(low, *near, high) / ROOM, max(high, *near, low) * ROOM
     if high < low * LEAST_FACTOR:
         middle = math.sqrt(low * high)
@@ -301,11 +299,7 @@ class _Titles:
 
 
 def _group(
-    results: Sequence[CaseResult],
-    over: str,
-    titles: _Titles,
-    styles: Mapping[str, int],
-    strict: bool,
+    results: Sequence[CaseResult], over: str, titles: _Titles, styles: Mapping[str, int], strict: bool
 ) -> list[tuple[Panel, list[CaseResult]]]:
     """Group cases into diagrams over one field; those with one place of it are none."""
     groups: dict[tuple[object, ...], list[CaseResult]] = {}
@@ -348,9 +342,7 @@ def _section(curves: Sequence[tuple[str, Curve]]) -> tuple[CurveSection, ...]:
     programs = {curve.results[0].case.program for _, curve in curves}
     return tuple(
         CurveSection(
-            program,
-            tuple(_of(curves, program, over_bytes=True)),
-            tuple(_of(curves, program, over_bytes=False)),
+            program, tuple(_of(curves, program, over_bytes=True)), tuple(_of(curves, program, over_bytes=False))
         )
         for program in sorted(programs, key=program_sort_key)
     )

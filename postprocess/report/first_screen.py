@@ -110,9 +110,7 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
 def estimate_cost(summary: SessionSummary, results: Iterable[CaseResult]) -> str:
     """Estimate how long the launches of some cases take, by how long they took; empty if none is known."""
     places = {LaunchPlace.of(result.case) for result in results}
-    took = [
-        launch.seconds for launch in summary.launches if LaunchPlace.of_launch(launch) in places
-    ]
+    took = [launch.seconds for launch in summary.launches if LaunchPlace.of_launch(launch) in places]
     return f"about {formats.duration(sum(took))}" if sum(took) else ""
 
 

@@ -14,9 +14,7 @@ from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_
 from postprocess.report.overview import format_counts
 from postprocess.report.sensitivity import classify_detectable, select_with_power
 
-MOST_SIZES = (
-    9  #: columns of an environment, beyond which sizes stand together by their power of ten
-)
+MOST_SIZES = 9  #: columns of an environment, beyond which sizes stand together by their power of ten
 LARGEST = 10.0  #: slowdown that is written as a number
 
 
@@ -96,9 +94,7 @@ def _show_limits(found: Sequence[CaseResult]) -> HeatCell:
     return HeatCell(f"sight-{classify_detectable(worst)}", text, title)
 
 
-def _build(
-    results: Sequence[CaseResult], show: Callable[[Sequence[CaseResult]], HeatCell]
-) -> HeatMap:
+def _build(results: Sequence[CaseResult], show: Callable[[Sequence[CaseResult]], HeatCell]) -> HeatMap:
     names = (*find_varying_fields(results, ("system", "partition")), "environment")
     classify = _choose_classes({result.case.bytes for result in results})
     found: dict[tuple[str, str], dict[tuple[str, int], list[CaseResult]]] = {}

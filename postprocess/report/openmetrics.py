@@ -13,10 +13,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.summary import SessionSummary
 
 #: Of a case, told by labels.
-PARTS = (
-    *("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"),
-    "bytes",
-)
+PARTS = (*("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"), "bytes")
 NOTHING_MORE: Mapping[Any, Any] = {}
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
@@ -46,9 +43,7 @@ def format_openmetrics(
     ended = datetime.fromisoformat(summary.ended_utc.replace("Z", "+00:00")).timestamp()
     lines = [
         *format_gauge("session_end_seconds", "When the session ended, in Unix time.", ended, site),
-        *format_gauge(
-            "session_exit_status", "0 if every case is healthy.", summary.exit_status, site
-        ),
+        *format_gauge("session_exit_status", "0 if every case is healthy.", summary.exit_status, site),
         *format_count_metrics(summary, site),
         *format_node_metrics(nodes, site),
     ]
@@ -92,9 +87,7 @@ def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> It
         yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
 
 
-def format_node_metrics(
-    nodes: Mapping[str, PartitionNodes], site: Mapping[str, str]
-) -> Iterator[str]:
+def format_node_metrics(nodes: Mapping[str, PartitionNodes], site: Mapping[str, str]) -> Iterator[str]:
     """Format how many nodes of each partition could be used, and how many could not."""
     counts = (
         ("nodes_usable", "Nodes of the partition that jobs can use.", "usable"),

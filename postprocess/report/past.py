@@ -64,9 +64,7 @@ def find_news(summary: SessionSummary, past: Past) -> News:
         if kind := _find_change(result, before.get(result.case.key), summary.strict):
             kinds.setdefault(kind, []).append(result)
     unknown = [
-        each
-        for each in summary.results
-        if before and each.value is not None and each.case.key not in before
+        each for each in summary.results if before and each.value is not None and each.case.key not in before
     ]
     items = [NewsItem(tone, what, tuple(found)) for (tone, what), found in kinds.items()]
     if unknown:

@@ -24,17 +24,7 @@ from postprocess.report.panels import (
     PanelLine,
     Point,
 )
-from postprocess.report.svg import (
-    BAD,
-    GOOD,
-    INK,
-    MARKERS,
-    MUTED,
-    PAPER,
-    SERIES,
-    apply_style,
-    render_inline_svg,
-)
+from postprocess.report.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, apply_style, render_inline_svg
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
@@ -84,9 +74,7 @@ def draw_lines(panel: Panel) -> str:
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.draw_panel(
-        sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit]
-    )
+    figure, axes = small.draw_panel(sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit])
     values = sorted({point.x for line in panel.lines for point in line.points})
     ranks = (panel.x == "peer" or panel.scale == LINEAR) and len(values) > 1
     kind = "bytes" if panel.x in SIZED else panel.x
@@ -236,9 +224,7 @@ def _scale_y(axes: Axes, points: Sequence[Point], linear: bool) -> None:
     if linear:
         small.set_linear_y(axes, 0.0, max(values))
         return
-    small.set_logarithmic_y(
-        axes, *_range(values, [end for point in points for end in point.band or ()])
-    )
+    small.set_logarithmic_y(axes, *_range(values, [end for point in points for end in point.band or ()]))
 
 
 def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:

@@ -51,9 +51,7 @@ def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
         return None
     return Sensitivity(
         summarise_sensitivity(known),
-        tuple(
-            build_sensitivity_rows(known, lambda each: (each.case.program, each.case.environment))
-        ),
+        tuple(build_sensitivity_rows(known, lambda each: (each.case.program, each.case.environment))),
         tuple(build_sensitivity_rows(known, _kind)),
         tuple(list_least_sensitive(known)),
     )
@@ -69,9 +67,7 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
     learned = describe_steps(STEPS[1:], [result.detectable_learned for result in known])
     cases = plural(len(known), "case")
     line = f"called from tonight on, of {cases}: {tonight}; if it lasts three nights: {soon}"
-    return (
-        line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
-    )
+    return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
 
 
 def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
@@ -148,7 +144,5 @@ def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
     def sight(result: CaseResult) -> tuple[float, object]:
         return -np.inf if result.detectable is None else -result.detectable, result.case
 
-    short = [
-        each for each in results if classify_detectable(each.detectable) > BOUNDS.index(TARGET)
-    ]
+    short = [each for each in results if classify_detectable(each.detectable) > BOUNDS.index(TARGET)]
     return sorted(short, key=sight)[:MOST_WORST]

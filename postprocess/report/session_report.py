@@ -45,10 +45,7 @@ def build_report(
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
     shared = build_context(summary)
-    pages = {
-        markdown: render_markdown(summary, shared),
-        html: render_html(summary, trials, shared, past),
-    }
+    pages = {markdown: render_markdown(summary, shared), html: render_html(summary, trials, shared, past)}
     templating.write_pages(pages)
     return markdown, html
 
@@ -58,9 +55,7 @@ def render_markdown(summary: SessionSummary, shared: Mapping[str, Any] | None = 
 
     :param shared: what :func:`build_context` has built; None to build it
     """
-    return templating.render_markdown_template(
-        "report.md.j2", dict(shared or build_context(summary))
-    )
+    return templating.render_markdown_template("report.md.j2", dict(shared or build_context(summary)))
 
 
 def render_html(
@@ -86,10 +81,7 @@ def render_html(
         "past": past,
         "broken": [group for group in groups if group.failed],
         "doubtful": [group for group in groups if not group.failed],
-        "maps": (
-            build_verdict_map(summary.results, summary.strict),
-            build_limit_map(summary.results),
-        ),
+        "maps": (build_verdict_map(summary.results, summary.strict), build_limit_map(summary.results)),
         "curves": curves,
         "table": table,
         "anchors": {row.result.case.key: row.name for row in table.rows if row.name},
@@ -103,9 +95,7 @@ def render_html(
 def build_context(summary: SessionSummary) -> dict[str, Any]:
     """Return what both templates of the report need."""
     failure_groups = overview.group_failures(summary.failed)
-    chosen = overview.sample_each_verdict(
-        [group.results[0] for group in failure_groups], MOST_FAILURE_GROUPS
-    )
+    chosen = overview.sample_each_verdict([group.results[0] for group in failure_groups], MOST_FAILURE_GROUPS)
     named = {result.case for result in chosen}
     failure_groups = [group for group in failure_groups if group.results[0].case in named]
     outliers = overview.sample_each_verdict(summary.outliers, MOST_OUTLIERS)
@@ -125,8 +115,7 @@ def build_context(summary: SessionSummary) -> dict[str, Any]:
         "most_of_one": MOST_OF_ONE_GROUP,
         "reruns": [f"./plumbline run --failed {summary.session}", *_list_reruns(failure_groups)],
         "notes": count_lines(summary.notes),
-        "failed_not_named": len(summary.failed)
-        - sum(len(group.results) for group in failure_groups),
+        "failed_not_named": len(summary.failed) - sum(len(group.results) for group in failure_groups),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
         "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
@@ -156,6 +145,4 @@ def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[st
     found: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:
         found.setdefault((result.case.program, result.case.routine), []).append(result)
-    return {
-        place: everywhere + find_varying_fields(own, CONDITIONS) for place, own in found.items()
-    }
+    return {place: everywhere + find_varying_fields(own, CONDITIONS) for place, own in found.items()}

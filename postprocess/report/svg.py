@@ -105,11 +105,7 @@ def render_inline_svg(figure: Figure, description: str) -> str:
     body = text[text.index("</metadata>") + len("</metadata>") : text.rindex("</svg>")]
     body = body[body.index("</defs>") + len("</defs>") :]  # a style that would rule the whole page
     width, height = figure.get_size_inches() * 72
-    name = (
-        f'role="img" aria-label="{html.escape(sanitize_line(description))}"'
-        if description
-        else _SILENT
-    )
+    name = f'role="img" aria-label="{html.escape(sanitize_line(description))}"' if description else _SILENT
     start = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" {name}>'
     return f"{start}{_tidied(body, f'f{next(_numbers)}-')}</svg>"
 

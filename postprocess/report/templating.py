@@ -34,9 +34,7 @@ def read_script(name: str) -> PageScript:
     return PageScript(Markup(text), f"sha256-{digest}")
 
 
-def render_html_template(
-    template: str, context: Mapping[str, Any], **pictures: Callable[..., str]
-) -> str:
+def render_html_template(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> str:
     """Render a page, with what it prints escaped. ``pictures`` are its filters that draw SVG."""
     environment = _environment(autoescape=True, finalize=_as_html)
     environment.globals.update(quantity=_finished(_quantity))
@@ -58,9 +56,7 @@ def write_pages(pages: Mapping[Path, str]) -> None:
     try:
         files.replace_files({path: text.encode("utf-8") for path, text in pages.items()})
     except OSError as error:
-        problem = (
-            f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
-        )
+        problem = f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
         raise UsageError(f"{problem}; make room or change its rights") from None
 
 

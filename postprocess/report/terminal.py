@@ -40,9 +40,7 @@ FORMS: tuple[Callable[[GridCell], str], ...] = (
     lambda cell: cell.text.replace(", ", ",\n"),
     lambda cell: cell.brief.replace(", ", ",\n"),
 )
-UNCONFIRMED = (
-    "first verdicts: other programs are still to be built; slow cases are measured again at the end"
-)
+UNCONFIRMED = "first verdicts: other programs are still to be built; slow cases are measured again at the end"
 
 
 def print_verdict_table(
@@ -59,20 +57,14 @@ def print_verdict_table(
     pipe. What the encoding of the stream cannot express is printed as escapes.
     """
     out = stream or sys.stdout
-    text = render_terminal(
-        summary, width or shutil.get_terminal_size().columns, out.isatty(), first, said
-    )
+    text = render_terminal(summary, width or shutil.get_terminal_size().columns, out.isatty(), first, said)
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
 def render_terminal(
-    summary: SessionSummary,
-    width: int,
-    terminal: bool,
-    first: bool = False,
-    said: Sequence[str] = (),
+    summary: SessionSummary, width: int, terminal: bool, first: bool = False, said: Sequence[str] = ()
 ) -> str:
     """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``.
 
@@ -112,18 +104,14 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     groups = case_lines.list_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
     named = [result for group in groups for result in group.results]
-    chosen = {
-        result.case for result in overview.sample_each_verdict(_heads(groups, terminal), most)
-    }
+    chosen = {result.case for result in overview.sample_each_verdict(_heads(groups, terminal), most)}
     width = console.width if terminal else 0
     for number, group in enumerate(groups, 1):
         if shown := [result for result in _first_of(group, terminal) if result.case in chosen]:
             for line in case_lines.format_group(group, number, summary, shown, width):
                 _print(console, line)
             console.print()
-    listed = [
-        result for group in groups if group.results[0].case in chosen for result in group.results
-    ]
+    listed = [result for group in groups if group.results[0].case in chosen for result in group.results]
     _print_unlisted(console, named, listed, summary.session)
 
 
@@ -200,9 +188,7 @@ def _print_unlisted(
     kinds.subtract(str(r.verdict) for r in listed)
     rest = {word: number for word, number in kinds.items() if number}
     if rest:
-        more = (
-            f"and {formats.format_whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
-        )
+        more = f"and {formats.format_whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
         where = f"all cases are in summary.json of session {session}"
         _print(console, Text(sanitize_line(f"{more}; {where}"), style="yellow"))
         console.print()

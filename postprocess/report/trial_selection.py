@@ -85,13 +85,7 @@ def select_launch_trials(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[
         for case in launched.launch.cases:
             if record := launched.records.get(case.variable):
                 dropped, told = launched.run["dropped"], record.summary
-                trials = LaunchTrials(
-                    launched.launch.number,
-                    record.t_max,
-                    record.late,
-                    dropped,
-                    told.headline,
-                )
+                trials = LaunchTrials(launched.launch.number, record.t_max, record.late, dropped, told.headline)
                 found.setdefault(case.key, []).append(trials)
     return _latest(found)
 
@@ -132,9 +126,7 @@ def select_representative(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
 ) -> list[CaseTrials]:
     """Select a few healthy cases, each with the reason why it is worth a look."""
-    rest = [
-        r for r in summary.results if r.counts_as_healthy(summary.strict) and _has_trials(r, trials)
-    ]
+    rest = [r for r in summary.results if r.counts_as_healthy(summary.strict) and _has_trials(r, trials)]
     chosen: dict[str, CaseTrials] = {}
     for why, worth in _WORTH_A_LOOK:
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]
@@ -162,19 +154,10 @@ def _trials(row: dict[str, Any]) -> LaunchTrials | None:
 
 #: What makes a healthy case worth a look, and how much of it a case has.
 _WORTH_A_LOOK: Sequence[tuple[str, Callable[[CaseResult], float]]] = (
-    (
-        "closest to the upper end of its band",
-        lambda r: r.value / r.band[1] if r.value and r.band else 0.0,
-    ),
+    ("closest to the upper end of its band", lambda r: r.value / r.band[1] if r.value and r.band else 0.0),
     ("most spikes", lambda r: r.summary.candidates if r.summary else 0.0),
-    (
-        "two modes",
-        lambda r: r.summary.p90 / r.summary.minimum if r.summary and r.summary.bimodal else 0.0,
-    ),
-    (
-        "furthest below its reference",
-        lambda r: r.reference / r.value if r.value and r.reference else 0.0,
-    ),
+    ("two modes", lambda r: r.summary.p90 / r.summary.minimum if r.summary and r.summary.bimodal else 0.0),
+    ("furthest below its reference", lambda r: r.reference / r.value if r.value and r.reference else 0.0),
     ("steadiest", lambda r: r.summary.median / r.summary.p99 if r.summary else 0.0),
     ("longest", lambda r: r.value or 0.0),
 )

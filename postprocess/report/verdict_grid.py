@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from postprocess.base.formats import plural
 from postprocess.model.routines.mpicost import program_sort_key
-from postprocess.model.verdict import (
-    UNASSERTED,
-    CaseResult,
-    Verdict,
-    count_verdicts,
-    find_varying_fields,
-)
+from postprocess.model.verdict import UNASSERTED, CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report.overview import format_counts, format_totals
 from postprocess.results.summary import SessionSummary
 
@@ -108,11 +102,7 @@ def build_grid(summary: SessionSummary, most_rows: int | None = None) -> Verdict
 
 
 def _section(
-    program: str,
-    routines: dict[str, _Columns],
-    columns: Sequence[str],
-    strict: bool,
-    most_bad: int | None,
+    program: str, routines: dict[str, _Columns], columns: Sequence[str], strict: bool, most_bad: int | None
 ) -> GridSection:
     """Return the rows of a program; ``most_bad`` failed routines get a row each, and the rest one together."""
     results = [r for row in routines.values() for results in row.values() for r in results]

@@ -78,10 +78,7 @@ def list_index_months(directory: Path) -> list[IndexMonth]:
             raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
         month = found.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
-    return [
-        IndexMonth(name, directory / FOLDER / f"{name}{SUFFIX}", found[name])
-        for name in sorted(found)
-    ]
+    return [IndexMonth(name, directory / FOLDER / f"{name}{SUFFIX}", found[name]) for name in sorted(found)]
 
 
 def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
@@ -124,9 +121,7 @@ def read_covered_sessions(data: bytes | None) -> Covered:
     return {name: tuple(facts) for name, facts in told.items()}
 
 
-def build_month_index(
-    month: IndexMonth, held: bytes | None, known: Covered, say: Say | None
-) -> bytes:
+def build_month_index(month: IndexMonth, held: bytes | None, known: Covered, say: Say | None) -> bytes:
     """Build a month's index file from the rows that still hold and new sessions, which are read and checked."""
     if not known or not known.items() <= month.covers.items():
         held, known = None, {}
@@ -137,9 +132,7 @@ def build_month_index(
     frames += [read_session(path, COLUMNS) for path in new]
     buffer = io.BytesIO()
     told = {METADATA: str(VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
-    pl.concat(frames).sort(*ORDER).write_parquet(
-        buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP
-    )
+    pl.concat(frames).sort(*ORDER).write_parquet(buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP)
     return files.seal_data(buffer.getvalue())
 
 
@@ -165,7 +158,5 @@ def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
         return directory
     known = [path.parent.name for path in work.sessions.glob("*/summary.json")]
     fix = propose_word(str(name), known) if named else ""
-    fix = fix or (
-        "./plumbline report latest shows the last one" if known else "./plumbline nightly makes one"
-    )
+    fix = fix or ("./plumbline report latest shows the last one" if known else "./plumbline nightly makes one")
     raise UsageError(f"{directory or work.sessions}: no finished session there; {fix}")

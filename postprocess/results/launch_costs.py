@@ -93,11 +93,7 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
         if not all(job.ended_well and job.seconds for job in jobs):
             continue
         cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
-        own = [
-            launch
-            for launch in planned
-            if launch.cases and launch_place_of(launch) == (place, number)
-        ]
+        own = [launch for launch in planned if launch.cases and launch_place_of(launch) == (place, number)]
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
         elif (told := read_inner_seconds(session, own)) is not None:
@@ -178,8 +174,7 @@ class Job:
     def is_part_of(self, other: Job) -> bool:
         """Return whether another job has all cases of this one, with as many trials."""
         own, others = (
-            {(case, launch.trials) for launch in job.launches for case in launch.cases}
-            for job in (self, other)
+            {(case, launch.trials) for launch in job.launches for case in launch.cases} for job in (self, other)
         )
         return own <= others
 

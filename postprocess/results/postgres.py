@@ -22,14 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import HEALTHY
-from postprocess.results.store import (
-    SCHEMA,
-    SUFFIX,
-    VERSION,
-    StoreError,
-    list_sessions,
-    read_session,
-)
+from postprocess.results.store import SCHEMA, SUFFIX, VERSION, StoreError, list_sessions, read_session
 
 NIGHT = "mode IN ('nightly', 'import')"
 #: Of a row what all launches of a case in a session share.
@@ -55,8 +48,7 @@ LAST = (
 )
 WELL = ", ".join(f"'{verdict}'" for verdict in sorted(HEALTHY))
 CASES = (
-    'SELECT DISTINCT system, started_utc, session, "key", verdict, expected '
-    f"FROM plumbline_cases WHERE {NIGHT}"
+    f'SELECT DISTINCT system, started_utc, session, "key", verdict, expected FROM plumbline_cases WHERE {NIGHT}'
 )
 
 #: Name -> its query. A column is never taken away or moved: ``CREATE OR REPLACE`` keeps who may read a view.
@@ -171,9 +163,7 @@ def create_tables(connection: psycopg.Connection) -> None:
         "CREATE TABLE plumbline_cases ({columns}, PRIMARY KEY ({key}), "
         "FOREIGN KEY (session) REFERENCES plumbline_sessions)"
     )
-    connection.execute(
-        sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=join_columns(KEY))
-    )
+    connection.execute(sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=join_columns(KEY)))
     connection.execute('CREATE INDEX ON plumbline_cases ("key", started_utc)')
     connection.execute("INSERT INTO plumbline_schema VALUES (%s)", [VERSION])
 
@@ -224,9 +214,7 @@ def compute_digest(path: Path) -> str:
         raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
 
 
-def load_session(
-    connection: psycopg.Connection, path: Path, session: str, digest: str
-) -> int | None:
+def load_session(connection: psycopg.Connection, path: Path, session: str, digest: str) -> int | None:
     """Load one session whole, or not at all; how many rows it has. None if another loader was faster."""
     frame = read_session(path)
     copy = sql.SQL("COPY plumbline_cases ({}) FROM STDIN").format(join_columns(frame.columns))

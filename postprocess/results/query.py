@@ -15,15 +15,7 @@ import polars as pl
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_day, parse_utc
-from postprocess.results.index import (
-    COLUMNS,
-    NO_MONTH,
-    ORDER,
-    IndexMonth,
-    Say,
-    index_schema,
-    scan_months,
-)
+from postprocess.results.index import COLUMNS, NO_MONTH, ORDER, IndexMonth, Say, index_schema, scan_months
 from postprocess.results.index import list_index_months as months_of
 
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
@@ -89,9 +81,7 @@ def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[I
     return [month for month in found if month.name == NO_MONTH or month.name >= first]
 
 
-def build_filter(
-    keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None
-) -> pl.Expr:
+def build_filter(keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None) -> pl.Expr:
     """Build the condition that rows must meet."""
     latest = datetime.now(timezone.utc) + AHEAD
     wanted = pl.col("started_utc") < f"{latest:%Y-%m-%dT%H:%M:%SZ}"

@@ -121,9 +121,7 @@ class SessionSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain data, for the file; ``summary_file`` reads it back."""
-        of_session = [
-            each.name for each in fields(self) if each.name not in ("launches", "results")
-        ]
+        of_session = [each.name for each in fields(self) if each.name not in ("launches", "results")]
         return {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in of_session},
@@ -173,9 +171,7 @@ def summarise_session(
     )
 
 
-def environments(
-    mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]
-) -> list[SummaryEnvironment]:
+def environments(mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]) -> list[SummaryEnvironment]:
     """Return each environment of the session, with what its running program said of its MPI."""
     said: dict[str, str] = {}
     for launched in finished:

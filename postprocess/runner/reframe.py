@@ -99,9 +99,7 @@ class ReframeDriver:
             only_looking=selection.only_looking,
             references=[str(root) for root in self.reference_roots],
             spack=str(self.spack or ""),
-            usable_nodes={
-                name: asdict(each) for name, each in self.usable_nodes.items() if each.away
-            },
+            usable_nodes={name: asdict(each) for name, each in self.usable_nodes.items() if each.away},
         )
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:

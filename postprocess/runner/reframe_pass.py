@@ -62,9 +62,7 @@ FIXTURE = re.compile(r"\S+( %\S+)* ~")  #: how the name of a test begins that ot
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 #: What ReFrame says around an error of our own checks, which tells what to do by itself.
-OWN = re.compile(
-    r"run session stopped: .*?skipping test file '[^']*': value error: (?P<what>.*?):? *"
-)
+OWN = re.compile(r"run session stopped: .*?skipping test file '[^']*': value error: (?P<what>.*?):? *")
 FIX = "./plumbline list shows environments, routines and counts"
 
 
@@ -92,9 +90,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
     if process.returncode != 0:
         fault = find_site_fault(reframe, selection)
         raise RefusedError(fault or extract_complaint(output), reframe.log)
-    if stray := next(
-        find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None
-    ):
+    if stray := next(find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray}: plans no case, so its failure would go unseen; {fix}")
     if unmatched := next(find_unmatched_parts(selection, launches), None):
@@ -124,9 +120,7 @@ def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
     :raises UsageError: naming the partition
     """
     for launch in launches:
-        if cold := next(
-            (case for case in launch.cases if launch.exact and case.cache != WARM), None
-        ):
+        if cold := next((case for case in launch.cases if launch.exact and case.cache != WARM), None):
             raise UsageError(
                 f"--cache {cold.cache}: the machine {launch.partition} is simulated and has no caches; "
                 f"choose --cache {WARM}, the default there"
@@ -137,11 +131,7 @@ def find_unplanned_tests(
     entries: Iterable[reframe_report.ReportedTest], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """Find the tests that ReFrame would run beside the plan, and that no verdict would tell of."""
-    known = {
-        (launch.test, launch.partition, launch.environment)
-        for launch in launches
-        if launch.all_cases
-    }
+    known = {(launch.test, launch.partition, launch.environment) for launch in launches if launch.all_cases}
     for entry in entries:
         if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
             yield entry.test
@@ -220,10 +210,7 @@ def extract_complaint(output: Sequence[str]) -> str:
 
 
 def run_plan(
-    reframe: ReframeDriver,
-    selection: Selection,
-    planned: Sequence[PlannedLaunch],
-    progress: Progress,
+    reframe: ReframeDriver, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
 ) -> PassRecord:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
     undisturbed = all(launch.exact for launch in planned)
@@ -318,9 +305,7 @@ def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> Non
         cancel_jobs_of(scheduler, homes, whose, progress)
 
 
-def cancel_jobs_of(
-    scheduler: Scheduler, sessions: Sequence[Path], whose: str, progress: Progress
-) -> None:
+def cancel_jobs_of(scheduler: Scheduler, sessions: Sequence[Path], whose: str, progress: Progress) -> None:
     """Cancel jobs as :func:`cancel_jobs` does, in the queue of one scheduler."""
     try:
         for name in end_jobs(sessions, scheduler):
@@ -361,9 +346,7 @@ def finish_launch(
     launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.ReportedTest]
 ) -> FinishedLaunch:
     """Assess one planned launch from its files and ReFrame's report."""
-    entry = reframe_report.find_test_entry(
-        entries, launch.test, launch.partition, launch.environment
-    )
+    entry = reframe_report.find_test_entry(entries, launch.test, launch.partition, launch.environment)
     blocked = reframe_report.find_blocking_test(entries, entry) if entry else None
     built = find_program(reframe.work, launch)
     return FinishedLaunch(

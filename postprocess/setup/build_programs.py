@@ -105,9 +105,7 @@ def build_programs(work: WorkDirectory, prepared: PreparedMachine, progress: Pro
     failures = 0
     with TemporaryDirectory(prefix="plumbline-builds-") as scratch:
         for name in PRODUCTS:
-            outcomes = build_at_once(
-                work, prepared.spack, prepared.by_spack, name, Path(scratch), progress.now
-            )
+            outcomes = build_at_once(work, prepared.spack, prepared.by_spack, name, Path(scratch), progress.now)
             failures += sum(not keep_built(work, outcome, progress) for outcome in outcomes)
     return failures
 

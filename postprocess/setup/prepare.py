@@ -21,12 +21,7 @@ from site_configs.mpi.family import PACKAGES, Mpi, identify_library
 from site_configs.mpi.inventory import Inventory, take_inventory
 from site_configs.mpi.modules import read_module_path
 from site_configs.schedulers.base import UsableNodes
-from site_configs.schedulers.login_modules import (
-    FIX,
-    adopt_login_modules,
-    describe_lacking,
-    is_lacking,
-)
+from site_configs.schedulers.login_modules import FIX, adopt_login_modules, describe_lacking, is_lacking
 from site_configs.schedulers.module_systems import module_system
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.validation.catalog import find_sites_for_host, locate_site_file
@@ -62,9 +57,7 @@ class DeclaredMpi:
             return None
         path = read_module_path(self.modules)
         if not path:
-            raise SpackEnvironmentError(
-                f"modules {' '.join(self.modules)} do not load on this node"
-            )
+            raise SpackEnvironmentError(f"modules {' '.join(self.modules)} do not load on this node")
         return find_toolchain([Path(sys.executable).parent, *map(Path, path.split(os.pathsep))])
 
 
@@ -103,9 +96,7 @@ def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
     )
 
 
-def read_declared_mpis(
-    work: WorkDirectory, site: str
-) -> Iterator[DeclaredMpi | UnusableEnvironment]:
+def read_declared_mpis(work: WorkDirectory, site: str) -> Iterator[DeclaredMpi | UnusableEnvironment]:
     """Read the MPIs that a site file declares, as Spack is told of them.
 
     What is wrong with the site file itself is not told here: ReFrame refuses it with its fault.
@@ -221,18 +212,14 @@ def read_system(work: WorkDirectory, path: Path) -> dict[str, Any]:
     return configuration["systems"][0] if configuration else {"partitions": []}
 
 
-def find_unusable_nodes(
-    work: WorkDirectory, site: str, progress: Progress
-) -> dict[str, UsableNodes]:
+def find_unusable_nodes(work: WorkDirectory, site: str, progress: Progress) -> dict[str, UsableNodes]:
     """Find how many nodes of each partition of a site can be used; say where some are down or taken out."""
     if site == "local" or not any(map(shutil.which, filter(None, map(COMMAND, SCHEDULERS)))):
         return {}
     found = {}
     for partition in read_system(work, locate_site_file(work.source, site))["partitions"]:
         scheduler = find_scheduler(partition["scheduler"])
-        usable = (
-            scheduler.count_usable_nodes(partition.get("access", [])) if scheduler.batch else None
-        )
+        usable = scheduler.count_usable_nodes(partition.get("access", [])) if scheduler.batch else None
         if usable:
             found[partition["name"]] = usable
         if usable and usable.why:
@@ -270,16 +257,11 @@ def report_missing_programs(found: Inventory | None, progress: Progress, told: P
 def report_own_sites(directory: Path, progress: Progress) -> None:
     """Say so if there is a site file for this host: on a login node ``local`` is seldom what is meant."""
     for name in find_sites_for_host(directory, platform.node()):
-        progress.note(
-            f"site_configs/{name}.py is for this host and not used: --site {name} uses it"
-        )
+        progress.note(f"site_configs/{name}.py is for this host and not used: --site {name} uses it")
 
 
 def write_spack_environment(
-    work: WorkDirectory,
-    spack: Spack,
-    mpi: Mpi | DeclaredMpi | UnusableEnvironment,
-    mirror: Mirror | None,
+    work: WorkDirectory, spack: Spack, mpi: Mpi | DeclaredMpi | UnusableEnvironment, mirror: Mirror | None
 ) -> str:
     """Write a Spack environment for one MPI; or return why there can be none, and CMake builds the suite."""
     if isinstance(mpi, UnusableEnvironment):
@@ -293,9 +275,7 @@ def write_spack_environment(
     return ""
 
 
-def report_unusable(
-    work: WorkDirectory, problems: Mapping[str, str], progress: Progress
-) -> Iterator[str]:
+def report_unusable(work: WorkDirectory, problems: Mapping[str, str], progress: Progress) -> Iterator[str]:
     """Report the environments that Spack cannot be used for. One line is said for each reason.
 
     What an earlier session left for them is taken away: it must not be built from.
@@ -307,9 +287,7 @@ def report_unusable(
             names.setdefault(problem, []).append(name)
     for problem, those in names.items():
         built = "it is built" if len(those) == 1 else "they are built"
-        progress.note(
-            f"Spack cannot be used for {', '.join(those)} ({problem}): {built} with CMake"
-        )
+        progress.note(f"Spack cannot be used for {', '.join(those)} ({problem}): {built} with CMake")
         yield from those
 
 

@@ -99,9 +99,7 @@ def compute_slow_distance(reference: Reference, limits: Band) -> float:
     return math.log(compute_slowdown(limits.slow_limit, reference.center, reference.unit))
 
 
-def convert_to_reframe(
-    reference: Reference, limits: Band
-) -> tuple[float, float | None, float | None, str]:
+def convert_to_reframe(reference: Reference, limits: Band) -> tuple[float, float | None, float | None, str]:
     """Return the reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
     The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So

@@ -40,9 +40,7 @@ def estimate_references(
     :param sessions: number of the session of each launch; without, they are of one
     :raises ValueError: for a case without a value or with one that is not a time
     """
-    return [
-        _reference(case, samples[case], (sessions or {}).get(case, ())) for case in sorted(samples)
-    ]
+    return [_reference(case, samples[case], (sessions or {}).get(case, ())) for case in sorted(samples)]
 
 
 def _reference(case: Case, headlines: Sequence[float], sessions: Sequence[int]) -> Reference:

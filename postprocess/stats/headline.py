@@ -90,9 +90,7 @@ def mark_removed_trials(
     return excluded
 
 
-def _entering(
-    trials: NDArray[np.float64], late: NDArray[np.bool_] | None, dropped: int
-) -> NDArray[np.bool_]:
+def _entering(trials: NDArray[np.float64], late: NDArray[np.bool_] | None, dropped: int) -> NDArray[np.bool_]:
     """Return a mask of the m trials that the statistics are taken over."""
     if trials.ndim != 1 or (late is not None and late.shape != trials.shape):
         raise ValueError("trials and late flags must be two lists of the same length")

@@ -97,9 +97,7 @@ def _group_placements(latencies: tuple[float | None, ...]) -> tuple[Placement, .
     """Group launches as above: the cases of one calibration mostly share their launches."""
     unknown = tuple(number for number, each in enumerate(latencies) if each is None)
     found = [Placement(None, unknown)] if unknown else []
-    left = np.array(
-        [number for number, each in enumerate(latencies) if each is not None], dtype=int
-    )
+    left = np.array([number for number, each in enumerate(latencies) if each is not None], dtype=int)
     while left.size:
         times = np.array([latencies[number] for number in left], dtype=np.float64)
         near = np.maximum.outer(times, times) <= REACH * np.minimum.outer(times, times)

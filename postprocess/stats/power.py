@@ -12,11 +12,7 @@ from scipy.special import stdtr
 
 from postprocess.model.reference import Reference
 from postprocess.stats.band import LARGEST_LOG, compute_floor, is_blind
-from postprocess.stats.sequence import (
-    LEAST_SESSIONS,
-    compute_gross_distance,
-    compute_run_limit,
-)
+from postprocess.stats.sequence import LEAST_SESSIONS, compute_gross_distance, compute_run_limit
 from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is called

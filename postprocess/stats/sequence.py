@@ -43,15 +43,10 @@ FALSE_CALLS = 5e-5
 #: A single session is called if it is slower than all that sessions bring, in standard deviations
 GROSS = 7.0
 GROSS_FLOOR = 0.3  #: and by so much at least, as a fraction of the center
-LEANING = (
-    2.0  #: standard deviations of the mean of some sessions, from which nothing is learned of them
-)
+LEANING = 2.0  #: standard deviations of the mean of some sessions, from which nothing is learned of them
 FARTHEST = 8.0  #: of the shared deviates, in their standard deviations
 LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
-SHARED, SPREADS = (
-    41,
-    49,
-)  #: deviates and spreads that stand for all; more change nothing that is shown
+SHARED, SPREADS = (41, 49)  #: deviates and spreads that stand for all; more change nothing that is shown
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,7 @@ from postprocess.stats.sessions import (
     number_sessions,
     summarize_sessions,
 )
-from postprocess.stats.shrinkage import (
-    LEAST_GROUP_SIZE,
-    SMALL_BYTES,
-    CaseGroup,
-    fit_prior,
-    group_of,
-)
+from postprocess.stats.shrinkage import LEAST_GROUP_SIZE, SMALL_BYTES, CaseGroup, fit_prior, group_of
 
 #: Degrees of freedom that a measurement elsewhere is worth: another machine may be twice as restless
 ELSEWHERE = 5.0
@@ -67,15 +61,11 @@ def find_stored_prior(table: PriorTable, case: Case) -> Prior | None:
     return max(some, key=lambda each: each.spread, default=None)
 
 
-def add_session_priors(
-    references: Mapping[Case, Reference], table: PriorTable
-) -> dict[Case, Reference]:
+def add_session_priors(references: Mapping[Case, Reference], table: PriorTable) -> dict[Case, Reference]:
     """Return the references with what is known of their sessions, from similar cases and from the table."""
     families: dict[CaseGroup, list[Reference]] = {}
     for reference in references.values():
-        families.setdefault(group_of(reference.case), []).append(
-            replace(reference, session_prior=None)
-        )
+        families.setdefault(group_of(reference.case), []).append(replace(reference, session_prior=None))
     similar = {key: estimate_similar_spread(members) for key, members in families.items()}
     found = {}
     for case, each in references.items():
@@ -87,11 +77,7 @@ def add_session_priors(
 
 def estimate_similar_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
     """Estimate the spread between sessions of similar cases, and what their sessions are worth; None of one."""
-    known = [
-        (reference, *estimate_means_variance(reference))
-        for reference in some
-        if not reference.exact
-    ]
+    known = [(reference, *estimate_means_variance(reference)) for reference in some if not reference.exact]
     known = [each for each in known if each[1] > 0]
     if len(known) < LEAST_GROUP_SIZE:
         return None
@@ -111,9 +97,7 @@ def join_priors(stored: Prior, similar: tuple[Prior, float] | None) -> Prior:
     return Prior(float(spread), min(here.degrees, together))
 
 
-def measure_spreads(
-    rows: Iterable[Mapping[str, str]], gap: float = SESSION_GAP
-) -> dict[Key, MeasuredSpread]:
+def measure_spreads(rows: Iterable[Mapping[str, str]], gap: float = SESSION_GAP) -> dict[Key, MeasuredSpread]:
     """Measure the spread between sessions from launches of several bursts, by cache state and class of sizes.
 
     It follows from the mean of the variances, so that restless cases count. A class of few cases is measured by
@@ -132,9 +116,7 @@ def measure_spreads(
         if told.evidence.sessions > 1:
             least = max(each for each in SIZES if each <= int(size))
             found.setdefault((state, least), []).append(told)
-    return {
-        key: pool_spreads(some, find_state(found, key[0])) for key, some in sorted(found.items())
-    }
+    return {key: pool_spreads(some, find_state(found, key[0])) for key, some in sorted(found.items())}
 
 
 def find_state(found: Mapping[Key, Sequence[SessionMeans]], state: str) -> list[SessionMeans]:
@@ -145,9 +127,7 @@ def find_state(found: Mapping[Key, Sequence[SessionMeans]], state: str) -> list[
 def pool_spreads(some: Sequence[SessionMeans], alike: Sequence[SessionMeans]) -> MeasuredSpread:
     """Pool the variances of these cases, or, where they are few, of all that are alike."""
     told = some if len(some) >= LEAST_GROUP_SIZE else alike
-    excess = [
-        each.evidence.between - each.spread**2 * each.evidence.inverse_launches for each in told
-    ]
+    excess = [each.evidence.between - each.spread**2 * each.evidence.inverse_launches for each in told]
     spread = math.sqrt(max(float(np.mean(excess)), 0.0))
     most = max(each.evidence.sessions for each in told)
     return MeasuredSpread(Prior(spread, ELSEWHERE), most, len(told))

@@ -36,9 +36,7 @@ def add_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
     families: dict[CaseGroup, list[Reference]] = {}
     for reference in references.values():
         families.setdefault(group_of(reference.case), []).append(reference)
-    priors = {
-        key: estimate_prior(members) or everybody[key[0]] for key, members in families.items()
-    }
+    priors = {key: estimate_prior(members) or everybody[key[0]] for key, members in families.items()}
     return {case: replace(each, prior=priors[group_of(case)]) for case, each in references.items()}
 
 

@@ -11,15 +11,7 @@ from typing import Any
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
-from reframe.core.builtins import (
-    fixture,
-    loggable,
-    parameter,
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
+from reframe.core.builtins import fixture, loggable, parameter, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
@@ -27,12 +19,7 @@ from reframe.utility import typecheck as typ
 from postprocess.base.files import read_text
 from postprocess.base.sanitize import quote_word
 from postprocess.judging.outcome import assess_launch
-from postprocess.judging.retest import (
-    RetestTarget,
-    list_avoided_nodes,
-    list_wanted_nodes,
-    select_targets,
-)
+from postprocess.judging.retest import RetestTarget, list_avoided_nodes, list_wanted_nodes, select_targets
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome, select_places
 from postprocess.model.options import (
@@ -54,12 +41,7 @@ from reframe_checks.common.known_bands import find_bands, find_shown_scale
 from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts
 from reframe_checks.common.mpi_support import list_mpi_environments
 from reframe_checks.common.selection_guard import guard_selection, note_case
-from reframe_checks.common.user_options import (
-    is_in_session,
-    list_reference_roots,
-    read_choice,
-    resolve,
-)
+from reframe_checks.common.user_options import is_in_session, list_reference_roots, read_choice, resolve
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.environment_facts import EnvironmentFacts
@@ -114,9 +96,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @classmethod
     def __init_subclass__(cls, *, family: bool = False, **kwargs):
         super().__init_subclass__(**kwargs)
-        lacking = (
-            [] if family else [name for name in cls.must_define if not has_definition(cls, name)]
-        )
+        lacking = [] if family else [name for name in cls.must_define if not has_definition(cls, name)]
         if lacking:
             fix = "see the docstring of LaunchCheck, or say family=True if it is no check itself"
             raise TypeError(f"check {cls.__name__}: {', '.join(lacking)}: not defined; {fix}")
@@ -139,10 +119,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #:
     #: :default: those of the session's request, else ``reference_data`` beside the checks and the provisional
     #:     ones in the work directory
-    reference_roots = variable(
-        typ.List[str],
-        value=list_reference_roots(),
-    )
+    reference_roots = variable(typ.List[str], value=list_reference_roots())
 
     #: Processes of the launch and processes per node, as ``4x2``.
     #:
@@ -227,9 +204,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
         """Return what a confirmation run measures of this check; nothing in another session."""
-        return select_targets(
-            read_choice(AGAIN, []), program=self.program, layout=self.layout, **place
-        )
+        return select_targets(read_choice(AGAIN, []), program=self.program, layout=self.layout, **place)
 
     def is_selected(self, routine: str) -> bool:
         """Return whether a routine is measured: in a confirmation run only if it was slow here.
@@ -264,9 +239,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         environ, request = self.current_environ, current_request()
         self.env_vars.update(environ.extras.get("launch_variables", {}))
         own = request.set_env.get(environ.name, {})
-        self.env_vars.update(
-            {name: request.verbose[name] for name in request.verbose if name not in own}
-        )
+        self.env_vars.update({name: request.verbose[name] for name in request.verbose if name not in own})
 
     @run_after("setup")
     def avoid_nodes(self):
@@ -379,9 +352,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @sanity_function
     def check_complete_and_correct(self):
         """Check exit code, MPI, world size, every case and verified data; one start at least must have all."""
-        self.outcomes = {
-            launch.name: assess_launch(launch, self.session) for launch in self.started()
-        }
+        self.outcomes = {launch.name: assess_launch(launch, self.session) for launch in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))
             raise SanityError(f"{outcome.verdict}: {outcome.reason}")
@@ -402,9 +373,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         }
         scales = {name: find_shown_scale(each.unit) for name, each in measured.items()}
         self.perf_variables = {
-            name: sn.make_performance_function(
-                sn.defer(each.value * scales[name].factor), scales[name].unit
-            )
+            name: sn.make_performance_function(sn.defer(each.value * scales[name].factor), scales[name].unit)
             for name, each in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
@@ -459,9 +428,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def line_of_limits(self, launch: PlannedLaunch) -> str:
         """Return the command that writes down the limits of the shell that starts a program."""
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
-        return write_limits_command(
-            launch.limits(self.session), None if batch else read_quota_cpus()
-        )
+        return write_limits_command(launch.limits(self.session), None if batch else read_quota_cpus())
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

@@ -19,12 +19,7 @@ from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
-from site_configs.programs.installed import (
-    CMAKE,
-    SPACK,
-    find_executable,
-    find_program_source,
-)
+from site_configs.programs.installed import CMAKE, SPACK, find_executable, find_program_source
 from site_configs.programs.program import PRODUCTS
 from site_configs.programs.program_facts import read_facts
 from site_configs.schema.environment_facts import EnvironmentFacts
@@ -73,9 +68,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
         A program that cannot be had is not an error here: the checks that need it say why they are skipped.
         """
-        self.origin = find_program_source(
-            self.name_of_program, self.current_environ.extras, self.spack
-        )
+        self.origin = find_program_source(self.name_of_program, self.current_environ.extras, self.spack)
         if self.origin == SPACK:
             self.build_with_spack()
         elif self.origin == CMAKE and self.spec:

@@ -21,9 +21,7 @@ from postprocess.stats.band import compute_band, convert_to_reframe
 from postprocess.stats.placement import locate_case
 from reframe_checks.common.user_options import SOURCE, is_in_session
 
-ELSEWHERE = (
-    "its ranks lay on other cores than those of its reference; bind them, or calibrate again"
-)
+ELSEWHERE = "its ranks lay on other cores than those of its reference; bind them, or calibrate again"
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,7 @@ class KnownBands:
     differences: dict[str, str]
     #: Fraction of the center at which a value is too fast, which fails nothing; below 0 where less is better.
     fast: dict[str, float]
-    provisional: set[
-        str
-    ]  #: of those with a tuple: the reference cannot judge yet, or sees next to nothing
+    provisional: set[str]  #: of those with a tuple: the reference cannot judge yet, or sees next to nothing
 
     def unasserted(self, name: str) -> Verdict:
         """Return the verdict of a value that ReFrame asserts against nothing."""
@@ -69,9 +65,7 @@ class KnownBands:
         ends = [None if each is None else round(each, 4) for each in (lower, upper)]
         return [float(f"{value:.10g}"), float(f"{center:.6g}"), *ends, unit, result]
 
-    def explain_unjudged(
-        self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str
-    ) -> str:
+    def explain_unjudged(self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str) -> str:
         """Explain why values were not held against references; the command that calibrates is on its own line.
 
         :param launches: those that ended well
@@ -82,10 +76,7 @@ class KnownBands:
             what = first_of(different, 3)
             return f"{Verdict.NOT_COMPARABLE}: {what}: {self.differences[different[0]]}"
         launch, case = next(
-            (launch, case)
-            for launch in launches
-            for case in launch.cases
-            if case.variable == names[0]
+            (launch, case) for launch in launches for case in launch.cases if case.variable == names[0]
         )
         fix = f"set strict=False, or calibrate it:\n{format_calibration(launch, case, site)}"
         return f"{Verdict.NO_REFERENCE}: {first_of(names, 3)}; {fix}"
@@ -103,9 +94,7 @@ def format_calibration(launch: PlannedLaunch, case: Case, site: str) -> str:
 
 
 def find_bands(
-    place: tuple[str, str],
-    roots: Sequence[Path],
-    whole: Iterable[tuple[PlannedLaunch, LaunchOutcome]],
+    place: tuple[str, str], roots: Sequence[Path], whole: Iterable[tuple[PlannedLaunch, LaunchOutcome]]
 ) -> KnownBands:
     """Find the band of each case that has a comparable reference.
 

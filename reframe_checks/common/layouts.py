@@ -39,9 +39,7 @@ def list_measured_layouts() -> list[str]:
     if not all(facts.cores_per_node for facts in parts.values()):
         return [*map(str, found), NOWHERE]  # a test that fails there says so
     if not found and not any(facts.layouts for facts in parts.values()):
-        fix = (
-            "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
-        )
+        fix = "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
     return [str(layout) for layout in found] or [NOWHERE]
 

@@ -16,22 +16,13 @@ from postprocess.model.routines.benchmark import Benchmark
 from site_configs.schema.environment_facts import EnvironmentFacts
 
 #: The first release of each family that has all of MPI 3.0, by its release notes.
-MPI_3 = {
-    "mpich": (3, 0),
-    "openmpi": (1, 8),
-    "intel-mpi": (5, 0),
-    "mvapich": (2, 0),
-    "cray-mpich": (7, 0),
-}
+MPI_3 = {"mpich": (3, 0), "openmpi": (1, 8), "intel-mpi": (5, 0), "mvapich": (2, 0), "cray-mpich": (7, 0)}
 #: The first that has persistent collectives, of MPI 4.0, by the same.
 MPI_4 = {"mpich": (4, 0), "openmpi": (5, 0)}
 #: By standard: those releases, and what needs it, by executables of IMB and benchmarks of OSU. Persistent
 #: messages are as old as MPI.
 NEEDS = {
-    "3.0": (
-        MPI_3,
-        re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_neighbor_|osu_(put|get|acc|fop|cas)_"),
-    ),
+    "3.0": (MPI_3, re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_neighbor_|osu_(put|get|acc|fop|cas)_")),
     "4.0": (MPI_4, re.compile("osu_(?!latency|bw|bibw).*_persistent")),
 }
 
@@ -48,9 +39,7 @@ def has_mpi(environ) -> bool:
     """Return whether an environment that does not name its features has an MPI's compiler wrapper here."""
     try:
         with temp_environment(environ.modules, environ.env_vars):
-            return any(
-                shutil.which(wrapper) for wrapper in EnvironmentFacts.of(environ).mpi_wrappers
-            )
+            return any(shutil.which(wrapper) for wrapper in EnvironmentFacts.of(environ).mpi_wrappers)
     except ReframeError:
         return False  # its modules are not of this machine
 

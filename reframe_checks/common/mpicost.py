@@ -137,9 +137,7 @@ class MpicostCheck(LaunchCheck, family=True):
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
         for routine in self.table:
-            find_routine(
-                routine
-            )  # one that is not known here would lack its place in every analysis
+            find_routine(routine)  # one that is not known here would lack its place in every analysis
 
     def measures_on(self, part) -> bool:
         """Return whether anything of the family was chosen, in a state of the caches that mpicost knows."""
@@ -158,9 +156,7 @@ class MpicostCheck(LaunchCheck, family=True):
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()
             self.time_limit = f"{SECONDS_TO_START + int(seconds)}s"
         skips = [
-            skip
-            for case in cases
-            if (skip := self.explain_impossible(case) or self.explain_too_large(case))
+            skip for case in cases if (skip := self.explain_impossible(case) or self.explain_too_large(case))
         ]
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
@@ -290,6 +286,4 @@ class MpicostCheck(LaunchCheck, family=True):
                 continue
             for size in self.chosen_sizes(routine):
                 for peer in self.partners(routine):
-                    yield self.case(
-                        routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size
-                    )
+                    yield self.case(routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size)

@@ -128,9 +128,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         extras = self.current_environ.extras
         reason = explain_missing_program(self.program, extras, current_request().spack)
         starts = [
-            self.planned_start(start, reason)
-            for start in self.starts()
-            if start.sizes and start.benchmarks
+            self.planned_start(start, reason) for start in self.starts() if start.sizes and start.benchmarks
         ]
         self.limit_job(starts)
         return starts
@@ -149,31 +147,19 @@ class OsuImbCheck(LaunchCheck, family=True):
 
         :param reason: why the program cannot be had at all, if so: then all of it is skipped.
         """
-        able = [
-            benchmark for benchmark in start.benchmarks if not self.explain_unmeasured(benchmark)
-        ]
+        able = [benchmark for benchmark in start.benchmarks if not self.explain_unmeasured(benchmark)]
         skips = [
             SkippedCase(
-                case,
-                reason or self.explain_unmeasured(benchmark),
-                unavailable=True,
-                no_program=bool(reason),
+                case, reason or self.explain_unmeasured(benchmark), unavailable=True, no_program=bool(reason)
             )
             for benchmark in start.benchmarks
             if reason or benchmark not in able
             for case in self.cases_of(benchmark, start.sizes)
         ]
-        cases = [
-            case
-            for benchmark in able
-            if not reason
-            for case in self.cases_of(benchmark, start.sizes)
-        ]
+        cases = [case for benchmark in able if not reason for case in self.cases_of(benchmark, start.sizes)]
         launch = self.planned_launch(
             start=start.name,
-            trials=count_iterations(
-                self.iterations, any(benchmark.window for benchmark in start.benchmarks)
-            ),
+            trials=count_iterations(self.iterations, any(benchmark.window for benchmark in start.benchmarks)),
             time_limit=self.limit_of_start(cases),
             cases=tuple(cases),
             skips=tuple(skips),
@@ -222,9 +208,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     def set_commands(self):
         """Write the starts, one after the other, each ended at its limit, whatever the one before did."""
         launch_words = launcher_words(self)
-        self.prerun_cmds = [
-            line for start in self.started() for line in self.lines_of(start, launch_words)
-        ]
+        self.prerun_cmds = [line for start in self.started() for line in self.lines_of(start, launch_words)]
         self.job.launcher = getlauncher("local")()
         self.executable = "true"
 
@@ -264,16 +248,9 @@ class OsuImbCheck(LaunchCheck, family=True):
         measured = self.chosen_benchmarks()
         if "routines" in self.set_by_setvar:
             known = [each.routine for each in self.table]
-            note_choice(
-                "routines", self.routines, [benchmark.routine for benchmark in measured], known
-            )
+            note_choice("routines", self.routines, [benchmark.routine for benchmark in measured], known)
         if "sizes" in self.set_by_setvar:
-            there = [
-                n
-                for benchmark in measured
-                if benchmark.sizes is None
-                for n in self.sizes_of(benchmark)
-            ]
+            there = [n for benchmark in measured if benchmark.sizes is None for n in self.sizes_of(benchmark)]
             note_choice("sizes", self.sizes, there)
         if "cache" in self.set_by_setvar:
             note_choice("cache", [self.cache], self.caches, self.caches)
@@ -295,9 +272,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def is_extra(self, benchmark: Benchmark) -> bool:
         """Return whether a benchmark runs on request only, and was not requested by name."""
-        return benchmark.routine in REQUESTED and benchmark.routine not in (
-            self.wanted_routines() or {}
-        )
+        return benchmark.routine in REQUESTED and benchmark.routine not in (self.wanted_routines() or {})
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
         """Return the sizes at which a benchmark is measured."""

@@ -100,8 +100,7 @@ def chooses_tests(words: Sequence[str]) -> bool:
     long = [each for each in CHOOSING if each.startswith("--")]
     short = tuple(each for each in CHOOSING if each not in long)
     return any(
-        word.partition("=")[0] in long if word.startswith("--") else word.startswith(short)
-        for word in words
+        word.partition("=")[0] in long if word.startswith("--") else word.startswith(short) for word in words
     )
 
 
@@ -116,9 +115,7 @@ def fail_if_empty() -> None:
     if set_up:
         return
     sys.stdout.flush()
-    fix = (
-        "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
-    )
+    fix = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
     sys.stderr.write(f"plumbline: no case was run: the selection matches none; {fix}\n")
     sys.stderr.flush()
     os._exit(EMPTY)

@@ -34,12 +34,7 @@ def list_reference_roots() -> list[str]:
 
 
 def resolve(
-    default: Any,
-    *,
-    outside: Any = None,
-    user: Any = None,
-    site: Any = None,
-    references: Any = None,
+    default: Any, *, outside: Any = None, user: Any = None, site: Any = None, references: Any = None
 ) -> Any:
     """Resolve the value of a variable: the first in this order that is not None.
 
@@ -91,8 +86,7 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
     found = [
         layout
         for layout in facts.layouts
-        if (not counts or layout.processes in counts)
-        and (not per_node or layout.per_node in per_node)
+        if (not counts or layout.processes in counts) and (not per_node or layout.per_node in per_node)
     ]
     for count in counts or []:
         there = {layout.per_node for layout in found if layout.processes == count}

@@ -145,9 +145,7 @@ def build_machine_view(machine: Machine) -> PartitionView:
     )
 
 
-def build_partition_view(
-    scheduler: Scheduler, queue: Queue, kind: NodeKind, name: str
-) -> PartitionView:
+def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, name: str) -> PartitionView:
     """Build the partition of one kind of nodes of a queue."""
     return PartitionView(
         name=format_python(name),
@@ -201,9 +199,7 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""
     threads = f"{kind.hardware_threads} hardware threads"
     even = kind.cores - kind.cores % kind.sockets
-    return AnnotatedValue(
-        str(even), f"physical cores{reserved}; {threads} ({scheduler.query_commands})"
-    )
+    return AnnotatedValue(str(even), f"physical cores{reserved}; {threads} ({scheduler.query_commands})")
 
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
@@ -238,8 +234,6 @@ def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     if len(kind.hosts) == 1:
         return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
-        return AnnotatedValue(
-            str(count), f"nodes under one leaf switch ({scheduler.switch_command})"
-        )
+        return AnnotatedValue(str(count), f"nodes under one leaf switch ({scheduler.switch_command})")
     said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
     return AnnotatedValue("0", said, change=True)

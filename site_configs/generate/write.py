@@ -93,9 +93,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
             login=scheduler is not None,
             remarks=entries.list_remarks(facts),
             environments=environments,
-            uses_work_directory=any(
-                "work_directory()" in environment.mpicc for environment in environments
-            ),
+            uses_work_directory=any("work_directory()" in environment.mpicc for environment in environments),
             description=f"{kind[:1].upper()}{kind[1:]}" if scheduler else facts.machine.cpu_model,
             hostnames=survey.build_host_pattern(facts.host),
             modules=facts.modules,

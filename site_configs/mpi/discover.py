@@ -54,8 +54,6 @@ def find_on_path(path: str) -> list[Candidate]:
             directories.add(real)
             found += list_wrappers(real)
     return [
-        Candidate(
-            mpicc, find_companion_launcher(mpicc), "path" if mpicc.name == "mpicc" else "debian"
-        )
+        Candidate(mpicc, find_companion_launcher(mpicc), "path" if mpicc.name == "mpicc" else "debian")
         for mpicc in drop_wrapper_links(found)
     ]

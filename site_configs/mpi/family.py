@@ -16,10 +16,7 @@ DEFAULT_FAMILIES = ("mpich", "openmpi", "intel-mpi")
 PACKAGES = {
     "mpich": ("mpich", "~fortran"),
     "openmpi": ("openmpi", "~fortran"),
-    "intel-mpi": (
-        "intel-oneapi-mpi",
-        "+generic-names~classic-names~ilp64~external-libfabric~envmods",
-    ),
+    "intel-mpi": ("intel-oneapi-mpi", "+generic-names~classic-names~ilp64~external-libfabric~envmods"),
 }
 
 
@@ -138,9 +135,7 @@ def join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def build_family_environment(
-    family: str, prefix: Path, oversubscribed: bool = False
-) -> dict[str, str]:
+def build_family_environment(family: str, prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
     """Build variables without which a family does not start here, or does not bind ranks to cores.
 
     Open MPI and Intel MPI bind by themselves; MPICH's launcher does if it is told to. Two ranks on one
@@ -190,10 +185,7 @@ OVERSUBSCRIBED = {
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
     },
-    "mpich": {
-        "MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0",
-        "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",
-    },
+    "mpich": {"MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0", "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir"},
 }
 
 

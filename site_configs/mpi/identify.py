@@ -9,20 +9,8 @@ import os
 from pathlib import Path
 
 from site_configs.mpi.allocation import strip_allocation
-from site_configs.mpi.family import (
-    Mpi,
-    Unusable,
-    build_family_environment,
-    join_lines,
-    match_library,
-)
-from site_configs.mpi.probe import (
-    Candidate,
-    ProbeError,
-    describe_candidate,
-    run_step,
-    runnable_scratch,
-)
+from site_configs.mpi.family import Mpi, Unusable, build_family_environment, join_lines, match_library
+from site_configs.mpi.probe import Candidate, ProbeError, describe_candidate, run_step, runnable_scratch
 
 PROGRAM = r"""
 #include <mpi.h>

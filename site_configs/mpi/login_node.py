@@ -13,12 +13,7 @@ from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import Mpi, Unusable, name_distinctly
 from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.inventory import Say, merge_mpis
-from site_configs.mpi.modules import (
-    ModuleListing,
-    find_in_module,
-    group_modules,
-    list_modules,
-)
+from site_configs.mpi.modules import ModuleListing, find_in_module, group_modules, list_modules
 from site_configs.mpi.probe import Candidate
 
 #: Families whose wheel is of no use on a cluster, and why.
@@ -88,9 +83,7 @@ def note_other_modules(
     """Note the modules that may be MPIs and have no entry: none of them is left out in silence."""
     if listing.problem:
         yield f"the modules of MPIs are not all known: {listing.problem}"
-    loaded = {
-        answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module
-    }
+    loaded = {answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module}
     if behind := [name for name in listing.hidden if name in tried and name not in loaded]:
         fix = "load a compiler's module that they need (module spider tells it), and look again"
         yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"

@@ -34,9 +34,7 @@ FAMILY_NAMES = (
     r"|parastation-?mpi|psmpi"
 )
 #: Before a plain ``mpi``: vendors and compilers, and not the libraries that are built with an MPI.
-VENDOR_NAMES = (
-    r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
-)
+VENDOR_NAMES = r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
 MPI_NAME = re.compile(
     rf"(?:^|[/_.+-])(?:{FAMILY_NAMES})(?=[/_.+-]|$)"
     rf"|(?:^|/)(?:(?:{VENDOR_NAMES})[-_/])*(?:mpi|mpt|bullxmpi)(?=[/_.+-]|$)",
@@ -258,9 +256,7 @@ def load_module(modules: Sequence[str]) -> Candidate | str:
     """
     names = " ".join(map(quote_word, modules))
     last = quote_word(modules[-1])
-    leave = (
-        f'case ":$LOADEDMODULES:" in *":"{last}":"*) module unload {last} >/dev/null 2>&1;; esac'
-    )
+    leave = f'case ":$LOADEDMODULES:" in *":"{last}":"*) module unload {last} >/dev/null 2>&1;; esac'
     said = run_module_shell(f"{leave}; {SHOW}; module load {names} >&2 || exit; {SHOW}")
     shown = said.output.split("\0\0")
     if len(shown) < 3:
@@ -268,9 +264,7 @@ def load_module(modules: Sequence[str]) -> Candidate | str:
     old, new = (parse_variables(each) for each in shown[:2])
     mpicc = shutil.which("mpicc", path=new.get("PATH", ""))
     if not mpicc or mpicc == shutil.which("mpicc", path=old.get("PATH", "")):
-        return "it puts no mpicc on the search path" + (
-            f"; its load said: {said.end}" if said.end else ""
-        )
+        return "it puts no mpicc on the search path" + (f"; its load said: {said.end}" if said.end else "")
     env = tuple(
         (name, value)
         for name, value in new.items()

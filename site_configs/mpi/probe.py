@@ -66,9 +66,7 @@ class ProbeError(Exception):
     """One line: which step failed and the end of what it printed."""
 
 
-def run_step(
-    command: list[str], env: Mapping[str, str], step: str, limit: float | None = None
-) -> str:
+def run_step(command: list[str], env: Mapping[str, str], step: str, limit: float | None = None) -> str:
     """Run a command that leaves no process behind, and return its standard output.
 
     :param limit: seconds, if not the usual limit.
@@ -141,9 +139,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     return describe_candidate(candidate, library, dict(candidate.env))
 
 
-def describe_candidate(
-    candidate: Candidate, library: str, env: Mapping[str, str]
-) -> Mpi | Unusable:
+def describe_candidate(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi | Unusable:
     """Build the MPI with this library version; or return why it is not usable.
 
     :param env: variables that it needs beside those of its family.

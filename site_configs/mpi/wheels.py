@@ -44,9 +44,7 @@ def list_requirements(family: str, version: str) -> list[str]:
     return [f"{name}=={version}" for name in PINNED.findall(files.read_text(lock))]
 
 
-def install_wheels(
-    family: str, root: Path, folder: Path | None = None, version: str = ""
-) -> Candidate:
+def install_wheels(family: str, root: Path, folder: Path | None = None, version: str = "") -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
 
     :param folder: of wheels, the only place to take them from; None for the package index

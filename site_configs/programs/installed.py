@@ -28,10 +28,7 @@ class Installed:
 
 def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
     """Build the ``extras`` on installed programs. A plain folder is one that the site declares."""
-    there = {
-        name: each if isinstance(each, Installed) else Installed(each)
-        for name, each in programs.items()
-    }
+    there = {name: each if isinstance(each, Installed) else Installed(each) for name, each in programs.items()}
     return {
         "programs": {name: each.folder for name, each in there.items()},
         "program_env": {name: dict(each.env) for name, each in there.items() if each.env},

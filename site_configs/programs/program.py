@@ -21,9 +21,7 @@ class Program:
     git: str = ""  #: repository that the source comes from, if it comes from one
     part_of: str = ""  #: the program that is built to have this one
     sample: str = ""  #: an executable by which it is known to be there
-    example: str = (
-        ""  #: its folder as Spack installs it, if a site may declare one that is installed
-    )
+    example: str = ""  #: its folder as Spack installs it, if a site may declare one that is installed
     version: bytes = b""  #: pattern of its version in an executable
     level: str = "-O2"  #: of optimisation, as Spack's recipe has it
     own: bool = False  #: whether it is of the suite: its records and trials are those of mpicost
@@ -110,6 +108,5 @@ def find_programs_by_cache() -> dict[str, tuple[str, ...]]:
     """Find the programs that can do it to the caches, by each word of ``--cache``."""
     words = {word for program in PROGRAMS.values() for word in program.caches}
     return {
-        word: tuple(program.name for program in PROGRAMS.values() if word in program.caches)
-        for word in words
+        word: tuple(program.name for program in PROGRAMS.values() if word in program.caches) for word in words
     }

@@ -47,10 +47,7 @@ def parse_facts(data: bytes) -> ExecutableFacts:
     """Parse the facts in the bytes of an executable."""
     version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
     if producer := PRODUCER.search(data):
-        compiler, flags = (
-            f"gcc {decode_text(producer['version'])}",
-            decode_text(producer["flags"]).strip(),
-        )
+        compiler, flags = (f"gcc {decode_text(producer['version'])}", decode_text(producer["flags"]).strip())
     else:
         found = next((match for each in COMPILERS if (match := each.search(data))), None)
         compiler, flags = format_compiler(found), UNKNOWN

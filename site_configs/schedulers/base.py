@@ -176,9 +176,7 @@ class Scheduler:
 
     def find_queue_name(self, options: Iterable[str]) -> str:
         """Find the queue that options of a job name, the last one first; empty if none is named."""
-        found = (
-            re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", option) for option in options
-        )
+        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,@]+)", option) for option in options)
         return ([""] + [match["name"] for match in found if match])[-1]
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
@@ -192,9 +190,7 @@ class Scheduler:
         """Find the machine that options of a job name, as the variables with which a shell would choose it."""
         return {}
 
-    def find_shell_faults(
-        self, environment: Mapping[str, str], access: Sequence[str]
-    ) -> Iterator[str]:
+    def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
         """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         yield from ()
 
@@ -231,9 +227,7 @@ class Scheduler:
         return next((queue for queue in self.queues if queue.name == name), None)
 
 
-def select_needed_kinds(
-    queues: Sequence[Queue],
-) -> tuple[list[tuple[Queue, NodeKind]], dict[str, str]]:
+def select_needed_kinds(queues: Sequence[Queue]) -> tuple[list[tuple[Queue, NodeKind]], dict[str, str]]:
     """Select kinds of nodes, each in one queue, that cover every node; tell why other queues are not needed.
 
     The largest kinds come first; of several queues with the same nodes one of equal nodes, then the default
@@ -241,12 +235,7 @@ def select_needed_kinds(
     """
     order = sorted(
         ((queue, kind) for queue in queues for kind in queue.kinds),
-        key=lambda each: (
-            -len(each[1].hosts),
-            len(each[0].kinds),
-            not each[0].default,
-            -limit(each[0]),
-        ),
+        key=lambda each: (-len(each[1].hosts), len(each[0].kinds), not each[0].default, -limit(each[0])),
     )
     kept: list[tuple[Queue, NodeKind]] = []
     reached: frozenset[str] = frozenset()
@@ -259,9 +248,7 @@ def select_needed_kinds(
     for queue in queues:
         if queue.name not in names:
             there = {each.name: None for each, kind in kept if queue.hosts & set(kind.hosts)}
-            left_out[queue.name] = (
-                f"its nodes are also in {', '.join(there)}" if there else "has no nodes"
-            )
+            left_out[queue.name] = f"its nodes are also in {', '.join(there)}" if there else "has no nodes"
     return sorted(kept, key=lambda each: queues.index(each[0])), left_out
 
 

@@ -44,9 +44,7 @@ def detect_scheduler(
     for scheduler in SCHEDULERS:
         if scheduler.command and installed(scheduler.command):
             try:
-                chosen = scheduler.choose_machine(
-                    os.environ if environment is None else environment
-                )
+                chosen = scheduler.choose_machine(os.environ if environment is None else environment)
                 return chosen.read(ask or partial(ask_command, asking=chosen.asking))
             except (ProbeError, ValueError) as error:
                 raise SchedulerError(str(error)) from None

@@ -33,9 +33,7 @@ def choose_own_launcher(mpi: Mpi) -> Pairing:
 
 def program(mpi: Mpi, name: str) -> str:
     """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
-    return (
-        name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
-    )
+    return name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
 
 
 def add_alternative_suffix(mpi: Mpi, name: str) -> str:

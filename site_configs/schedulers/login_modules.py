@@ -10,15 +10,7 @@ from site_configs.schedulers.module_systems import module_system
 
 LOGIN_SECONDS = 60
 #: Beginnings of variables and exported functions that make a module system.
-OWN = (
-    "LMOD_",
-    "MODULE",
-    "__MODULES_",
-    "BASH_ENV",
-    "BASH_FUNC_module",
-    "BASH_FUNC_ml",
-    "BASH_FUNC__module",
-)
+OWN = ("LMOD_", "MODULE", "__MODULES_", "BASH_ENV", "BASH_FUNC_module", "BASH_FUNC_ml", "BASH_FUNC__module")
 #: Of these, what is loaded: here nothing is, as what it would have set is not here either.
 LOADED = ("MODULES_RUN", "LMOD_FAMILY_", "LMOD_SYSTEM_DEFAULT", "__MODULES_LM")
 NEEDED = ("lmod", "envmod")  #: systems of ReFrame's that the environment must have

@@ -25,9 +25,7 @@ class EnvironmentFacts:
     cc: str = ""  #: ReFrame's compiler of the environment, which may be a wrapper
     by_hand: Mapping[str, Any] = field(default_factory=dict)
     accept: Mapping[str, str] = field(default_factory=dict)
-    transports: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: that are expected, by class of pairs
+    transports: Mapping[str, str] = field(default_factory=dict)  #: that are expected, by class of pairs
 
     @classmethod
     def of(cls, environ: Any) -> EnvironmentFacts:

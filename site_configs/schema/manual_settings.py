@@ -39,10 +39,7 @@ def read_user_shell(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def collect_manual_settings(
-    set_env: Mapping[str, Mapping[str, str]],
-    oversubscribe: bool,
-    environment: str,
-    shell: Mapping[str, str],
+    set_env: Mapping[str, Mapping[str, str]], oversubscribe: bool, environment: str, shell: Mapping[str, str]
 ) -> dict[str, Any]:
     """Collect what is set by hand for the launches of an environment.
 

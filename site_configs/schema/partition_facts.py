@@ -69,9 +69,7 @@ def derive_facts(partition: Any) -> dict[str, Any]:
     told, processor = partition.extras, partition.processor
     cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
     if cores is None:  # ReFrame looks for itself only where the launcher is local too
-        cores = (
-            read_machine().cores if isinstance(partition.scheduler, getscheduler("local")) else 0
-        )
+        cores = read_machine().cores if isinstance(partition.scheduler, getscheduler("local")) else 0
     nodes = told.get("nodes", count_nodes(partition.features))
     found: list[Layout] = []
     boundaries: list[int] = []

@@ -34,8 +34,7 @@ class ExpectedTransport:
     def allows(self, layer: str, transports: Sequence[str], rails: int) -> bool:
         """Return whether all that carries messages is expected: ``rc`` is also ``rc_mlx5``, as UCX has it."""
         known = all(
-            any(name == word or name.startswith(f"{word}_") for word in self.transports)
-            for name in transports
+            any(name == word or name.startswith(f"{word}_") for word in self.transports) for name in transports
         )
         return layer == self.layer and known and rails >= self.rails
 

@@ -94,9 +94,7 @@ def layouts(topology: Topology) -> list[Layout]:
     """
     cores = topology.cores_per_node
     full = {Layout(count, min(count, cores)) for count in list_process_counts(topology)}
-    return sorted(
-        full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2)
-    )
+    return sorted(full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2))
 
 
 def list_kernel_layouts(cores_per_node: int, nodes: int) -> list[Layout]:
@@ -108,10 +106,7 @@ def list_kernel_layouts(cores_per_node: int, nodes: int) -> list[Layout]:
     counts = {1, nodes} | list_powers_of_two(nodes)
     densities = {number for number in (1, 2, cores_per_node // 2, cores_per_node) if number}
     return sorted(
-        Layout(count * number, number)
-        for count in counts
-        for number in densities
-        if number <= cores_per_node
+        Layout(count * number, number) for count in counts for number in densities if number <= cores_per_node
     )
 
 

@@ -21,9 +21,7 @@ def find_unknown_limits(
     :param tables: sizes in bytes of the routines that a check measures, of each check.
     """
     routines = {name for table in tables for name in table}
-    sized = {
-        f"{name}:{size}" for table in tables for name, sizes in table.items() for size in sizes
-    }
+    sized = {f"{name}:{size}" for table in tables for name, sizes in table.items() for size in sizes}
     for key in limits:
         if key not in routines | sized:
             own = {each for each in sized if each.startswith(f"{key.partition(':')[0]}:")}

@@ -66,9 +66,7 @@ def read_usable_site(work: WorkDirectory, path: Path, only_looking: bool = False
     if reading.configuration is None:
         faults = [f":{fault.line}: {fault.text}" for fault in reading.faults]
         why = [*faults, f": {reading.not_installed or 'makes no configuration'}"][0]
-        raise UsageError(
-            f"{path}{why.removeprefix(':0')} (all that is wrong: ./plumbline site check {path})"
-        )
+        raise UsageError(f"{path}{why.removeprefix(':0')} (all that is wrong: ./plumbline site check {path})")
     return reading
 
 

@@ -45,9 +45,7 @@ def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     here = module_system(os.environ)
     modules = module_system(read_login_environment()) if here.name == "nomod" else here
     cores = read_machine().cores
-    system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][
-        0
-    ]
+    system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][0]
     choices = map(find_partition_choice, system["partitions"])
     choice = next(filter(None, choices), {})
     try:
@@ -76,11 +74,7 @@ def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFa
     found = list(check_modules(reading, here))
     for partition in partitions:
         batch = find_scheduler(partition.data["scheduler"]).batch
-        found += (
-            check_batch_partition(partition, here)
-            if batch
-            else check_local_partition(partition, here)
-        )
+        found += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
     if not found:  # else nothing could be loaded
         for environment in environments:
             found += [*check_wrapper(environment, reading), *check_prefix(environment)]
@@ -101,9 +95,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
         yield SiteFault(line, f"{title}: {describe_lacking(named)}")
         return
     there = f"here is {here.modules.name!r}"
-    yield SiteFault(
-        line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})"
-    )
+    yield SiteFault(line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})")
 
 
 def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
@@ -111,9 +103,7 @@ def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
     cores = partition.extras["cores_per_node"]
     if cores > here.cores and not partition.extras["exact"]:
         fix = f"write {here.cores}, or run with --oversubscribe"
-        yield partition.fault(
-            "topology", f"cores_per_node={cores}, and this machine has {here.cores}; {fix}"
-        )
+        yield partition.fault("topology", f"cores_per_node={cores}, and this machine has {here.cores}; {fix}")
 
 
 def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
@@ -122,9 +112,7 @@ def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
     if here.silent:
         yield partition.fault("scheduler", f"{backend!r} does not answer: {here.silent}")
     elif scheduler is None:
-        yield partition.fault(
-            "scheduler", f"{backend!r}: no scheduler is on this machine's search path"
-        )
+        yield partition.fault("scheduler", f"{backend!r}: no scheduler is on this machine's search path")
     elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
     elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
@@ -152,22 +140,16 @@ def find_default_queue(scheduler: Scheduler) -> Queue | None:
 def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFault]:
     """Check that no more nodes or cores are declared than exist: such a job waits for ever, or is refused."""
     nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
-    kinds = [
-        kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]
-    ]
+    kinds = [kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]]
     chosen = [kind for kind in kinds if kind.option] or kinds
     there = sum(len(kind.hosts) for kind in chosen)
     most = min(there, queue.most_nodes or there)
     if nodes > most:
-        text = (
-            f"nodes={nodes}, and a job in {queue.name} gets at most {most}; write {most} or fewer"
-        )
+        text = f"nodes={nodes}, and a job in {queue.name} gets at most {most}; write {most} or fewer"
         yield partition.fault("topology", text)
     largest = max((kind.cores for kind in chosen), default=0)
     if largest and cores > largest:
-        text = (
-            f"cores_per_node={cores}, and the nodes of {queue.name} have {largest}; write {largest}"
-        )
+        text = f"cores_per_node={cores}, and the nodes of {queue.name} have {largest}; write {largest}"
         yield partition.fault("topology", text)
 
 
@@ -183,10 +165,7 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
     """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
-    if not names or reading.sound_configuration["systems"][0]["modules_system"] in (
-        "nomod",
-        "spack",
-    ):
+    if not names or reading.sound_configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
         if not shutil.which(mpicc):
             where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
             yield environment.fault("mpicc", f"{mpicc!r} {where}; give it by absolute path")
@@ -204,20 +183,14 @@ def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
         return
     wrapper = Path(extras["prefix"], "bin", extras["mpicc"])
     if not wrapper.exists():
-        yield environment.fault(
-            "prefix", f"{wrapper} is not there; write where this MPI is, or leave it out"
-        )
+        yield environment.fault("prefix", f"{wrapper} is not there; write where this MPI is, or leave it out")
 
 
 def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """Find benchmarks that are declared as installed and are not there."""
     extras = environment.extras
     for name, folder in extras["programs"].items():
-        problem = (
-            describe_missing_executables(name, folder)
-            if extras["program_origin"][name] == SITE
-            else ""
-        )
+        problem = describe_missing_executables(name, folder) if extras["program_origin"][name] == SITE else ""
         if problem:
             yield environment.fault("programs", f"{name}: {problem}")
 

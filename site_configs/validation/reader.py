@@ -103,9 +103,7 @@ class SiteReading:
 
 def list_partition_keys() -> set[str]:
     """List the keys of a partition in ReFrame's own schema."""
-    schema = json.loads(
-        files.read_text(Path(reframe.__file__).with_name("schemas").joinpath("config.json"))
-    )
+    schema = json.loads(files.read_text(Path(reframe.__file__).with_name("schemas").joinpath("config.json")))
     system = schema["properties"]["systems"]["items"]["properties"]
     return set(system["partitions"]["items"]["properties"])
 
@@ -151,9 +149,7 @@ class Call:
         return [
             name
             for name, each in self.parameters.items()
-            if each.default is each.empty
-            and each.kind != each.VAR_KEYWORD
-            and name not in self.bound
+            if each.default is each.empty and each.kind != each.VAR_KEYWORD and name not in self.bound
         ]
 
     def stand_in(self) -> Any:

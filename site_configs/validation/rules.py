@@ -46,9 +46,7 @@ def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
         found = [each for system in configuration["systems"] for each in system["partitions"]]
     else:
         found = configuration["environments"]
-    return [
-        DeclaredEntry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found
-    ]
+    return [DeclaredEntry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found]
 
 
 def select_sound(reading: SiteReading, found: Sequence[DeclaredEntry]) -> list[DeclaredEntry]:
@@ -60,9 +58,7 @@ def find_site_faults(reading: SiteReading) -> list[SiteFault]:
     """Find everything that is wrong with a site file, as far as the file itself tells."""
     if reading.configuration is None:
         return sorted(reading.faults)
-    partitions, environments = (
-        list_entries(reading, kind) for kind in ("partition", "environment")
-    )
+    partitions, environments = (list_entries(reading, kind) for kind in ("partition", "environment"))
     found = [*reading.faults, *check_unique_names(partitions), *check_unique_names(environments)]
     found += check_declared(partitions, environments)
     own, mpis = select_sound(reading, partitions), select_sound(reading, environments)
@@ -72,9 +68,7 @@ def find_site_faults(reading: SiteReading) -> list[SiteFault]:
     for environment in mpis:
         launcher = environment.extras["launcher"]
         found += (
-            check_registered(environment, "launcher", launcher, reading)
-            if isinstance(launcher, str)
-            else []
+            check_registered(environment, "launcher", launcher, reading) if isinstance(launcher, str) else []
         )
         found += check_family(environment)
     for partition in own:
@@ -108,20 +102,14 @@ def check_declared(
                 yield partition.fault("environments", f"{name!r} is not declared; {fix}")
     for environment in environments:
         if environment.name not in used:
-            yield environment.fault(
-                "name", "no partition names it in environments=, so it never runs"
-            )
+            yield environment.fault("name", "no partition names it in environments=, so it never runs")
 
 
-def check_registered(
-    entry: DeclaredEntry, key: str, name: str, reading: SiteReading
-) -> Iterator[SiteFault]:
+def check_registered(entry: DeclaredEntry, key: str, name: str, reading: SiteReading) -> Iterator[SiteFault]:
     """Find a scheduler or launcher that is not registered with ReFrame, or not usable here."""
     choice = getattr(reading, f"{key}s")
     if name not in choice:
-        words = (
-            "" if key == "scheduler" else ", or write the words that start a launch line as a list"
-        )
+        words = "" if key == "scheduler" else ", or write the words that start a launch line as a list"
         yield entry.fault(key, f"ReFrame knows no {name!r}; {propose_or_list(name, choice)}{words}")
     elif problem := reading.unusable.get(f"{key} {name}"):
         yield entry.fault(key, f"{name!r} cannot be used here: {problem}")
@@ -133,9 +121,7 @@ def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     local = not find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
-        yield partition.fault(
-            "topology", f"cores_per_node={cores} is not divisible by sockets; {fix}"
-        )
+        yield partition.fault("topology", f"cores_per_node={cores} is not divisible by sockets; {fix}")
     nodes = partition.extras["nodes"]
     if local and nodes > 1 and not partition.extras["exact"]:
         yield partition.fault("topology", f"nodes={nodes}: scheduler 'local' has one node; write 1")
@@ -143,14 +129,10 @@ def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     for processes, per_node in partition.extras["layouts"]:
         if processes > most or per_node > cores or -(-processes // per_node) > nodes:
             layout = f"[{processes}, {per_node}]"
-            yield partition.fault(
-                "layouts", f"{layout} does not fit on {nodes} nodes of {cores} cores"
-            )
+            yield partition.fault("layouts", f"{layout} does not fit on {nodes} nodes of {cores} cores")
 
 
-def check_simulated(
-    partition: DeclaredEntry, environments: Sequence[DeclaredEntry]
-) -> Iterator[SiteFault]:
+def check_simulated(partition: DeclaredEntry, environments: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
     """Find an ``exact`` partition that is not simulated: no other time repeats exactly."""
     if partition.extras["exact"]:
         for entry in environments:
@@ -166,9 +148,7 @@ def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     told, _ = identify_library(library)
     if told not in ("unknown", named):
         yield environment.fault("family", f"{named!r}, but library={library!r} is that of {told}")
-    elif named not in known_families and "did you mean" in (
-        fix := propose_or_list(named, known_families)
-    ):
+    elif named not in known_families and "did you mean" in (fix := propose_or_list(named, known_families)):
         yield environment.fault("family", f"{named!r} is not known; {fix}")
 
 
@@ -182,12 +162,7 @@ def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
     absolute = all(Path(mpicc).is_absolute() for mpicc, _ in places)
     first, second = (" ".join(each.extras["library"].split()) for each in (one, two))
     same_version = first == second and is_whole_version(first)
-    if (
-        places[0] == places[1]
-        or absolute
-        or same_version
-        or not (first in second or second in first)
-    ):
+    if places[0] == places[1] or absolute or same_version or not (first in second or second in first):
         return
     fix = "write the whole version as MPI_Get_library_version says it, or mpicc by absolute path"
     yield two.fault("library", f"{second!r} does not tell it from {one.name!r} ({first!r}); {fix}")

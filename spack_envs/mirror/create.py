@@ -20,13 +20,7 @@ from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import INCOMING
 from spack_envs.mirror.manifest_schema import NAME, Manifest, MissingPart, encode_manifest
-from spack_envs.mirror.parts import (
-    GatheredPart,
-    MirrorBuild,
-    gather_releases,
-    gather_sources,
-    gather_wheels,
-)
+from spack_envs.mirror.parts import GatheredPart, MirrorBuild, gather_releases, gather_sources, gather_wheels
 from spack_envs.mirror.spack_sources import GivenSource
 from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
 
@@ -35,9 +29,7 @@ NEEDED_BYTES = 1_000_000_000  #: free on the disk before the first file of a mir
 UNFINISHED = MissingPart("what was still to come", "mirror create did not come to its end")
 
 
-def create_mirror(
-    work: WorkDirectory, folder: Path, given: Sequence[GivenSource], progress: Progress
-) -> int:
+def create_mirror(work: WorkDirectory, folder: Path, given: Sequence[GivenSource], progress: Progress) -> int:
     """Make or complete a mirror. Returns 1 if something could not be had.
 
     :raises UsageError: if ``folder`` cannot become one, or a given source cannot be used.
@@ -53,9 +45,7 @@ def create_mirror(
             with progress.phase(name):
                 done.append(gather(making))
             result = build_manifest(folder, before, done)
-            write_manifest(
-                folder, result if len(done) == len(PARTS) else merge_manifests(result, before)
-            )
+            write_manifest(folder, result if len(done) == len(PARTS) else merge_manifests(result, before))
         remove_strays(folder, result)
     report_contents(folder, result, progress)
     return 1 if result.missing else 0
@@ -128,9 +118,7 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
     try:
         scratch = Path(tempfile.mkdtemp(prefix=INCOMING, dir=folder))
     except OSError as error:
-        raise UsageError(
-            f"{folder}: {error.strerror}; name a directory that you may write"
-        ) from None
+        raise UsageError(f"{folder}: {error.strerror}; name a directory that you may write") from None
     try:
         yield scratch
     finally:

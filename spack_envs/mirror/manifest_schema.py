@@ -67,12 +67,7 @@ class Manifest:
     files: tuple[MirrorFile, ...] = ()
 
 
-PARTS = {
-    "releases": ArchivedRelease,
-    "replaced": ReplacedSource,
-    "missing": MissingPart,
-    "files": MirrorFile,
-}
+PARTS = {"releases": ArchivedRelease, "replaced": ReplacedSource, "missing": MissingPart, "files": MirrorFile}
 Part = TypeVar("Part", ArchivedRelease, ReplacedSource, MissingPart, MirrorFile)
 
 
@@ -172,9 +167,7 @@ def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
     for source in replaced:
         names = PACKAGE.fullmatch(source.package) and VERSION.fullmatch(source.version)
         if not names or not is_sha256(source.sha256):
-            raise ValueError(
-                f"replaced: {source.package!r}: is not a package with version and sha256"
-            )
+            raise ValueError(f"replaced: {source.package!r}: is not a package with version and sha256")
 
 
 def is_sha256(text: str) -> bool:

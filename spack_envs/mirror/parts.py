@@ -153,9 +153,7 @@ def gather_wanted(
     replaced = [source for one in wanted for source in find_replacement(making, one, area)]
     carry_over_files(making, area, [source.sha256 for source in making.before.replaced])
     elsewhere = {
-        one.git: making.given[one.package].place
-        for one in wanted
-        if one.commit and one.package in making.given
+        one.git: making.given[one.package].place for one in wanted if one.commit and one.package in making.given
     }
     making.progress.say(f"sources of {', '.join(one.package for one in wanted)}")
     failed = collector.gather(area, [each.package for each in replaced], elsewhere)
@@ -168,9 +166,7 @@ def gather_wanted(
         for package, reason in failed.items()
     ]
     return GatheredPart(
-        tuple(f"{SOURCES}/{path}" for path in paths),
-        replaced=tuple(replaced),
-        missing=tuple(missing),
+        tuple(f"{SOURCES}/{path}" for path in paths), replaced=tuple(replaced), missing=tuple(missing)
     )
 
 
@@ -209,17 +205,11 @@ def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list
     return [ReplacedSource(one.package, one.version, origin, one.sha256, sha256)]
 
 
-def find_kept_replacement(
-    making: MirrorBuild, one: WantedSource, area: Path
-) -> list[ReplacedSource]:
+def find_kept_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list[ReplacedSource]:
     """Find the replacement that an earlier call was given for a source."""
     for source in making.before.replaced:
         path = spack_mirror.locate_archive(source.sha256)
-        same = (source.package, source.version, source.official) == (
-            one.package,
-            one.version,
-            one.sha256,
-        )
+        same = (source.package, source.version, source.official) == (one.package, one.version, one.sha256)
         if same and making.intact(f"{SOURCES}/{path}"):
             spack_mirror.put_archive(read_regular(making.folder / SOURCES / path), area)
             return [source]

@@ -54,9 +54,7 @@ class GivenSource:
         return self.place.is_dir()
 
 
-def archive_release(
-    release: PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]
-) -> str:
+def archive_release(release: PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]) -> str:
     """Write the files of a release to ``target``, a ``.tar.gz``. Returns the commit.
 
     The user's copy is used if it is this release.
@@ -150,9 +148,7 @@ class SourceCollector:
         except (IndexError, ValueError):
             raise SpackEnvironmentError(f"spack python: said {output[:200]!r}") from None
 
-    def gather(
-        self, folder: Path, leave_out: Sequence[str], elsewhere: Mapping[str, Path]
-    ) -> dict[str, str]:
+    def gather(self, folder: Path, leave_out: Sequence[str], elsewhere: Mapping[str, Path]) -> dict[str, str]:
         """Put the sources into ``folder``, in Spack's layout. What is there is kept.
 
         :param leave_out: packages whose sources come from elsewhere

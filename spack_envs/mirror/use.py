@@ -17,12 +17,7 @@ from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
-from spack_envs.mirror.location import (
-    FORGET,
-    find_named_mirror,
-    locate_memory,
-    read_remembered_mirror,
-)
+from spack_envs.mirror.location import FORGET, find_named_mirror, locate_memory, read_remembered_mirror
 from spack_envs.mirror.manifest import MirrorError
 from spack_envs.mirror.manifest_schema import NAME, Manifest
 from spack_envs.mirrored import MirroredSources, Substitute, unpack_release
@@ -50,8 +45,7 @@ class Mirror:
         """What Spack builds from."""
         fields = ("package", "version", "origin", "sha256")
         substitutes = (
-            Substitute(*(getattr(source, name) for name in fields))
-            for source in self.manifest.replaced
+            Substitute(*(getattr(source, name) for name in fields)) for source in self.manifest.replaced
         )
         return MirroredSources(self.folder / SOURCES, tuple(substitutes))
 
@@ -68,8 +62,7 @@ class Mirror:
             raise SpackEnvironmentError(f"{self.folder}: this mirror has no {lacking[0]}")
         root = SpackLayout(work).mirrored
         return {
-            name: unpack_release(self.folder / archives[name], sums[archives[name]], root)
-            for name in SPACK
+            name: unpack_release(self.folder / archives[name], sums[archives[name]], root) for name in SPACK
         }
 
 

@@ -51,9 +51,7 @@ def gather_wheel_files(
     """
     wheels.mkdir(exist_ok=True)
     there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
-    packages = list(
-        dict.fromkeys(package for lock in locks for package in parse_lock_file(read_text(lock)))
-    )
+    packages = list(dict.fromkeys(package for lock in locks for package in parse_lock_file(read_text(lock))))
     kept = {there[digest] for package in packages for digest in package.hashes & set(there)}
     lacking = [package for package in packages if not package.hashes & set(there)]
     missing = []
@@ -75,11 +73,7 @@ def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
     pip = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(request)]
     done = subprocess.run(
-        [*pip, *options, "-d", str(folder)],
-        check=False,
-        capture_output=True,
-        text=True,
-        errors="replace",
+        [*pip, *options, "-d", str(folder)], check=False, capture_output=True, text=True, errors="replace"
     )
     request.unlink()
     if done.returncode == 0:

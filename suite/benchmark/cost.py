@@ -172,19 +172,8 @@ def main() -> int:
         try:
             program = build(options.mpicc, Path(directory))
             bench = Bench(program, shlex.split(options.mpiexec))
-            print(
-                "Default family, in seconds. `rest`: filling, verifying, evicting, synchronising."
-            )
-            head = (
-                "processes",
-                "cache",
-                "sync",
-                "cases",
-                "trials",
-                "wall s",
-                "start s",
-                "settle s",
-            )
+            print("Default family, in seconds. `rest`: filling, verifying, evicting, synchronising.")
+            head = ("processes", "cache", "sync", "cases", "trials", "wall s", "start s", "settle s")
             head = (*head, "cooling s", "timed s", "rest s", "rest ms/trial")
             table(head, time_rows(bench, options.processes))
             print("The flush: time of a whole trial of a barrier with and without it.")

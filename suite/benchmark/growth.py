@@ -74,9 +74,7 @@ class Growth:
                 own, per_call = self.of_mpicost(simulator, routine, processes, start)
                 yield own.row(processes, routine, "mpicost")
                 if self.osu is not None:
-                    theirs = self.of_osu(
-                        simulator, self.osu / program, routine, processes, per_call
-                    )
+                    theirs = self.of_osu(simulator, self.osu / program, routine, processes, per_call)
                     yield theirs.row(processes, routine, "osu")
 
     def of_mpicost(
@@ -99,12 +97,7 @@ class Growth:
         return Overhead(own, cost.simulated - timed, cost), per_call
 
     def of_osu(
-        self,
-        simulator: Simulator,
-        program: Path,
-        routine: str,
-        processes: int,
-        per_call: list[int],
+        self, simulator: Simulator, program: Path, routine: str, processes: int, per_call: list[int]
     ) -> Overhead:
         """Overhead of a program of OSU, given the messages of one call on each rank."""
         options = ["-i", str(self.trials), "-x", "0", "-f"]

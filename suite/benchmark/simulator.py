@@ -87,9 +87,7 @@ def torus(smpirun: str, directory: Path, processes: int = MOST_HOSTS) -> Simulat
     It has as many hosts as processes, or the next power of two: where ranks fill a part of a ring only, the
     way from its last rank to its first does not grow with their number as it would on a machine of that size.
     """
-    doublings = max(
-        3, (processes - 1).bit_length()
-    )  # SimGrid 3.32 needs two hosts in each direction
+    doublings = max(3, (processes - 1).bit_length())  # SimGrid 3.32 needs two hosts in each direction
     lengths = [2 ** ((doublings + more) // 3) for more in range(3)]
     count = 2**doublings
     platform, hosts = directory / f"torus{count}.xml", directory / f"hosts{count}"

@@ -99,7 +99,4 @@ def damage_lines(whole: bytes) -> Iterator[Damage]:
     lines = whole.split(b"\n")
     for number in range(min(LINES, len(lines))):
         for what, new in {"without": [], "other": [b"x"]}.items():
-            yield (
-                f"line {number + 1} {what}",
-                b"\n".join([*lines[:number], *new, *lines[number + 1 :]]),
-            )
+            yield (f"line {number + 1} {what}", b"\n".join([*lines[:number], *new, *lines[number + 1 :]]))

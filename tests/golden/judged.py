@@ -84,14 +84,9 @@ def comparison(stage: Stage) -> None:
         for position, side in enumerate((data.OLD, data.NEW)):
             off = 1 + 0.001 * ((3 * block + 2 * position) % 5)
             slow = 1.33 if side == data.NEW else 1.0
-            cases = {
-                BCAST: data.CaseValue(1e-6 * off * slow, "s"),
-                BARRIER: data.CaseValue(1e-6 * off, "s"),
-            }
+            cases = {BCAST: data.CaseValue(1e-6 * off * slow, "s"), BARRIER: data.CaseValue(1e-6 * off, "s")}
             measured = data.LaunchValues("l", {"nodes": "n1"}, cases)
-            data.append_record(
-                path, data.ComparisonPass(block, position, side, "s", 1.0, (measured,))
-            )
+            data.append_record(path, data.ComparisonPass(block, position, side, "s", 1.0, (measured,)))
     told = stage.folder / "comparison.json"
     output = io.StringIO()
     with contextlib.redirect_stdout(output):

@@ -82,14 +82,7 @@ def references(random: Random) -> Iterator[str]:
         median_of = int(random.choice([1, 3, 5]))
         resolution = float(random.choice([0.0, 1e-8]))
         band = compute_band(each, resolution, median_of)
-        numbers = [
-            each.center,
-            each.spread,
-            each.launches,
-            median_of,
-            band.slow_limit,
-            band.fast_limit,
-        ]
+        numbers = [each.center, each.spread, each.launches, median_of, band.slow_limit, band.fast_limit]
         numbers += [compute_slow_distance(each, band), compute_scatter(each, median_of)]
         if number % 5 == 0:
             numbers += [compute_detectable_slowdown(each, median_of=median_of)]
@@ -128,8 +121,7 @@ def curves(random: Random) -> Iterator[str]:
     sizes = [2**power for power in range(3, 22)]
     for late in (0.0, 4e-6):
         times = [
-            (1e-6 + size / 5e9 + late * (size > 8192)) * math.exp(random.normal(0, 0.005))
-            for size in sizes
+            (1e-6 + size / 5e9 + late * (size > 8192)) * math.exp(random.normal(0, 0.005)) for size in sizes
         ]
         segments = fit_segments(sizes, times)
         yield show(segments)

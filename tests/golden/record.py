@@ -59,11 +59,7 @@ def main(scenes: Sequence[str]) -> int:
     """Record scenes, all of them if none is named, and print what changed."""
     for scene in scenes or SCENES:
         played = play(scene)
-        print(
-            compare(scene, read_recorded(scene), played) or f"{scene}: unchanged\n",
-            end="",
-            flush=True,
-        )
+        print(compare(scene, read_recorded(scene), played) or f"{scene}: unchanged\n", end="", flush=True)
         write_recorded(scene, played)
     return 0
 

@@ -9,15 +9,7 @@ from postprocess.report.openmetrics import format_openmetrics
 from postprocess.results.store import write_session
 from postprocess.results.summary import load_summary
 from tests.golden.stage import Stage
-from tests.support.factories.report import (
-    SESSION,
-    Night,
-    bad_night,
-    cases,
-    few_cases,
-    healthy_night,
-    hostile,
-)
+from tests.support.factories.report import SESSION, Night, bad_night, cases, few_cases, healthy_night, hostile
 
 SHOWN = ("pingpong", "bcast", "barrier")  #: routines of the good night
 

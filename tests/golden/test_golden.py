@@ -12,9 +12,7 @@ SHOWN = 20_000  #: characters of a difference
 @pytest.mark.parametrize("scene", SCENES)
 def test_outputs_are_as_recorded(scene: str) -> None:
     difference = compare(scene, read_recorded(scene), play(scene))
-    told = (
-        f"{difference[:SHOWN]}\nif this is meant: {COMMAND} {scene}; then read the difference again"
-    )
+    told = f"{difference[:SHOWN]}\nif this is meant: {COMMAND} {scene}; then read the difference again"
     assert not difference, told
 
 

@@ -105,9 +105,7 @@ def test_a_search_by_words_and_conditions_shows_what_it_says(bad, nights):
 def test_counts_and_cells_of_the_map_filter(bad):
     bad.run("document.querySelector('.counts [data-search$=regressed]').click()")
     assert set(bad.run(cell(0))) == {"regressed"}
-    assert (
-        bad.run("document.querySelector('.counts [data-search$=regressed]').ariaCurrent") == "true"
-    )
+    assert bad.run("document.querySelector('.counts [data-search$=regressed]').ariaCurrent") == "true"
     bad.run("document.querySelector('.counts [data-search$=regressed]').click()")
     assert len(set(bad.run(cell(0)))) > 3
     bad.run("document.querySelector('.map td.bad').click()")
@@ -146,9 +144,7 @@ def test_a_link_opens_its_case_even_if_a_search_hides_it(bad):
     search(bad, "barrier")
     bad.run("document.querySelector('.group a').click()")
     bad.wait_until(f"{VISIBLE}.filter(each => each.open).length === 1")
-    shown = bad.run(
-        "document.querySelector('.cases > [open] .pair > svg').getBoundingClientRect().height"
-    )
+    shown = bad.run("document.querySelector('.cases > [open] .pair > svg').getBoundingClientRect().height")
     assert shown > 100
 
 
@@ -161,9 +157,7 @@ def test_a_row_opens_with_its_history_diagrams_and_trials(bad):
     after = bad.run(f"{size} return [r.width, r.height] }})()")
     assert after[0] > 5 * before[0]
     assert after[1] > 5 * before[1]
-    shapes = bad.run(
-        f"[...{row}.querySelectorAll('summary path')].map(each => each.className.baseVal)"
-    )
+    shapes = bad.run(f"[...{row}.querySelectorAll('summary path')].map(each => each.className.baseVal)")
     assert {"b", "x", ""} <= set(shapes)
     assert bad.run(f"{row}.querySelectorAll('.pair > svg').length") == 2
     assert bad.run(f"{row}.querySelectorAll('.pair figure svg[aria-label^=Trials]').length") == 1
@@ -183,9 +177,7 @@ def test_an_opened_history_has_values_and_dates_beside_it(browser, pages, width)
     assert all(label.endswith(" µs") for label in labels[:3])
     assert [labels[3], labels[-1]] == ["2026-09-23", "2026-11-21"]
     frame = f"{row}.querySelector('summary svg').getBoundingClientRect()"
-    inside = (
-        "box => box.left >= frame.left && box.right <= frame.right && box.bottom <= frame.bottom"
-    )
+    inside = "box => box.left >= frame.left && box.right <= frame.right && box.bottom <= frame.bottom"
     assert browser.run(f"(frame => {boxes}.every({inside}))({frame})")
 
 

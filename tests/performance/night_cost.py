@@ -70,9 +70,7 @@ def main() -> None:
     singles = [one_job(case["rerun"], session.parent.parent) for case in chosen]
     each = sum(singles) / len(singles)
     total = each * len(points)
-    print(
-        f"one job per point: {each:.2f} s each ({len(singles)} measured), so {total:.0f} s in all"
-    )
+    print(f"one job per point: {each:.2f} s each ({len(singles)} measured), so {total:.0f} s in all")
     print(f"that is {total / wall:.1f} times the jobs of this night")
 
 

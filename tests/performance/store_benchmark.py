@@ -100,14 +100,7 @@ def reframe_report(frame: pl.DataFrame, number: int) -> dict:
     for index, begin in enumerate(range(0, frame.height, SIZES_OF_A_LAUNCH)):
         part = frame.slice(begin, SIZES_OF_A_LAUNCH)
         values = {
-            f"cluster:cpu:{row['routine']}_{row['key']}": [
-                row["value"],
-                1e-6,
-                -0.1,
-                0.1,
-                "s",
-                "pass",
-            ]
+            f"cluster:cpu:{row['routine']}_{row['key']}": [row["value"], 1e-6, -0.1, 0.1, "s", "pass"]
             for row in part.select("routine", "key", "value").to_dicts()
         }
         names = {"name": f"launch {index}", "system": "cluster", "partition": "cpu"}
@@ -148,10 +141,7 @@ REFRAME_QUESTIONS = {
     "last night's verdicts, with a year of context": reframe_question(None, year=True),
     "drift: every value of every case": reframe_question(None, year=False),
 }
-STEPS = {
-    "store": QUESTIONS,
-    "ReFrame": {"filling the database": fill_reframe, **REFRAME_QUESTIONS},
-}
+STEPS = {"store": QUESTIONS, "ReFrame": {"filling the database": fill_reframe, **REFRAME_QUESTIONS}}
 
 
 # Putting them.
@@ -169,18 +159,10 @@ def answer(kind: str, name: str, folder: Path, site: Site, nights: int) -> None:
 def put(kind: str, name: str, folder: Path, site: Site, nights: int, label: str = "") -> None:
     """Put a question in a new process, and print its row of the table."""
     words = ["--ask", kind, name, "--folder", str(folder), "--cases", str(site.cases)]
-    command = [
-        sys.executable,
-        "-m",
-        "tests.performance.store_benchmark",
-        str(nights * site.cases),
-        *words,
-    ]
+    command = [sys.executable, "-m", "tests.performance.store_benchmark", str(nights * site.cases), *words]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     rows, seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    print(
-        f"{kind:8} {label or name:46} {rows:>10,} rows {seconds:8.2f} s {peak:7.0f} MB", flush=True
-    )
+    print(f"{kind:8} {label or name:46} {rows:>10,} rows {seconds:8.2f} s {peak:7.0f} MB", flush=True)
 
 
 def write(folder: Path, site: Site, nights: int) -> None:
@@ -220,9 +202,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--reframe", default="50000,150000,500000")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--cases", type=int, default=CASES)
-    parser.add_argument(
-        "--small", action="store_true", help="a site that takes a minute, no ReFrame"
-    )
+    parser.add_argument("--small", action="store_true", help="a site that takes a minute, no ReFrame")
     parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args(words)
     if chosen.small:

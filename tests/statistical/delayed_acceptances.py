@@ -149,9 +149,7 @@ def mean_log(values: Sequence[float]) -> float:
 def measure(built: Program, folder: Path, acceptances: int) -> None:
     """Launch in rounds until all is decided: each open acceptance once, and the offer some times."""
     places = {
-        name_folder(folder, slower, number): slower
-        for slower in SLOWER
-        for number in range(1, acceptances + 1)
+        name_folder(folder, slower, number): slower for slower in SLOWER for number in range(1, acceptances + 1)
     }
     for n in count(1):
         since = time.monotonic()

@@ -86,9 +86,7 @@ def show(head: HeadNode, *words: str | Path) -> int:
     """Run a command on the head node, show what it says, and return its exit status."""
     process = head.start(*map(str, words))
     output, errors = process.communicate()
-    print(
-        f"$ ./plumbline {' '.join(map(str, words))}\n{output}{errors}exit status {process.returncode}"
-    )
+    print(f"$ ./plumbline {' '.join(map(str, words))}\n{output}{errors}exit status {process.returncode}")
     return process.returncode
 
 
@@ -101,9 +99,7 @@ def accept(head: HeadNode, archive: Path, site: Path, folder: Path) -> None:
     for row in page["rows"]:
         print(f"{folder.name}: {row['row']}: {row['verdict']} after {row['launches']} launches")
     links = page["links"]
-    print(
-        f"{folder.name}: links: {links['verdict']}: {'; '.join(links['slow']) or 'nothing is slow'}"
-    )
+    print(f"{folder.name}: links: {links['verdict']}: {'; '.join(links['slow']) or 'nothing is slow'}")
 
 
 def main(directory: Path, factor: float) -> None:
@@ -115,11 +111,7 @@ def main(directory: Path, factor: float) -> None:
     rules = directory / "rules.toml"
     rules.write_text(RULES_TEXT)
     with Cluster(directory / "cluster", nodes=4, cores=2) as cluster:
-        mpis = [
-            each
-            for each in inventory.load_inventory(work_directory()).mpis
-            if each.family == FAMILY
-        ]
+        mpis = [each for each in inventory.load_inventory(work_directory()).mpis if each.family == FAMILY]
         head = HeadNode(directory / "home", cluster=cluster)
         bidder = write_site(directory / "bidder.py", cluster, mpis, nodes=2)
         delivered = write_site(directory / "delivered.py", cluster, mpis)

@@ -84,9 +84,7 @@ def simulate_acceptance(random: np.random.Generator, machine: Delivery) -> Accep
     day = machine.day * random.standard_normal((len(times), 1))
     seconds = times[:, None] * (1 + machine.slower) * np.exp(noise + day)
     offered = [build_row(number, [time]) for number, time in enumerate(times, 1)]
-    kept = StoredCommitments(
-        1, "", tuple(Commitment(row.key.key, row.values[0]) for row in offered)
-    )
+    kept = StoredCommitments(1, "", tuple(Commitment(row.key.key, row.values[0]) for row in offered))
     taken = dict.fromkeys(range(1, len(times) + 1), looks[0])
     while True:
         delivered = [build_row(number, seconds[number - 1, :n]) for number, n in taken.items()]
@@ -125,12 +123,7 @@ def main(acceptances: int) -> None:
     """Print counted and stated shares of rows that are met, missed and undecided."""
     print(f"{acceptances} acceptances of {ROWS} rows each, tolerance {rules().tolerance:.0%}")
     print("noise     spread day  slower     met (stated)  missed (stated)  undecided")
-    machines = [
-        Delivery(slower, spread, noise)
-        for noise in NOISES
-        for spread in SPREADS
-        for slower in SLOWER
-    ]
+    machines = [Delivery(slower, spread, noise) for noise in NOISES for spread in SPREADS for slower in SLOWER]
     machines += [Delivery(slower, 0.02, "measured", DAY) for slower in SLOWER]
     for machine in machines:
         counts = count_verdicts(int(1000 * machine.slower), machine, acceptances)

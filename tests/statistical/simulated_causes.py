@@ -73,17 +73,7 @@ def share(nights: int, noise: Noise, launches: int, slower: Slower) -> tuple[flo
 def main(nights: int) -> None:
     """Print the table."""
     print(f"per 1,000 nights of {nights}: shown, left after fresh launches; then power")
-    head = (
-        "noise",
-        "launches",
-        "shown",
-        "left",
-        "all +5%",
-        "all +7%",
-        "all +10%",
-        "one +7%",
-        "one +10%",
-    )
+    head = ("noise", "launches", "shown", "left", "all +5%", "all +7%", "all +10%", "one +7%", "one +10%")
     print("".join(f"{word:>18}" if word == "noise" else f"{word:>10}" for word in head))
     slowed = (all_by(0.05), all_by(0.07), all_by(0.1), one_by(0.07), one_by(0.1))
     for name, noise in NOISES.items():

@@ -81,11 +81,7 @@ def shares(noise: Noise, series: int, change: float = 0.0, nights: int = NIGHTS)
 def told(logs: list[NDArray[np.float64]]) -> list[list[DriftFinding]]:
     """The slowdowns that last, of each series."""
     spreads = [estimate_robust_spread(each) for each in logs]
-    sums = zip(
-        compute_cusums(logs, spreads),
-        compute_cusums([-each for each in logs], spreads),
-        strict=True,
-    )
+    sums = zip(compute_cusums(logs, spreads), compute_cusums([-each for each in logs], spreads), strict=True)
     together = zip(logs, find_change_points(logs, spreads), spreads, sums, strict=True)
     found = [find_drift(*each, math.log1p(LEAST)) for each in together]
     return [[each for each in some if each.slow and each.lasts] for some in found]
@@ -109,9 +105,7 @@ def run_length(noise: Noise, series: int, shift: float = 0.0) -> float:
 
 def main(series: int) -> None:
     """Print the table."""
-    print(
-        f"{series} series of {NIGHTS} nights, spread {SPREAD:.0%}; alarms per 1,000 healthy series,"
-    )
+    print(f"{series} series of {NIGHTS} nights, spread {SPREAD:.0%}; alarms per 1,000 healthy series,")
     print("and share of the series found so many nights after all became slower")
     later = [(0.05, 5), (0.05, 7), (0.05, 10), (0.05, 20), (0.1, 5), (0.1, 7)]
     heads = [f"{change:+.0%} {nights:>2}" for change, nights in later]
@@ -122,9 +116,7 @@ def main(series: int) -> None:
         for by in Shares.__annotations__:
             power = "".join(f"{getattr(each, by):11.3f}" for each in some)
             print(f"{name:>11}{by:>11}{1000 * getattr(none, by):11.2f}{power}")
-    print(
-        "\nMean nights to an alarm of the cumulative sum alone, at a shift of 0, 1 and 2 spreads:"
-    )
+    print("\nMean nights to an alarm of the cumulative sum alone, at a shift of 0, 1 and 2 spreads:")
     for name, noise in NOISES.items():
         lengths = [run_length(noise, series, shift) for shift in (0.0, 1.0, 2.0)]
         print(f"{name:>11}" + "".join(f"{length:11.4g}" for length in lengths))

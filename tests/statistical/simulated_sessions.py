@@ -23,12 +23,7 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.references.session_priors import load_session_priors
 from postprocess.stats.band import compute_band
-from postprocess.stats.sequence import (
-    LEAST_SESSIONS,
-    LONGEST_RUN,
-    compute_gross_distance,
-    compute_run_limit,
-)
+from postprocess.stats.sequence import LEAST_SESSIONS, LONGEST_RUN, compute_gross_distance, compute_run_limit
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import DAY_SHARE, SessionValue, summarize_sessions
 from postprocess.stats.shrinkage import SMALL_BYTES, add_priors
@@ -80,8 +75,7 @@ def calibrate(logs: Numbers, days: bool) -> list[Reference]:
     """Make references of launches, by case, session and launch."""
     sizes = (8, SMALL_BYTES, 10_000)
     cases = [
-        Case("s", "p", "e", "mpicost", f"r{n}", 0, "evict", "loop", 2, 2, sizes[n % 3])
-        for n in range(CASES)
+        Case("s", "p", "e", "mpicost", f"r{n}", 0, "evict", "loop", 2, 2, sizes[n % 3]) for n in range(CASES)
     ]
     numbers = np.repeat(np.arange(logs.shape[1]), logs.shape[2]).tolist()
     told = numbers if days else [0] * len(numbers)
@@ -135,9 +129,7 @@ def simulate(
     random = np.random.default_rng(seed)
     found = []
     for _ in range(machines):
-        between, within = (
-            each * np.exp(random.normal(0, SCATTER, CASES)) for each in LEVELS[level]
-        )
+        between, within = (each * np.exp(random.normal(0, SCATTER, CASES)) for each in LEVELS[level])
         machine = Machine(between, within, noise, days)
         references = calibrate(machine.launches(random, sessions, LAUNCHES), days)
         centers = np.log([each.center for each in references])
@@ -157,14 +149,9 @@ def main(machines: int) -> None:
         rows = {by: simulate(machines, level, noise, sessions, by, days) for by in SLOWER}
         healthy = rows.pop(0.0)
         spreads = ", ".join(f"{each:.1%}" for each in LEVELS[level])
-        seen = " | ".join(
-            f"{row.tonight:.0%} {row.in_three:.0%} {row.in_ten:.0%}" for row in rows.values()
-        )
+        seen = " | ".join(f"{row.tonight:.0%} {row.in_three:.0%} {row.in_ten:.0%}" for row in rows.values())
         what = f"{spreads} | {noise} | {'days' if days else 'one day'} | {sessions}"
-        print(
-            f"| {what} | {1000 * healthy.beyond:.0f} | {1000 * healthy.called:.2f} | {seen} |",
-            flush=True,
-        )
+        print(f"| {what} | {1000 * healthy.beyond:.0f} | {1000 * healthy.called:.2f} | {seen} |", flush=True)
 
 
 if __name__ == "__main__":

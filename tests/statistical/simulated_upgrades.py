@@ -66,13 +66,7 @@ def simulate_pairs(
     blocks, seed = times.reshape(cases, PAIRS // 2, 4), int(random.integers(2**32))
     kinds = [draw_block(seed, number + 1) for number in range(PAIRS // 2)]
     old, new = (
-        np.stack(
-            [
-                blocks[:, n, [i for i in range(4) if kind[i] == side]]
-                for n, kind in enumerate(kinds)
-            ],
-            1,
-        )
+        np.stack([blocks[:, n, [i for i in range(4) if kind[i] == side]] for n, kind in enumerate(kinds)], 1)
         for side in SIDES
     )
     shift = np.log1p(np.broadcast_to(change, cases))[:, None]
@@ -119,9 +113,7 @@ WAYS: dict[str, Callable[[Numbers, Numbers], Claims]] = {
 }
 
 
-def average_claims(
-    comparisons: int, spread: float, change: float, noise: str = "normal"
-) -> dict[str, Claims]:
+def average_claims(comparisons: int, spread: float, change: float, noise: str = "normal") -> dict[str, Claims]:
     """Average the claims of each way over comparisons."""
     random = np.random.default_rng([round(1000 * spread), round(1000 * change)])
     found: dict[str, list[Claims]] = {name: [] for name in WAYS}
@@ -167,21 +159,14 @@ def check_promises(
                 accused.append(slower.any())
                 continue
             false.append(np.sum(slower & (mixed == 0)) / max(np.sum(slower), 1))
-            waved.append(
-                np.mean([found[n].verdict in NOT_WORSE for n in np.flatnonzero(mixed == 0.05)])
-            )
+            waved.append(np.mean([found[n].verdict in NOT_WORSE for n in np.flatnonzero(mixed == 0.05)]))
             missed.append(np.mean(~slower[mixed == 0.2]))
     return Promises(*(float(np.mean(each)) for each in (accused, false, waved, missed)))
 
 
 def print_promises(comparisons: int) -> None:
     """Print a table: per cent of broken promises, by the number of cases and what launches remember."""
-    words = (
-        "an unchanged case called slower",
-        "false, of those called slower",
-        "waved through",
-        "missed",
-    )
+    words = ("an unchanged case called slower", "false, of those called slower", "waved through", "missed")
     print(f"| cases | noise | correlation of launches | {' | '.join(words)} |")
     print("|---:|---|---:|---:|---:|---:|---:|")
     for cases in (5, 40):

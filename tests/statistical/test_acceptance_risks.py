@@ -64,10 +64,7 @@ def test_verdicts_come_as_often_as_the_characteristic_says(slower: float, rate: 
     drawn = judge_delivery(own, [offered], kept, [offered]).characteristic
     place = min(range(len(drawn.slower)), key=lambda n: abs(drawn.slower[n] - slower))
     number = ACCEPTANCES // 4
-    for verdict, chance in (
-        (RowVerdict.MET, drawn.met[place]),
-        (RowVerdict.MISSED, drawn.missed[place]),
-    ):
+    for verdict, chance in ((RowVerdict.MET, drawn.met[place]), (RowVerdict.MISSED, drawn.missed[place])):
         room = 4 * np.sqrt(number * max(chance * (1 - chance), 0.01))
         assert abs(counts[verdict] - number * chance) <= room
 

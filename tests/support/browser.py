@@ -22,13 +22,7 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OPTIONS = (
-    *(
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-    ),
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--remote-debugging-pipe", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
@@ -42,9 +36,7 @@ def find_browser() -> str:
     return next(filter(None, map(shutil.which, NAMES)), "")
 
 
-needs_browser = pytest.mark.skipif(
-    not find_browser(), reason="no Chromium; apt-get install chromium brings it"
-)
+needs_browser = pytest.mark.skipif(not find_browser(), reason="no Chromium; apt-get install chromium brings it")
 
 
 class LeftPage(AssertionError):
@@ -113,9 +105,7 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
-        told = self.call(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
+        told = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 

@@ -28,11 +28,7 @@ def says(library: str, world: str = "world of 2") -> str:
 
 
 def install(
-    prefix: Path,
-    library: str = MPICH,
-    suffix: str = "",
-    compiles: str = COMPILES,
-    starts: str | None = None,
+    prefix: Path, library: str = MPICH, suffix: str = "", compiles: str = COMPILES, starts: str | None = None
 ) -> Path:
     """An installation with a wrapper and a launcher; the wrapper."""
     script(prefix / "bin" / f"mpiexec{suffix}", says(library) if starts is None else starts)

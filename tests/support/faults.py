@@ -121,9 +121,7 @@ class Declared:
             self.check_case(unbuilt, str(error))
 
     @contextmanager
-    def raises(
-        self, error: type[Exception], match: str | None = None
-    ) -> Iterator[pytest.ExceptionInfo]:
+    def raises(self, error: type[Exception], match: str | None = None) -> Iterator[pytest.ExceptionInfo]:
         """Hold the error against it that is raised inside."""
         with pytest.raises(error, match=match) as caught:
             yield caught

@@ -25,9 +25,7 @@ site_configuration = site(
 """
 
 
-def write_faulty_site(
-    path: Path, mpi: Installation, names: Iterable[str], **instead: object
-) -> Path:
+def write_faulty_site(path: Path, mpi: Installation, names: Iterable[str], **instead: object) -> Path:
     """Write a site whose environments have these names, and return its path.
 
     :param instead: of what is known of the MPI: ``mpicc``, ``launcher``.

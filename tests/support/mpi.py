@@ -52,9 +52,7 @@ def fault_library(mpi: Installation, directory: Path, name: str = "faulty_mpi") 
     source = str(FAULTS / f"{name}.c")
     compile_only = [mpi.mpicc, "-std=c11", "-O1", "-fPIC", "-c", source, "-o", str(object_file)]
     subprocess.run(compile_only, check=True, env=environment_with(mpi))
-    subprocess.run(
-        ["cc", "-shared", "-Wl,-z,lazy", str(object_file), "-o", str(library)], check=True
-    )
+    subprocess.run(["cc", "-shared", "-Wl,-z,lazy", str(object_file), "-o", str(library)], check=True)
     return library
 
 

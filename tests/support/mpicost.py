@@ -71,9 +71,7 @@ class Program:
         complaints = [line for line in errors.splitlines() if line.startswith("mpicost: ")]
         return Ended(status, output, complaints)
 
-    def measure(
-        self, processes: int, file: Path, *options: str, large_flush: bool = False
-    ) -> Records:
+    def measure(self, processes: int, file: Path, *options: str, large_flush: bool = False) -> Records:
         """Start it on an output file; it must end well and write a whole file."""
         ended = self.run(processes, "--output", str(file), *options, large_flush=large_flush)
         assert ended.status == 0, (ended.complaints, ended.output)
@@ -104,9 +102,7 @@ def start(
 
 def lines(file: Path) -> list[Record]:
     """Every line of a file of records as JSON that any reader accepts: no NaN, no infinity."""
-    return [
-        json.loads(line, parse_constant=refuse) for line in file.read_text("utf-8").splitlines()
-    ]
+    return [json.loads(line, parse_constant=refuse) for line in file.read_text("utf-8").splitlines()]
 
 
 def refuse(constant: str) -> None:
@@ -142,10 +138,7 @@ def cmake(
     """
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     configure = ["cmake", "-S", str(source), "-B", str(directory), *generator, *settings]
-    for command, env in (
-        (configure, configuring),
-        (["cmake", "--build", str(directory)], building),
-    ):
+    for command, env in ((configure, configuring), (["cmake", "--build", str(directory)], building)):
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -32,9 +32,7 @@ class ByTest:
 
 def read_commands() -> list[list[str]]:
     """Words of each command of the page, without variables, comments and where its output goes."""
-    lines = [
-        line for line in TEXT.splitlines() if line.startswith("    ") and "./plumbline" in line
-    ]
+    lines = [line for line in TEXT.splitlines() if line.startswith("    ") and "./plumbline" in line]
     commands = [part for line in lines for part in line.split("#")[0].split(";")]
     return [shlex.split(part.partition("./plumbline ")[2].split(" > ")[0]) for part in commands]
 
@@ -103,10 +101,7 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "002-9": _SIZES,
     "002-10": ByTest("tests/unit/site_configs/schema/test_manual_settings.py"),
     "002-11": ByTest("tests/unit/postprocess/calibration/test_machine_load.py"),
-    **{
-        f"002-{12 + n}": OnPage("luecke2003", (f"{name}: time over ",))
-        for n, name in enumerate(_TESTS_2003)
-    },
+    **{f"002-{12 + n}": OnPage("luecke2003", (f"{name}: time over ",)) for n, name in enumerate(_TESTS_2003)},
     "002-19 to -20": _TRIALS,
     "002-21 to -22": OnPage("luecke2003", ("Table I: standard deviation", "seven")),
     "002-23 to -24": OnPage("luecke2003", ("time over the partner", "bcast: time over processes")),

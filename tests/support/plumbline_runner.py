@@ -94,14 +94,10 @@ class Workshop:
 
     def command(self, *words: str) -> list[str]:
         """A command as it is started: without a large flush, launches or a wait that nobody asked for."""
-        quick = (
-            {"--confirm-after": "0", "--launches": "1"} if words[0] in ("nightly", "run") else {}
-        )
+        quick = {"--confirm-after": "0", "--launches": "1"} if words[0] in ("nightly", "run") else {}
         if "--seconds-per-layout" in words:
             del quick["--launches"]
-        more = [
-            word for flag, value in quick.items() if flag not in words for word in (flag, value)
-        ]
+        more = [word for flag, value in quick.items() if flag not in words for word in (flag, value)]
         return [sys.executable, str(ROOT / "plumbline"), *unflushed(words), *more]
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
@@ -140,7 +136,5 @@ class Workshop:
         file.unlink(missing_ok=True)
         ended = self.run(command, "--json", str(file), *words, **more)
         if not file.exists():
-            raise AssertionError(
-                f"no summary; exit status {ended.status}\n{ended.output}\n{ended.errors}"
-            )
+            raise AssertionError(f"no summary; exit status {ended.status}\n{ended.output}\n{ended.errors}")
         return Ended(ended.status, ended.output, ended.errors, json.loads(file.read_text()))

@@ -26,8 +26,7 @@ def select(lines: list[dict[str, Any]], routines: str) -> list[dict[str, Any]]:
     cases = [
         each
         for each in lines[1:-1]
-        if each["routine"] in asked
-        and str(each["bytes"]) in (asked[each["routine"]] or [str(each["bytes"])])
+        if each["routine"] in asked and str(each["bytes"]) in (asked[each["routine"]] or [str(each["bytes"])])
     ]
     run, end = ({**each, "cases": len(cases)} for each in (lines[0], lines[-1]))
     return [run, *cases, end]

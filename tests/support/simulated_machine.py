@@ -15,15 +15,7 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.mpicost import read_launch
-from site_configs.simgrid import (
-    HOST_FILE,
-    PLATFORM,
-    PLATFORMS,
-    SELECTOR,
-    STAND_INS,
-    SmpirunLauncher,
-    selector,
-)
+from site_configs.simgrid import HOST_FILE, PLATFORM, PLATFORMS, SELECTOR, STAND_INS, SmpirunLauncher, selector
 from tests.support.simgrid import simulated
 
 PROCESSES = 16
@@ -88,10 +80,7 @@ def measure(
 def judge(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, CaseResult]:
     """What is said of each case, by ``routine bytes`` and for ping-pong ``routine peer bytes``."""
     assert {each.case for each in references} == times.keys()
-    return {
-        word(each.case): judge_case(each.case, Measurement(times[each.case]), each)
-        for each in references
-    }
+    return {word(each.case): judge_case(each.case, Measurement(times[each.case]), each) for each in references}
 
 
 def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, Verdict]:

@@ -57,9 +57,7 @@ class Network:
         for (a, b), route in self.routes.items():
             passed = "".join(f'<link_ctn id="{cable}"/>' for cable in route)
             lines.append(f'<route src="n{a}" dst="n{b}" symmetrical="NO">{passed}</route>')
-        head = (
-            '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-        )
+        head = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
         body = "\n".join(lines)
         path.write_text(
             f'{head}<platform version="4.1"><zone id="all" routing="Full">\n{body}\n</zone></platform>\n'
@@ -97,10 +95,7 @@ def write_site(directory: Path, machines: Mapping[str, Network]) -> Path:
     """Write the platforms and the site file that has a partition for each; the path of the site file."""
     return write_partitions(
         directory,
-        {
-            name: (network.nodes, network.write(directory / f"{name}.xml"))
-            for name, network in machines.items()
-        },
+        {name: (network.nodes, network.write(directory / f"{name}.xml")) for name, network in machines.items()},
     )
 
 

@@ -53,8 +53,7 @@ def read_families() -> dict[str, list[str]]:
     """The routines of each family, in the order of the source, without their sizes."""
     return {
         match["name"]: [
-            entry.partition(":")[0]
-            for entry in "".join(re.findall(r'"([^"]*)"', match["routines"])).split(",")
+            entry.partition(":")[0] for entry in "".join(re.findall(r'"([^"]*)"', match["routines"])).split(",")
         ]
         for match in FAMILY.finditer(FAMILIES.read_text())
     }

@@ -18,12 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from postprocess.analyses.alarms.log import (
-    FILE,
-    append_night,
-    read_alarm_log,
-    summarise_night_alarms,
-)
+from postprocess.analyses.alarms.log import FILE, append_night, read_alarm_log, summarise_night_alarms
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
@@ -36,13 +31,7 @@ from postprocess.calibration.ledger import (
     read_ledger_file,
 )
 from postprocess.calibration.update import update_references
-from postprocess.extensions.procurement.check.data import (
-    COMMITMENTS,
-    PASSES,
-    RULES,
-    TELL,
-    read_told,
-)
+from postprocess.extensions.procurement.check.data import COMMITMENTS, PASSES, RULES, TELL, read_told
 from postprocess.extensions.procurement.check.offer import check_offer, open_offer
 from postprocess.extensions.procurement.form.commitments import (
     Commitment,
@@ -124,9 +113,7 @@ def night(*parts: str) -> Make:
         found.write(folder / "sessions" / NIGHT)
         write_frame(folder / "store" / f"{NIGHT}.parquet", STORED.night(0))
         results = found.results
-        append_night(
-            folder / FILE, summarise_night_alarms(NIGHT, "2026-11-22T18:04:31Z", "local", results)
-        )
+        append_night(folder / FILE, summarise_night_alarms(NIGHT, "2026-11-22T18:04:31Z", "local", results))
         return folder.joinpath(*parts)
 
     return make
@@ -218,9 +205,7 @@ def comparison(folder: Path) -> Path:
     path = folder / compare_data.FILE
     compare_data.append_record(path, header)
     compare_data.append_record(path, compare_data.PlannedLooks([6, 10]))
-    compare_data.append_record(
-        path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,))
-    )
+    compare_data.append_record(path, compare_data.ComparisonPass(1, 0, "old", "s", 1.0, (measured,)))
     noise = {"old": compare_data.SideNoise(0.1, 3.0, "table")}
     compare_data.append_record(path, compare_data.KnownNoise({KEY: noise}))
     told = compare_data.ReportedFacts("old", parse_record(FACTS, SideFacts))
@@ -232,11 +217,7 @@ def imported(folder: Path) -> Path:
     """A report of a site's own ReFrame, of a test that was left out, and so has no files."""
     path = report(folder)
     told = json.loads(path.read_text())
-    told["runs"][0]["testcases"][0] |= {
-        "maintainers": [MAINTAINER],
-        "stagedir": "",
-        "outputdir": "",
-    }
+    told["runs"][0]["testcases"][0] |= {"maintainers": [MAINTAINER], "stagedir": "", "outputdir": ""}
     path.write_text(json.dumps(told))
     return path
 
@@ -322,9 +303,7 @@ INVENTORY = {"schema": 2, "machine": {}, "files": {ENVIRONMENT: [["/opt/mpicc", 
 BUILT = programs.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
 
 READING = {"faults": [{"line": 3, "text": "a fault"}], "lines": {"site x": 3}}
-TSV, PROVENANCE = (
-    f"references/local/cpu/{ENVIRONMENT}{each}" for each in (".tsv", ".provenance.json")
-)
+TSV, PROVENANCE = (f"references/local/cpu/{ENVIRONMENT}{each}" for each in (".tsv", ".provenance.json"))
 ROW = ("cpu", "mpich*", "mpicost", "bcast", "*", "evict", "*", "2", "*", "8")
 
 

@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (
-    "",
-    "docs",
-    "docs/decisions",
-    "suite",
-    "spack_envs",
-    "reference_data",
-    "reference_data/historical",
-)
+FOLDERS = ("", "docs", "docs/decisions", "suite", "spack_envs", "reference_data", "reference_data/historical")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

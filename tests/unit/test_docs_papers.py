@@ -7,13 +7,7 @@ from collections import Counter
 
 from postprocess.main import build_parser
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
-from tests.support.paper_items import (
-    TEXT,
-    ByTest,
-    list_proven,
-    read_commands,
-    read_numbers,
-)
+from tests.support.paper_items import TEXT, ByTest, list_proven, read_commands, read_numbers
 from tests.support.paths import ROOT
 
 THINGS = {"000": 38, "001": 26, "002": 27, "003": 47, "004": 15}  #: by paper

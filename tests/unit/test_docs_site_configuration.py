@@ -37,9 +37,7 @@ def table_of(section: str) -> list[dict[str, str]]:
     assert f"\n## {section}\n" in text, f"{PAGE.name} has no section {section}"
     body = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
     lines = [line for line in body.splitlines() if line.startswith("|")]
-    head, _, *rows = [
-        [cell.strip().replace("\\|", "|") for cell in CELLS.split(line)[1:-1]] for line in lines
-    ]
+    head, _, *rows = [[cell.strip().replace("\\|", "|") for cell in CELLS.split(line)[1:-1]] for line in lines]
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
@@ -81,10 +79,7 @@ def test_page_has_each_key_with_type_and_default(section: str) -> None:
 
 @pytest.mark.parametrize(
     ("section", "column", "known"),
-    [
-        ("Defaults of a partition", "variable", schema.DEFAULTS),
-        ("Waivers", "fact", DIFFERENCES),
-    ],
+    [("Defaults of a partition", "variable", schema.DEFAULTS), ("Waivers", "fact", DIFFERENCES)],
 )
 def test_page_has_each_word_of_a_closed_list(section: str, column: str, known: Any) -> None:
     assert [row[column].strip("`") for row in table_of(section)] == list(known)
@@ -103,6 +98,4 @@ def test_page_has_each_scheduler_and_launcher_with_its_name() -> None:
 
 def test_page_names_the_module_systems() -> None:
     (row,) = [row for row in table_of("`site()`") if row["key"] == "`modules_system`"]
-    assert {f"`{name}`" for name in schema.MODULES_SYSTEMS} <= set(
-        re.findall(r"`\w+`", row["meaning"])
-    )
+    assert {f"`{name}`" for name in schema.MODULES_SYSTEMS} <= set(re.findall(r"`\w+`", row["meaning"]))

@@ -28,9 +28,7 @@ def list_starts(path: Path) -> Iterator[list[str]]:
 
 def count_texts(path: Path) -> int:
     """Count the texts in a source that name a Python: a command in words of a shell would be one."""
-    texts = [
-        each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.JoinedStr)
-    ]
+    texts = [each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.JoinedStr)]
     return sum("sys.executable" in ast.unparse(each) for each in texts)
 
 

@@ -55,13 +55,7 @@ class Clone:
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
         for name in ("manifest", "manifest_schema", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
-        for name in (
-            "errors",
-            "files",
-            "os_errors",
-            "sanitize",
-            "standard_streams",
-        ):
+        for name in ("errors", "files", "os_errors", "sanitize", "standard_streams"):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")
         (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")
@@ -77,9 +71,7 @@ class Clone:
         with zipfile.ZipFile(wheel, "w") as archive:
             about = f"{package}-1.dist-info"
             archive.writestr(f"{package}.py", "")
-            archive.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n"
-            )
+            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
             kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             archive.writestr(f"{about}/WHEEL", kind)
             archive.writestr(f"{about}/RECORD", "")
@@ -102,9 +94,7 @@ class Clone:
         }
         return kept | own | more
 
-    def start(
-        self, *words: str, python: str = sys.executable, **more: str
-    ) -> subprocess.Popen[str]:
+    def start(self, *words: str, python: str = sys.executable, **more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [python, str(self.root / "plumbline"), *words],
             env=self.environment(**more),
@@ -202,9 +192,7 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
     for name, value in clone.environment().items():
         monkeypatch.setenv(name, value)
 
-    def run(
-        capsys, *words: str, play=lambda command: (0, b""), **more: Any
-    ) -> tuple[int, str, str]:
+    def run(capsys, *words: str, play=lambda command: (0, b""), **more: Any) -> tuple[int, str, str]:
         def played(command: list[str], **_: Any) -> SimpleNamespace:
             status, output = play(command)
             return SimpleNamespace(returncode=status, stdout=output)
@@ -237,10 +225,7 @@ def test_an_old_python_can_read_the_script(version: tuple[int, int]):
 def runs(name: str) -> bool:
     """Whether there is such a program and it is a Python."""
     path = shutil.which(name)
-    return (
-        bool(path)
-        and subprocess.run([path, "-c", "pass"], check=False, capture_output=True).returncode == 0
-    )
+    return bool(path) and subprocess.run([path, "-c", "pass"], check=False, capture_output=True).returncode == 0
 
 
 def test_an_old_python_that_is_really_old(clone: Clone):
@@ -287,9 +272,7 @@ def test_an_interrupted_set_up_is_one_line(door, capsys):
 
 
 @pytest.mark.parametrize("home", ["file", "file/below"])
-def test_a_work_directory_that_cannot_be_made_is_one_line(
-    door, capsys, tmp_path, monkeypatch, home
-):
+def test_a_work_directory_that_cannot_be_made_is_one_line(door, capsys, tmp_path, monkeypatch, home):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path / home))
     line = refused(door(capsys))

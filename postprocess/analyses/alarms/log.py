@@ -60,11 +60,7 @@ class NightAlarms:
 
 
 def summarise_night_alarms(
-    session: str,
-    started_utc: str,
-    site: str,
-    results: Sequence[CaseResult],
-    causes: Sequence[str] = (),
+    session: str, started_utc: str, site: str, results: Sequence[CaseResult], causes: Sequence[str] = ()
 ) -> NightAlarms:
     """Summarise the results of a night for the log. Expected failures are no alarms.
 

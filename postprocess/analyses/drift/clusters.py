@@ -120,9 +120,7 @@ def _groups(
     return [(found, list(some)) for found, some in groupby(sorted(changes, key=key), key=key)]
 
 
-def _together(
-    changes: Sequence[DriftChange], nights: dict[str, int]
-) -> Iterable[list[DriftChange]]:
+def _together(changes: Sequence[DriftChange], nights: dict[str, int]) -> Iterable[list[DriftChange]]:
     """Group changes that began within ``NEAR`` nights of the night on which most began; then the rest likewise.
 
     When a creep began is hardly known: all creeps of a place are one.
@@ -148,10 +146,4 @@ def _worst_first(changes: Iterable[DriftChange]) -> list[DriftChange]:
 
 def _rank(cluster: Cluster) -> tuple[bool, bool, bool, int, float]:
     worst = cluster.worst.finding
-    return (
-        not cluster.slow,
-        not worst.lasts,
-        not worst.slow,
-        -bool(cluster.place),
-        -abs(worst.size),
-    )
+    return (not cluster.slow, not worst.lasts, not worst.slow, -bool(cluster.place), -abs(worst.size))

@@ -83,9 +83,7 @@ def build_series(frame: pl.DataFrame) -> list[NightSeries]:
 
 def _alike() -> pl.Expr:
     """Return whether a night is of the same epoch as the last one of its case."""
-    return pl.all_horizontal(
-        pl.col(name).eq_missing(pl.col(name).last().over("key")) for name in SAME
-    )
+    return pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).last().over("key")) for name in SAME)
 
 
 def day_before(days: int) -> str:

@@ -107,9 +107,7 @@ def _last_starts(values: Floats, levels: Floats, penalty: Floats) -> NDArray[np.
     best[0] = 0.0  # the first segment costs a penalty too: one more for every fit
     cost = np.full(levels.shape, np.inf)  # of the best fit whose last segment is at this level
     since = np.zeros(levels.shape, dtype=np.int32)
-    recent = [
-        np.abs(values[:, [night]] - levels) for night in range(min(LEAST_SEGMENT - 1, nights))
-    ]
+    recent = [np.abs(values[:, [night]] - levels) for night in range(min(LEAST_SEGMENT - 1, nights))]
     for end in range(LEAST_SEGMENT, nights + 1):
         recent = [*recent[1 - LEAST_SEGMENT :], np.abs(values[:, [end - 1]] - levels)]
         begin = end - LEAST_SEGMENT
@@ -236,11 +234,7 @@ def detect_trends(series: Sequence[NightSeries]) -> list[Trend]:
     faster = compute_cusums([-each for each in some], spreads)
     for place, number in enumerate(enough):
         found = find_drift(
-            some[place],
-            changes[place],
-            spreads[place],
-            (slower[place], faster[place]),
-            series[number].least,
+            some[place], changes[place], spreads[place], (slower[place], faster[place]), series[number].least
         )
         first = series[number].epoch
         trends[number] = Trend(
@@ -261,18 +255,12 @@ def find_drift(
     :param sums: cumulative sums upwards and downwards
     :param least: smallest size that is told
     """
-    found = [
-        finding for finding in find_steps(logs, changes, sigma, least) if _old(finding, len(logs))
-    ]
+    found = [finding for finding in find_steps(logs, changes, sigma, least) if _old(finding, len(logs))]
     for sign, total in zip((1.0, -1.0), sums, strict=True):
-        explained = any(
-            finding.kind == STEP and finding.lasts and finding.size * sign > 0 for finding in found
-        )
+        explained = any(finding.kind == STEP and finding.lasts and finding.size * sign > 0 for finding in found)
         crept = None if explained else find_creep(sign * logs, total, sigma, least)
         if crept:
-            found.append(
-                DriftFinding(CREEP, crept.begin, None, sign * crept.size, crept.margin, crept.p)
-            )
+            found.append(DriftFinding(CREEP, crept.begin, None, sign * crept.size, crept.margin, crept.p))
     return found
 
 
@@ -280,9 +268,7 @@ def _old(step: DriftFinding, nights: int) -> bool:
     return (nights if step.end is None else step.end) - step.begin >= LEAST_NIGHTS
 
 
-def find_steps(
-    logs: Floats, changes: Sequence[int], sigma: float, least: float
-) -> list[DriftFinding]:
+def find_steps(logs: Floats, changes: Sequence[int], sigma: float, least: float) -> list[DriftFinding]:
     """Find the steps among the changes of level. The way back from an excursion belongs to the excursion.
 
     A step is measured against the level just before it, or against the last one that was told if that is
@@ -301,9 +287,7 @@ def find_steps(
             place += 1
             continue
         before = levels[place] - size
-        back = next(
-            (n for n in range(place + 1, len(levels)) if (levels[n] - before) / size < 0.5), None
-        )
+        back = next((n for n in range(place + 1, len(levels)) if (levels[n] - before) / size < 0.5), None)
         end = None if back is None else bounds[back]
         begin = bounds[place]
         error = _error(sigma, begin - bounds[place - 1], (end or len(logs)) - begin)
@@ -329,9 +313,7 @@ def find_creep(logs: Floats, total: Creep, sigma: float, least: float) -> DriftF
     if size < least or float(np.median(logs[-LEAST_NIGHTS:])) < least / 2:
         return None
     error = MEDIAN_ERROR * sigma / math.sqrt(len(recent))
-    return DriftFinding(
-        CREEP, total.start, None, size, NORMAL_95 * error, _p(size / error, len(logs))
-    )
+    return DriftFinding(CREEP, total.start, None, size, NORMAL_95 * error, _p(size / error, len(logs)))
 
 
 def _error(sigma: float, *nights: int) -> float:

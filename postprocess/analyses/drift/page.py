@@ -29,13 +29,7 @@ INSIDE = (2.0, 98.0)  #: percentiles of the values that are surely inside the pi
 ROOM = 0.6  #: beyond them, as a share of their distance
 NIGHT: dict[str, Any] = {"marker": "o", "color": SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
 EARLIER = NIGHT | {"color": MUTED}
-BEYOND: dict[str, Any] = {
-    "marker": "^",
-    "markersize": 5,
-    "markeredgewidth": 0,
-    "color": BAD,
-    "clip_on": False,
-}
+BEYOND: dict[str, Any] = {"marker": "^", "markersize": 5, "markeredgewidth": 0, "color": BAD, "clip_on": False}
 LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.8, "solid_capstyle": "butt"}
 BEGIN: dict[str, Any] = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
 EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
@@ -45,9 +39,7 @@ EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
 def draw_drift_plot(trend: Trend) -> str:
     """Draw one ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
-    figure, axes = small.draw_panel(
-        text.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
-    )
+    figure, axes = small.draw_panel(text.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT)
     x = np.array([_day(start) for start in nights.started])
     scale = SHOWN[nights.unit][0]
     values = scale * nights.values
@@ -101,9 +93,7 @@ def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
     for some, how in ((inside & now, NIGHT), (inside & ~now, EARLIER)):
         axes.plot(x[some], values[some], **how | {"linestyle": "none"})
     for some, edge, sign in ((values > high, high, "^"), (values < low, low, "v")):
-        axes.plot(
-            x[some], np.full(some.sum(), edge), **BEYOND | {"linestyle": "none", "marker": sign}
-        )
+        axes.plot(x[some], np.full(some.sum(), edge), **BEYOND | {"linestyle": "none", "marker": sign})
 
 
 def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
@@ -152,9 +142,7 @@ class DriftSection:
     more: str
 
 
-def write_drift_page(
-    directory: Path, trends: Sequence[Trend], found: Sequence[Cluster], since: str
-) -> Path:
+def write_drift_page(directory: Path, trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> Path:
     """Write ``drift.html``; its path.
 
     :raises UsageError: if it cannot be written.
@@ -174,9 +162,7 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
         "summary": text.summarise_drift(trends, found),
         "since": since,
         "sections": list(build_drift_sections(drawn)),
-        "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all"
-        if left
-        else "",
+        "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all" if left else "",
         "least": f"{LEAST:.0%}",
         "least_nights": LEAST_NIGHTS,
         "judged": JUDGED,

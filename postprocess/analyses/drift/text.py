@@ -101,9 +101,7 @@ def format_caption(change: DriftChange) -> str:
         said = f"{said} against its reference, since about {format_date(began)}"
     elif finding.lasts:
         before = nights.started[finding.begin - 1]
-        said = (
-            f"{said} since {format_date(began)}; the last night before it was {format_date(before)}"
-        )
+        said = f"{said} since {format_date(began)}; the last night before it was {format_date(before)}"
     else:
         said = f"{said} from {format_date(began)} until {format_date(change.ended)}"
     return f"{describe_direction(finding)}, {finding.kind}: {said}"
@@ -132,10 +130,7 @@ def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
     if faster := list_changed_cases(found, slow=False):
         words.append(f"{faster} faster (their references may be stale)")
     if over := {
-        key
-        for cluster in found
-        for key in list_cluster_keys(cluster)
-        if not cluster.worst.finding.lasts
+        key for cluster in found for key in list_cluster_keys(cluster) if not cluster.worst.finding.lasts
     }:
         words.append(f"{len(over)} for a while only")
     said = f"drift: of {plural(len(known), 'case')} in {plural(len(nights), 'night')} {', '.join(words)}"
@@ -153,12 +148,7 @@ def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
     """List cases with a change that lasts, to the slow or to the fast side."""
     lasting = [cluster for cluster in found if cluster.worst.finding.lasts]
     return len(
-        {
-            key
-            for cluster in lasting
-            if cluster.worst.finding.slow == slow
-            for key in list_cluster_keys(cluster)
-        }
+        {key for cluster in lasting if cluster.worst.finding.slow == slow for key in list_cluster_keys(cluster)}
     )
 
 

@@ -96,9 +96,7 @@ class JsonObject:
         """Return a string from a closed list."""
         value = self.get(key, str)
         if value not in words:
-            raise ValueError(
-                f"{self.within}{key}: {format_external(value)} is not one of {', '.join(words)}"
-            )
+            raise ValueError(f"{self.within}{key}: {format_external(value)} is not one of {', '.join(words)}")
         return value
 
     def integer(self, key: str, least: int = 0) -> int:
@@ -145,14 +143,10 @@ class JsonObject:
         for number, value in enumerate(values, 1):
             if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
                 kind = "zero or more" if zero else "more than zero"
-                raise ValueError(
-                    f"{self.within}{key}: trial {number} is {format_external(value)}, not {kind}"
-                )
+                raise ValueError(f"{self.within}{key}: trial {number} is {format_external(value)}, not {kind}")
         return np.array(values, dtype=np.float64)
 
-    def sparse_series(
-        self, key: str, length: int, bounds: tuple[float, float]
-    ) -> list[float | None]:
+    def sparse_series(self, key: str, length: int, bounds: tuple[float, float]) -> list[float | None]:
         """Return ``length`` numbers within bounds, None where there is null."""
         values, (least, most) = self._list(key, length), bounds
         for number, value in enumerate(values, 1):
@@ -166,17 +160,13 @@ class JsonObject:
         values = self._list(key, length)
         for number, value in enumerate(values, 1):
             if type(value) is not int or value not in (0, 1):
-                raise ValueError(
-                    f"{self.within}{key}: trial {number} is {format_external(value)}, not 0 or 1"
-                )
+                raise ValueError(f"{self.within}{key}: trial {number} is {format_external(value)}, not 0 or 1")
         return np.array(values, dtype=bool)
 
     def _list(self, key: str, length: int) -> list[Any]:
         values = self.get(key, list)
         if len(values) != length:
-            raise ValueError(
-                f"{self.within}{key}: has {len(values)} entries where {length} are due"
-            )
+            raise ValueError(f"{self.within}{key}: has {len(values)} entries where {length} are due")
         return values
 
 
@@ -203,9 +193,7 @@ def parse_number(text: str) -> float:
     if not math.isfinite(value):
         raise _not_finite(text)
     if abs(value) > LARGEST:
-        raise ValueError(
-            f"{format_external(text[:12])} is larger than any number here ({LARGEST:g})"
-        )
+        raise ValueError(f"{format_external(text[:12])} is larger than any number here ({LARGEST:g})")
     return value
 
 

@@ -8,9 +8,4 @@ HELP = "Propose new references from calibrations, list stale ones, plan a calibr
 EXAMPLE = "./plumbline references propose"
 FAILS = "see the commands below"
 
-COMMANDS = {
-    "propose": propose,
-    "age": age,
-    "recompute": recompute,
-    "forget": forget,
-}
+COMMANDS = {"propose": propose, "age": age, "recompute": recompute, "forget": forget}

@@ -33,16 +33,7 @@ from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_usable_site
 
 SUMMARY = 1  #: version of the findings for programs
-COLUMNS = (
-    "key",
-    "session",
-    "started_utc",
-    "value",
-    "unit",
-    "verdict",
-    "mpi_library",
-    "source_hash",
-)
+COLUMNS = ("key", "session", "started_utc", "value", "unit", "verdict", "mpi_library", "source_hash")
 
 HELP = "List the references that are stale, and why."
 EXAMPLE = "./plumbline references age --site mycluster"
@@ -90,9 +81,7 @@ def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Pr
             nights = read_nights_since(work, known, origin, progress)
             here = partitions.get(place[:2], Partition())
             name, now = "/".join(place), datetime.now(timezone.utc)
-            found += staleness.find_stale(
-                name, known, origin, nights, machine, here.days, now, here.nodes
-            )
+            found += staleness.find_stale(name, known, origin, nights, machine, here.days, now, here.nodes)
             files, cases = files + 1, cases + len(known)
     for finding in found:
         progress.say(str(finding))
@@ -102,11 +91,7 @@ def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Pr
         + ("; ./plumbline calibrate measures them again" if stale else "")
     )
     if report:
-        data = {
-            "schema": SUMMARY,
-            "stale": len(stale),
-            "findings": [finding.entry() for finding in found],
-        }
+        data = {"schema": SUMMARY, "stale": len(stale), "findings": [finding.entry() for finding in found]}
         write_summary(report, data)
     return 1 if stale else 0
 
@@ -120,8 +105,7 @@ def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Par
     reading = read_usable_site(work, path, only_looking=True)
     return {
         (system["name"], partition["name"]): Partition(
-            partition["extras"].get("reference_days", REFERENCE_DAYS),
-            partition["extras"].get("nodes", 0),
+            partition["extras"].get("reference_days", REFERENCE_DAYS), partition["extras"].get("nodes", 0)
         )
         for system in reading.sound_configuration["systems"]
         for partition in system["partitions"]
@@ -138,27 +122,18 @@ def list_reference_files(work: WorkDirectory, system: str) -> list[Path]:
 
 
 def read_nights_since(
-    work: WorkDirectory,
-    known: Mapping[Case, Reference],
-    origin: Mapping[str, Any],
-    progress: Progress,
+    work: WorkDirectory, known: Mapping[Case, Reference], origin: Mapping[str, Any], progress: Progress
 ) -> dict[str, CaseNights]:
     """Read the values of each case since its calibration."""
     since = {case.key: find_calibration_time(case, origin) for case in known}
     if not work.store.is_dir():
         return {}
     frame = query.read_headlines(
-        work.store,
-        keys=sorted(since),
-        since=min(since.values()),
-        columns=COLUMNS,
-        say=progress.say,
+        work.store, keys=sorted(since), since=min(since.values()), columns=COLUMNS, say=progress.say
     )
     later = pl.DataFrame({"key": list(since), "since": list(since.values())})
     units = {case.key: reference.unit for case, reference in known.items()}
-    frame = frame.join(later, on="key").filter(
-        pl.col("started_utc") > pl.col("since"), pl.col("value") > 0
-    )
+    frame = frame.join(later, on="key").filter(pl.col("started_utc") > pl.col("since"), pl.col("value") > 0)
     kernels = last_kernels(work.store, frame)
     return dict(group_by_night(frame.iter_rows(named=True), units, kernels))
 
@@ -185,9 +160,7 @@ def find_calibration_time(case: Case, origin: Mapping[str, Any]) -> str:
 
 
 def group_by_night(
-    rows: Iterable[Mapping[str, Any]],
-    units: Mapping[str, str],
-    kernels: Mapping[tuple[str, str], str],
+    rows: Iterable[Mapping[str, Any]], units: Mapping[str, str], kernels: Mapping[tuple[str, str], str]
 ) -> Iterable[tuple[str, CaseNights]]:
     """Group rows, sorted by key and time: each key's median of every night, and what the last night ran.
 

@@ -35,9 +35,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         known = {path.stem: path for path in folder.glob("*.json")}
         if session not in known:
             last = ", ".join(sorted(known)[-3:]) or "none"
-            raise UsageError(
-                f"{session}: has taught no reference; the last sessions that did: {last}"
-            )
+            raise UsageError(f"{session}: has taught no reference; the last sessions that did: {last}")
         gone, _ = ledger.read_ledger_file(known[session])
         known[session].rename(known[session].with_suffix(FORGOTTEN))
         cases = {Case.from_key(key) for each in gone for key in each.values}

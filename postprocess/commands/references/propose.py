@@ -41,9 +41,7 @@ def add_arguments(parser: Parser) -> None:
         "--site", metavar="NAME", help="only the calibrations of this site (default: all)"
     )
     add_output_directory(
-        parser,
-        "--output",
-        "write reference files to DIR (default: proposal/ of the work directory)",
+        parser, "--output", "write reference files to DIR (default: proposal/ of the work directory)"
     )
     add_json(parser)
     parser.group(READ).add_argument(
@@ -94,9 +92,7 @@ def propose_all(
     known = [launch for launch in told if system in (None, launch.place[0])]
     if not known:
         where = f" of site {system}" if system else ""
-        raise UsageError(
-            f"{ledger.locate_ledger(work.root)}: no launch{where}; ./plumbline calibrate"
-        )
+        raise UsageError(f"{ledger.locate_ledger(work.root)}: no launch{where}; ./plumbline calibrate")
     root = (output or work.root / "proposal").absolute()
     if output is None:
         shutil.rmtree(root, ignore_errors=True)
@@ -125,9 +121,7 @@ def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list
     places = sorted({ReferencePlace.of(case) for case in measured})
     return [
         propose_references(
-            place,
-            select_place(measured, place),
-            reference_file.find_reference_file([reviewed], *place),
+            place, select_place(measured, place), reference_file.find_reference_file([reviewed], *place)
         )
         for place in places
     ]

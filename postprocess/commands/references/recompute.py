@@ -36,13 +36,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         progress.say(f"references: {path}")
     if found.without_trials:
         lost = plural(found.without_trials, "launch", "es")
-        progress.say(
-            f"{lost} of {found.launches} have no trials in the store, and stay as they were"
-        )
+        progress.say(f"{lost} of {found.launches} have no trials in the store, and stay as they were")
     if not found.moved:
-        progress.say(
-            f"nothing moved: {plural(found.launches, 'launch', 'es')} of mpicost looked at"
-        )
+        progress.say(f"nothing moved: {plural(found.launches, 'launch', 'es')} of mpicost looked at")
         return 0
     shifts = [math.exp(statistics.median(some)) - 1 for some in found.moved.values()]
     middle, least, most = statistics.median(shifts), min(shifts), max(shifts)

@@ -62,9 +62,7 @@ def check_site(work: WorkDirectory, site: str, progress: Progress) -> int:
     return 1 if found else 0
 
 
-def find_problems(
-    work: WorkDirectory, path: Path, progress: Progress, as_file: bool = False
-) -> list[str]:
+def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: bool = False) -> list[str]:
     """Find what is wrong with a site file, one line each; if nothing is, report the cost of a night.
 
     :param as_file: programs that the file needs may be missing on this machine, which is noted.
@@ -89,9 +87,7 @@ def find_problems(
         show_costs(work, path, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
-        progress.say(
-            f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack"
-        )
+        progress.say(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
     wrong = [
         *find_unmeasured_routines(reading, trial),
         *find_too_long_launches(reading, trial.night, scheduler),
@@ -195,9 +191,7 @@ def describe_without_case(session: Path) -> Iterator[str]:
             yield f"{title}: leaves nothing of {launch.test} with {launch.environment}; {fix}"
 
 
-def find_unmeasured_references(
-    roots: Sequence[Path], planned: Sequence[PlannedLaunch]
-) -> list[str]:
+def find_unmeasured_references(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[str]:
     """Find reviewed references of cases that no check measures on this site any more, one line a file.
 
     A file with a fault is left to the lint of references.
@@ -214,13 +208,9 @@ def find_unmeasured_references(
             found.append(f"{reference_set.path}: {what} ({format_case_names(lost)}); {fix}")
     for partition in sorted({place for place, _ in used}):
         system, name = partition.split(":")
-        for path in (
-            path for root in roots for path in sorted((root / system / name).glob("*.tsv"))
-        ):
+        for path in (path for root in roots for path in sorted((root / system / name).glob("*.tsv"))):
             if (partition, path.stem) not in used:
-                found.append(
-                    f"{path}: {path.stem} is not on {partition} any more; bring it back or remove it"
-                )
+                found.append(f"{path}: {path.stem} is not on {partition} any more; bring it back or remove it")
     return found
 
 
@@ -261,8 +251,7 @@ def describe_limits(partition: Mapping[str, Any]) -> str:
         routine, _, at = word.partition(":")
         by_count.setdefault(limit, []).append(f"{routine} of {size(int(at))}" if at else routine)
     parts = [
-        f"above {plural(limit, 'process', 'es')} {', '.join(by_count[limit])}"
-        for limit in sorted(by_count)
+        f"above {plural(limit, 'process', 'es')} {', '.join(by_count[limit])}" for limit in sorted(by_count)
     ]
     return f"{partition['name']}: a night leaves out {'; '.join(parts)}" if parts else ""
 
@@ -273,9 +262,7 @@ def describe_shell_limits(partition: Mapping[str, Any]) -> str:
     if partition["extras"].get("exact"):
         return ""
     if scheduler.batch:
-        return (
-            f"{partition['name']}: {scheduler.limits_of_jobs}" if scheduler.limits_of_jobs else ""
-        )
+        return f"{partition['name']}: {scheduler.limits_of_jobs}" if scheduler.limits_of_jobs else ""
     limits = describe_own_limits(read_quota_cpus())
     fix = "a night from another shell, as cron's, may have others, and is then not comparable"
     return f"{partition['name']}: launches have the limits of the shell: {limits}; {fix}"
@@ -288,9 +275,7 @@ def find_too_long_launches(
     found = []
     for partition in reading.sound_configuration["systems"][0]["partitions"]:
         limit = on_this_machine.find_longest_job(partition, scheduler)
-        own = [
-            launch for launch in night if launch.partition.partition(":")[2] == partition["name"]
-        ]
+        own = [launch for launch in night if launch.partition.partition(":")[2] == partition["name"]]
         longest = max(own, key=read_asked_seconds, default=None)
         if limit and longest and read_asked_seconds(longest) > limit:
             layout = f"{longest.processes} processes, {longest.per_node} per node"

@@ -21,16 +21,11 @@ FAILS = ""
 def add_arguments(parser: Parser) -> None:
     """Add the name of the site, and what is looked at."""
     parser.add_argument(
-        "site",
-        nargs="?",
-        metavar="NAME",
-        help="name of the site (default: that of the cluster or the host)",
+        "site", nargs="?", metavar="NAME", help="name of the site (default: that of the cluster or the host)"
     )
     where = parser.group(WHERE)
     where.add_argument(
-        "--scheduler",
-        choices=(NONE,),
-        help="describe this machine alone, whatever scheduler it has",
+        "--scheduler", choices=(NONE,), help="describe this machine alone, whatever scheduler it has"
     )
     where.add_argument(
         "--mpis",
@@ -50,9 +45,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write a site file of the machine at hand. Returns the exit status."""
     chosen = (arguments.site, arguments.output, arguments.scheduler, arguments.mpis)
     progress = Progress()
-    return write.write_new_site(
-        work, *chosen, lambda: find_mirrored_wheels(work, progress), progress
-    )
+    return write.write_new_site(work, *chosen, lambda: find_mirrored_wheels(work, progress), progress)
 
 
 def find_mirrored_wheels(work: WorkDirectory, progress: Progress) -> Path | None:

@@ -62,9 +62,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return try_site(work, arguments.site, arguments.environment, Progress())
 
 
-def try_site(
-    work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress
-) -> int:
+def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
     """Try a site; 1 if something does not work.
 
     :raises UsageError: if there is something wrong with the site file.
@@ -75,21 +73,15 @@ def try_site(
         wrong, scheduler = find_file_problems(reading, path, progress)
         if wrong:
             raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
-        session, done = launch_all(
-            work, site, select_smallest(reading, path, environments), progress
-        )
-    rows = sorted(
-        [build_trial_row(each) for each in done] + find_untried(reading, environments, done)
-    )
+        session, done = launch_all(work, site, select_smallest(reading, path, environments), progress)
+    rows = sorted([build_trial_row(each) for each in done] + find_untried(reading, environments, done))
     for line in align_rows([HEAD, *(row.cells for row in rows)], texts=len(HEAD)):
         progress.say(line)
     failed = {row.cells[1] for row in rows if not row.works}
     for line in suggest_launcher(reading, failed, scheduler):
         progress.say(line)
     works = sum(row.works for row in rows)
-    progress.say(
-        f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else "")
-    )
+    progress.say(f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else ""))
     return 1 if failed else 0
 
 
@@ -156,9 +148,7 @@ def find_untried(
     return [TrialRow((*place, "", why), works=False) for place in wanted if place not in tried]
 
 
-def suggest_launcher(
-    reading: SiteReading, environments: set[str], scheduler: Scheduler | None
-) -> list[str]:
+def suggest_launcher(reading: SiteReading, environments: set[str], scheduler: Scheduler | None) -> list[str]:
     """Suggest the usual launcher of the MPIs that failed, where the site has another one.
 
     Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
@@ -184,14 +174,4 @@ def build_mpi(entry: Mapping[str, Any]) -> Mpi:
     extras = entry["extras"]
     module = entry["modules"][0] if entry["modules"] else ""
     mpiexec = str(find_companion_launcher(Path(extras["mpicc"])))
-    return Mpi(
-        entry["name"],
-        extras["family"],
-        "",
-        extras["library"],
-        "",
-        "",
-        extras["mpicc"],
-        mpiexec,
-        module,
-    )
+    return Mpi(entry["name"], extras["family"], "", extras["library"], "", "", extras["mpicc"], mpiexec, module)

@@ -3,7 +3,5 @@
 from postprocess.cli.extensions import Extension, ExtensionCommand
 
 EXTENSION = Extension(
-    commands=(
-        ExtensionCommand("agree", "postprocess.extensions.agreement.command", "to look closer"),
-    ),
+    commands=(ExtensionCommand("agree", "postprocess.extensions.agreement.command", "to look closer"),)
 )

@@ -72,8 +72,7 @@ def add_arguments(parser: Parser) -> None:
         nargs="?",
         const=ALL,
         metavar="LANGUAGE,...",
-        help="measure instead what languages cost over C, on this node: "
-        f"{', '.join(KINDS)} (default: all)",
+        help=f"measure instead what languages cost over C, on this node: {', '.join(KINDS)} (default: all)",
     )
     add_options(parser, *SURROUNDINGS)
     add_json(parser)
@@ -92,13 +91,9 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
     :raises UsageError: for anything that is the user's to mend.
     """
     if launches < FEWEST_LAUNCHES:
-        raise UsageError(
-            f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
-        )
+        raise UsageError(f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}")
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
-        raise UsageError(
-            f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}"
-        )
+        raise UsageError(f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}")
     with work.held():
         context = open_session_context(work, asked, progress)
         asked = context.request
@@ -189,11 +184,7 @@ def find_suspect_program(found: Disagreement) -> set[str]:
     """Find the program that contradicts both others, or all that disagree where none stands alone."""
     if found.alone:
         return {found.alone}
-    return {
-        program
-        for comparison in found.comparisons
-        for program in (comparison.over, comparison.under)
-    }
+    return {program for comparison in found.comparisons for program in (comparison.over, comparison.under)}
 
 
 def list_agreement_failures(results: Sequence[CaseResult]) -> list[str]:

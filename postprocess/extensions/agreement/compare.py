@@ -40,9 +40,7 @@ def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[f
     return math.exp(mean - half), math.exp(mean + half)
 
 
-def compute_outside_probability(
-    logs: Sequence[float], low: float, high: float, least: float = 0.0
-) -> float:
+def compute_outside_probability(logs: Sequence[float], low: float, high: float, least: float = 0.0) -> float:
     """Compute how probable a mean so far outside ``low`` to ``high`` is if the true ratio is inside; at most 1.
 
     Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in
@@ -169,11 +167,7 @@ RULES = (
         OSU_AND_IMB,
         None,
         ANY,
-        ExpectedRange(
-            0.75,
-            1.33,
-            "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
-        ),
+        ExpectedRange(0.75, 1.33, "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)"),
     ),
 )
 
@@ -309,9 +303,7 @@ class Disagreement:
         """Such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which is wrong."""
         if self.alone:
             return f"{self.alone}-alone"
-        return "-".join(
-            f"{comparison.over}-against-{comparison.under}" for comparison in self.comparisons
-        )
+        return "-".join(f"{comparison.over}-against-{comparison.under}" for comparison in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -339,8 +331,7 @@ class AgreementResult:
         Where all ratios are off, and few launches prove none of them, nothing is well.
         """
         groups = {
-            (comparison.topic.environment, comparison.over, comparison.under)
-            for comparison in self.comparisons
+            (comparison.topic.environment, comparison.over, comparison.under) for comparison in self.comparisons
         }
         shown = {
             (comparison.topic.environment, comparison.over, comparison.under)
@@ -375,9 +366,7 @@ def compare_programs(
         found = [_ratio(topic, over, under, said) for over, under in both]
         ratios += [each for each in found if each.logs]
         gaps += [
-            Gap(topic, program, reason)
-            for program in PROGRAMS
-            if (reason := _missing(program, programs, said))
+            Gap(topic, program, reason) for program in PROGRAMS if (reason := _missing(program, programs, said))
         ]
     usual = _usual_spreads(ratios)
     compared = [_compared(ratio, usual.get(ratio.place, 0.0)) for ratio in ratios]

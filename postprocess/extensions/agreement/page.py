@@ -54,9 +54,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str
     low, high = _scale_x(axes, comparisons)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.yaxis.set_major_locator(FixedLocator(range(len(rows))))
-    axes.yaxis.set_major_formatter(
-        FixedFormatter([sanitize_line(format_topic(topic)) for topic, _ in rows])
-    )
+    axes.yaxis.set_major_formatter(FixedFormatter([sanitize_line(format_topic(topic)) for topic, _ in rows]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(length=3)
     axes.axvline(1.0, color=INK, linewidth=0.8)
@@ -68,9 +66,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str
     label: dict[str, Any] = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
     apart = sum(comparison.status is RatioStatus.DISAGREE for comparison in comparisons)
-    return render_inline_svg(
-        figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree"
-    )
+    return render_inline_svg(figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree")
 
 
 def _scale_x(axes: Axes, comparisons: Sequence[ProgramComparison]) -> tuple[float, float]:
@@ -139,19 +135,13 @@ def write_agreement_page(session: Session, agreement: AgreementResult, failures:
         "chapters": text.build_ratio_tables(agreement.comparisons),
         "pairs": [f"{over}/{under}" for over, under in PAIRS],
     }
-    drawing: dict[str, Callable[..., str]] = {
-        "ratios": draw_ratio_plot,
-        "marker": legend.draw_marker_key,
-    }
+    drawing: dict[str, Callable[..., str]] = {"ratios": draw_ratio_plot, "marker": legend.draw_marker_key}
     page = session.directory / PAGE
     templating.write_pages(
         {
             page: templating.render_html_template("agree.html.j2", context, **drawing),
             page.with_suffix(".md"): templating.render_markdown_template("agree.md.j2", context),
-            page.with_suffix(".json"): json.dumps(
-                agreement_as_data(agreement, session.name), indent=1
-            )
-            + "\n",
+            page.with_suffix(".json"): json.dumps(agreement_as_data(agreement, session.name), indent=1) + "\n",
         }
     )
     return page
@@ -178,16 +168,11 @@ def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any
             for comparison in agreement.comparisons
         ],
         "findings": [
-            {
-                "name": finding.name,
-                **topic_as_data(finding.topic),
-                "text": text.format_disagreement(finding),
-            }
+            {"name": finding.name, **topic_as_data(finding.topic), "text": text.format_disagreement(finding)}
             for finding in agreement.findings
         ],
         "gaps": [
-            {**topic_as_data(gap.topic), "program": gap.program, "reason": gap.reason}
-            for gap in agreement.gaps
+            {**topic_as_data(gap.topic), "program": gap.program, "reason": gap.reason} for gap in agreement.gaps
         ],
     }
 

@@ -67,9 +67,7 @@ def format_agreement_title(agreement: AgreementResult) -> str:
     if agreement.findings:
         return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
     if not agreement.good:
-        doubt = (
-            f"{agreement.doubtful} of {len(agreement.comparisons)} ratios lie outside their range"
-        )
+        doubt = f"{agreement.doubtful} of {len(agreement.comparisons)} ratios lie outside their range"
         return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
     shown = agreement.count(RatioStatus.AGREE)
     if shown == len(agreement.comparisons):
@@ -90,17 +88,13 @@ def format_topic(topic: Topic) -> str:
 def format_disagreement(found: Disagreement) -> str:
     """Format a finding in one line: its name, the case, and the ratios outside their range."""
     ratios = "; ".join(format_ratio_outside_range(comparison) for comparison in found.comparisons)
-    return (
-        f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
-    )
+    return f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
 
 
 def format_ratio_outside_range(each: ProgramComparison) -> str:
     """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
-    return (
-        f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
-    )
+    return f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
 
 
 def format_ratio_interval(each: ProgramComparison) -> str:
@@ -113,9 +107,7 @@ def format_ratio_interval(each: ProgramComparison) -> str:
 def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
     """Format a line for each program and reason in each place, with the cases; ``most`` of them by name."""
     lines = []
-    by_reason = sorted(
-        found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap)
-    )
+    by_reason = sorted(found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap))
     for (place, program, reason), group in groupby(
         by_reason, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason)
     ):
@@ -151,11 +143,7 @@ def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> T
             )
         )
     launches = sorted({comparison.launches for comparison in comparisons})
-    counts = (
-        "launches"
-        if launches == [1]
-        else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
-    )
+    counts = "launches" if launches == [1] else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
     return TextTable(
         place,
         ("routine", "size"),
@@ -196,6 +184,4 @@ def describe_expected_ranges() -> TextTable:
         )
         for rule in RULES
     )
-    return TextTable(
-        "Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows
-    )
+    return TextTable("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)

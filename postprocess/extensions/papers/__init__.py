@@ -3,8 +3,6 @@
 from postprocess.cli.extensions import Extension, ExtensionCommand
 
 EXTENSION = Extension(
-    commands=(
-        ExtensionCommand("papers", "postprocess.extensions.papers.command", "to look closer"),
-    ),
+    commands=(ExtensionCommand("papers", "postprocess.extensions.papers.command", "to look closer"),),
     linters={"historical": "postprocess.extensions.papers.common.printed:lint_history"},
 )

@@ -137,15 +137,7 @@ def _taboada(history: History, against: str | None) -> list[TextTable]:
 
 
 def _models(history: History) -> Iterable[TextTable]:
-    heads = (
-        "t0 (us)",
-        "ti (us)",
-        "tb (ns/B)",
-        "pi0 (KB/s)",
-        "pi0 follows",
-        "Bw (MB/s)",
-        "Bw follows",
-    )
+    heads = ("t0 (us)", "ti (us)", "tb (ns/B)", "pi0 (KB/s)", "pi0 follows", "Bw (MB/s)", "Bw follows")
     for source in dict.fromkeys(model.source for model in history.models):
         models = [model for model in history.models if model.source == source]
         rows = tuple(
@@ -162,10 +154,7 @@ def _models(history: History) -> Iterable[TextTable]:
             ("routine", "library"),
             heads,
             rows,
-            (
-                source,
-                "follows: the peak that follows from the model, where it is not the one in print",
-            ),
+            (source, "follows: the peak that follows from the model, where it is not the one in print"),
             (("machine", models[0].machine),),
         )
 

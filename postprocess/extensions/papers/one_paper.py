@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.extensions.papers.common import printed
-from postprocess.extensions.papers.common.data import (
-    PaperMeasurements,
-    describe_conditions,
-    describe_split,
-)
+from postprocess.extensions.papers.common.data import PaperMeasurements, describe_conditions, describe_split
 from postprocess.extensions.papers.common.languages import LanguageRow, build_language_tables
 from postprocess.extensions.papers.common.linear_model import describe_few_processes
 from postprocess.extensions.papers.common.numbers import format_csv
@@ -22,13 +18,7 @@ from postprocess.extensions.papers.common.skew import Skews, build_skew_table
 from postprocess.extensions.papers.commtest import contention
 from postprocess.extensions.papers.commtest.contention import draw_swaps
 from postprocess.extensions.papers.forms import build_printed_tables, list_printed_machines
-from postprocess.extensions.papers.luecke import (
-    chained,
-    predictions,
-    ratio_tables,
-    ratios,
-    scalability,
-)
+from postprocess.extensions.papers.luecke import chained, predictions, ratio_tables, ratios, scalability
 from postprocess.extensions.papers.luecke.chained import build_cold_table, build_timer_table
 from postprocess.extensions.papers.luecke.figures import draw_libraries, draw_machines
 from postprocess.extensions.papers.luecke.page import STANDS, PaperView, paper_views_as_text
@@ -40,11 +30,7 @@ from postprocess.extensions.papers.rus import sends as rus_sweep
 from postprocess.extensions.papers.rus.costs import draw_costs
 from postprocess.extensions.papers.taboada import kernels
 from postprocess.extensions.papers.taboada import tables as taboada
-from postprocess.extensions.papers.taboada.figures import (
-    NetworkTheory,
-    build_theory_table,
-    draw_models,
-)
+from postprocess.extensions.papers.taboada.figures import NetworkTheory, build_theory_table, draw_models
 from postprocess.model.verdict import CaseResult
 from postprocess.report import legend, plots, templating
 from postprocess.report.trial_selection import LaunchTrials
@@ -107,9 +93,7 @@ def build_paper(
         raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {there}")
     if asked.against and not in_print and measured is None:
         there = ", ".join(machines) or "none"
-        raise UsageError(
-            f"--against {asked.against}: there is no session, and in print are {there}"
-        )
+        raise UsageError(f"--against {asked.against}: there is no session, and in print are {there}")
     divisor = asked.against if in_print and asked.paper == "luecke2001" else None
     tables = build_printed_tables(history, asked.paper, divisor)
     views = [PaperView(IN_PRINT, "", tables=tables)]
@@ -129,10 +113,7 @@ def build_paper(
                 "",
                 tables=own,
                 remarks=[
-                    *filter(
-                        None,
-                        [*remarks, few, describe_conditions(measured), *describe_split(measured)],
-                    )
+                    *filter(None, [*remarks, few, describe_conditions(measured), *describe_split(measured)])
                 ],
                 notes=[*caveats, *asked.notes],
                 figures=figures,
@@ -152,9 +133,7 @@ def list_machines(history: History, paper: str) -> list[str]:
     return []
 
 
-def format_paper(
-    views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = ""
-) -> str:
+def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = "") -> str:
     """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
         return "\n\n".join(filter(None, [title, paper_views_as_text(views)]))
@@ -178,9 +157,7 @@ def format_paper(
 _Found = tuple[list[TextTable], list[str]]
 
 
-def _luecke2001(
-    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
-) -> _Found:
+def _luecke2001(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
     """Build what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
     spread = build_spread_table(measured, asked.trials, history)
     tables = [*filter(None, [build_cold_table(measured, history), spread])]
@@ -193,9 +170,7 @@ def _luecke2001(
     return [*tables, *_ratios(asked, measured, history)], remarks
 
 
-def _luecke2003(
-    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
-) -> _Found:
+def _luecke2003(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
     """Build the clock, the spread, and library against library."""
     spread = build_spread_table(measured, asked.trials, history)
     timers = build_timer_table(measured, asked.timers, history)
@@ -231,15 +206,10 @@ def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_pri
     if in_print:
         tables.append(taboada.build_against_table(measured, history, str(asked.against)))
     tables += kernels.build_kernel_tables(asked.kernels, history)
-    return tables, [
-        taboada.describe_missing(measured),
-        kernels.describe_missing_kernels(asked.kernels),
-    ]
+    return tables, [taboada.describe_missing(measured), kernels.describe_missing_kernels(asked.kernels)]
 
 
-def _commtest(
-    asked: Asked, measured: PaperMeasurements, history: History, in_print: bool
-) -> _Found:
+def _commtest(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
     tables = contention.build_contention_tables(measured)
     return tables, [contention.describe_missing_swaps(measured)]
 

@@ -8,5 +8,5 @@ EXTENSION = Extension(
     commands=(
         ExtensionCommand("offer", f"{__name__}.command", PURCHASE),
         ExtensionCommand("accept", f"{__name__}.accept_command", PURCHASE),
-    ),
+    )
 )

@@ -47,9 +47,7 @@ class JudgedRow:
     launches: int  #: that count
     value: float | None  #: the center of the launches
     bounds: tuple[float, float] | None  #: confidence limits of that, the lower number first
-    apart: int = (
-        0  #: launches that do not count: their cores were farther apart than any of the offer
-    )
+    apart: int = 0  #: launches that do not count: their cores were farther apart than any of the offer
 
     @property
     def slack(self) -> float | None:
@@ -91,12 +89,7 @@ class Acceptance:
         """How often a row is met and missed, by how much slower than committed the machine is."""
         risk = self.rules.risk
         return simulate_characteristic(
-            self.spread,
-            self.rules.tolerance,
-            self.looks,
-            risk.good_failed,
-            risk.slow_accepted,
-            SLOWER,
+            self.spread, self.rules.tolerance, self.looks, risk.good_failed, risk.slow_accepted, SLOWER
         )
 
     @property
@@ -231,8 +224,7 @@ def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> Measur
     own = [
         each
         for each in delivered
-        if (each.key.case, each.key.bytes, each.key.category)
-        == (row.key.case, row.key.bytes, row.key.category)
+        if (each.key.case, each.key.bytes, each.key.category) == (row.key.case, row.key.bytes, row.key.category)
         and each.family == row.family
     ]
     same = [each for each in own if each.key.environment == row.key.environment]
@@ -246,9 +238,7 @@ def list_undecided(acceptance: Acceptance) -> list[JudgedRow]:
 
 def looks_of(rules: Rules, case: str) -> tuple[int, ...]:
     """Return after how many launches one looks at the rows of a case."""
-    return choose_acceptance_looks(
-        rules.launches_of(rules.find_case(case)), rules.risk.most_launches
-    )
+    return choose_acceptance_looks(rules.launches_of(rules.find_case(case)), rules.risk.most_launches)
 
 
 def find_next_look(rules: Rules, row: JudgedRow) -> int | None:
@@ -266,8 +256,6 @@ def open_categories(offer: OpenedOffer, commitments: StoredCommitments) -> list[
     keys = commitments.by_key()
     return list(
         dict.fromkeys(
-            row.key.category
-            for row in offer.rows
-            if row.key.key in keys and keys[row.key.key].committed
+            row.key.category for row in offer.rows if row.key.key in keys and keys[row.key.key].committed
         )
     )

@@ -17,12 +17,8 @@ from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, 
 from postprocess.extensions.procurement.measure.run import locate_folder
 from postprocess.extensions.procurement.protocol import ACCEPT
 
-HELP = (
-    "Hold a delivered machine against a sealed offer: each row met, missed, undecided or not run."
-)
-EXAMPLE = (
-    "./plumbline accept A.tar --site delivered --signers allowed_signers --key ~/.ssh/id_ed25519"
-)
+HELP = "Hold a delivered machine against a sealed offer: each row met, missed, undecided or not run."
+EXAMPLE = "./plumbline accept A.tar --site delivered --signers allowed_signers --key ~/.ssh/id_ed25519"
 FAILS = "a row is missed or was not run, or a run rule was broken"
 PARSER = {"others": ((3, "a row is undecided"),)}
 

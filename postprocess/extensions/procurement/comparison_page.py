@@ -101,9 +101,7 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
             for value, kept, mpi in zip(row.committed, row.kept, row.mpis, strict=True)
         ]
         committed.append((*label, unit, known, *cells))
-        ratios.append(
-            (*label, *(MISSING if ratio is None else factor(ratio) for ratio in row.ratios))
-        )
+        ratios.append((*label, *(MISSING if ratio is None else factor(ratio) for ratio in row.ratios)))
         if any(row.projected):
             projected.append((*label, unit, *(number(each, row.unit) for each in row.projected)))
     labels = ("case", "demand", "size")
@@ -115,10 +113,7 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
             tuple(committed),
         ),
         TextTable(
-            "Times as fast as the reference system, or the slowest offer",
-            labels,
-            found.names,
-            tuple(ratios),
+            "Times as fast as the reference system, or the slowest offer", labels, found.names, tuple(ratios)
         ),
     ]
     if projected:
@@ -211,13 +206,10 @@ def draw_families(found: OfferComparison) -> str:
     axes.axvline(1.0, color=MUTED, linewidth=0.8)
     axes.set_xlabel("times as fast as the reference system, or the slowest offer")
     if families:
-        axes.legend(
-            frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=9
-        )
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=9)
     figure.tight_layout()
     means = "; ".join(
-        f"{score.name}: "
-        + ", ".join(f"{name} {value:.3g}" for name, value in score.families.items())
+        f"{score.name}: " + ", ".join(f"{name} {value:.3g}" for name, value in score.families.items())
         for score in found.scores
     )
     return render_inline_svg(figure, f"geometric means by routine: {means}")

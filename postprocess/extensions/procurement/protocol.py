@@ -38,9 +38,7 @@ CSV_HEADS = (
     *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more"),
     *("apart", "why", "needed", "slack"),
 )
-PICTURE = (
-    "The picture: how often a row of a machine so much slower than committed is met and missed."
-)
+PICTURE = "The picture: how often a row of a machine so much slower than committed is met and missed."
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,7 @@ def render_protocol(
         "kicker": f"acceptance · {rules.title}",
         "failures": list_broken(violations),
         "facts": [*facts, *describe_hardness(found), *describe_risks(rules, found)],
-        "tables": (
-            tabulate_acceptance(found),
-            *tabulate_links(found),
-            tabulate_violations(violations),
-        ),
+        "tables": (tabulate_acceptance(found), *tabulate_links(found), tabulate_violations(violations)),
         "notes": [
             "A row is named by its case, bytes, MPI and category.",
             "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
@@ -228,22 +222,13 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
             quantity(row.limit, row.unit),
             quantity(row.value, row.unit),
             factor(row.slack),
-            f"{number(row.bounds[0], row.unit)} to {number(row.bounds[1], row.unit)}"
-            if row.bounds
-            else DASH,
+            f"{number(row.bounds[0], row.unit)} to {number(row.bounds[1], row.unit)}" if row.bounds else DASH,
             describe_launches(row),
         )
         for row in found.rows
     )
     heads = (
-        *(
-            "verdict",
-            "committed",
-            "with tolerance",
-            "measured",
-            "committed / measured",
-            "confidence",
-        ),
+        *("verdict", "committed", "with tolerance", "measured", "committed / measured", "confidence"),
         "launches",
     )
     return TextTable("Rows", ("row", "demand"), heads, rows)
@@ -256,11 +241,7 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
     links = found.links
     more = f" ({plural(links.launches_more, 'launch', 'es')} more)" if links.launches_more else ""
     told = (("verdict", f"{links.verdict}{more}"), ("demand", links.demand))
-    rows = [
-        *told,
-        *(("slow", each) for each in links.slow),
-        *(("", remark) for remark in links.remarks),
-    ]
+    rows = [*told, *(("slow", each) for each in links.slow), *(("", remark) for remark in links.remarks)]
     return (TextTable("All pairs of nodes", ("", ""), (), tuple(rows)),)
 
 
@@ -340,9 +321,7 @@ def build_acceptance_json(
             }
             for row in found.rows
         ],
-        "links": asdict(found.links) | {"verdict": str(found.links.verdict)}
-        if found.links
-        else None,
+        "links": asdict(found.links) | {"verdict": str(found.links.verdict)} if found.links else None,
         "violations": [violation.as_entry() for violation in violations],
     }
 
@@ -363,6 +342,4 @@ def draw_characteristic(drawn: OperatingCharacteristic) -> str:
     axes.grid(True)
     axes.legend(frameon=False)
     figure.tight_layout()
-    return render_inline_svg(
-        figure, "operating characteristic: probability of met, missed, undecided"
-    )
+    return render_inline_svg(figure, "operating characteristic: probability of met, missed, undecided")

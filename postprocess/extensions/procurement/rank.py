@@ -40,9 +40,7 @@ class RankedOffer:
 
     name: str
     violations: int  #: reasons to reject
-    values: Mapping[
-        tuple[str, int], OfferedValue
-    ]  #: by case and bytes; a row that is not there is missing
+    values: Mapping[tuple[str, int], OfferedValue]  #: by case and bytes; a row that is not there is missing
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,7 @@ class ComparedRow:
     reference: float | None
     committed: tuple[float | None, ...]  #: an entry for each offer; None is missing, which is worst
     projected: tuple[float | None, ...]
-    ratios: tuple[
-        float | None, ...
-    ]  #: how many times as fast as the reference system, or the slowest offer
+    ratios: tuple[float | None, ...]  #: how many times as fast as the reference system, or the slowest offer
     kept: tuple[bool, ...]  #: whether the limit of the rules is kept; False if missing
     #: Environment that each commitment is of, with its category unless that is the usual one; empty if missing
     mpis: tuple[str, ...]
@@ -99,9 +95,7 @@ class OfferComparison:
     shared: tuple[str, ...] = ()  #: which have the same launches
 
 
-def rank_offer(
-    name: str, offer: OpenedOffer, kept: StoredCommitments, violations: int
-) -> RankedOffer:
+def rank_offer(name: str, offer: OpenedOffer, kept: StoredCommitments, violations: int) -> RankedOffer:
     """Take from an offer its best commitment of each row."""
     by_key = kept.by_key()
     values: dict[tuple[str, int], OfferedValue] = {}
@@ -111,11 +105,7 @@ def rank_offer(
             continue
         place = row.key.case, row.key.bytes
         known = values.get(place)
-        if (
-            known is None
-            or known.committed is None
-            or is_worse(known.committed, each.committed, row.unit)
-        ):
+        if known is None or known.committed is None or is_worse(known.committed, each.committed, row.unit):
             values[place] = OfferedValue(
                 row.unit, each.committed, each.projected, row.key.environment, row.key.category
             )
@@ -145,18 +135,12 @@ def compare_offers(
     :param shared: which of them have the same launches
     """
     rows = tuple(
-        compare_row(rules, case, size, offers, present or {})
-        for case in rules.case
-        for size in case.bytes
+        compare_row(rules, case, size, offers, present or {}) for case in rules.case for size in case.bytes
     )
     scores = [score_offer(rows, offers, number) for number in range(len(offers))]
     order = sorted(
         range(len(offers)),
-        key=lambda n: (
-            not scores[n].is_responsive,
-            -scores[n].must_kept,
-            -(scores[n].merit or 0.0),
-        ),
+        key=lambda n: (not scores[n].is_responsive, -scores[n].must_kept, -(scores[n].merit or 0.0)),
     )
     common = sum(row.is_common for row in rows)
     return OfferComparison(
@@ -182,11 +166,7 @@ def reorder_row(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
 
 
 def compare_row(
-    rules: Rules,
-    case: RuleCase,
-    size: int,
-    offers: Sequence[RankedOffer],
-    present: PresentSystem,
+    rules: Rules, case: RuleCase, size: int, offers: Sequence[RankedOffer], present: PresentSystem
 ) -> ComparedRow:
     """Compare a row: ratios to the reference system, or where there is none to the slowest offer."""
     found = [offer.values.get((case.name, size)) for offer in offers]
@@ -205,20 +185,13 @@ def compare_row(
         reference,
         committed,
         tuple(each.projected if each else None for each in found),
-        tuple(
-            compute_slowdown(base, value, unit) if value and base else None for value in committed
-        ),
-        tuple(
-            value is not None and not (bound and is_worse(value, bound, unit))
-            for value in committed
-        ),
+        tuple(compute_slowdown(base, value, unit) if value and base else None for value in committed),
+        tuple(value is not None and not (bound and is_worse(value, bound, unit)) for value in committed),
         tuple(each.mpi if each else "" for each in found),
     )
 
 
-def score_offer(
-    rows: Sequence[ComparedRow], offers: Sequence[RankedOffer], number: int
-) -> OfferScore:
+def score_offer(rows: Sequence[ComparedRow], offers: Sequence[RankedOffer], number: int) -> OfferScore:
     """Score an offer."""
     must = [row for row in rows if row.case.demand == "must"]
     should = [row for row in rows if row.case.demand == "should"]

@@ -131,9 +131,7 @@ class CheckedOffer:
     violations: tuple[Violation, ...]
 
 
-def check_folder(
-    folder: Path, official: OfficialSource, issued: str = "", final: bool = False
-) -> CheckedOffer:
+def check_folder(folder: Path, official: OfficialSource, issued: str = "", final: bool = False) -> CheckedOffer:
     """Check the folder of an offer.
 
     :param issued: SHA-256 of the buyer's own rules; empty if they are not at hand
@@ -174,11 +172,7 @@ def check_sealed(offer: OpenedOffer) -> Iterator[Violation]:
 
 
 def check_archive(
-    path: Path,
-    folder: Path,
-    official: OfficialSource,
-    issued: str = "",
-    signers: Path | None = None,
+    path: Path, folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
 ) -> CheckedOffer:
     """Check an offer as it was handed in; its files are unpacked into an empty folder.
 

@@ -3,7 +3,5 @@
 from postprocess.cli.extensions import Extension, ExtensionCommand
 
 EXTENSION = Extension(
-    commands=(
-        ExtensionCommand("selftest", "postprocess.extensions.selftest.command", "to look closer"),
-    ),
+    commands=(ExtensionCommand("selftest", "postprocess.extensions.selftest.command", "to look closer"),)
 )

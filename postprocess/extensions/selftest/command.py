@@ -11,12 +11,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import locate_ledger
 from postprocess.calibration.schedule import LAUNCHES
-from postprocess.cli.option_types import (
-    parse_comma_list,
-    parse_count,
-    parse_launches,
-    parse_minutes,
-)
+from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches, parse_minutes
 from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
@@ -62,9 +57,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME,...",
         help=f"only these routines (default: {','.join(QUICK)})",
     )
-    what.add_argument(
-        "--again", type=Path, metavar="DIR", help="score what is in DIR again; run nothing"
-    )
+    what.add_argument("--again", type=Path, metavar="DIR", help="score what is in DIR again; run nothing")
     add_options(parser, *SITE, "--partition", "--environment")
     add_method(parser)
     add_output_directory(
@@ -109,16 +102,10 @@ def add_method(parser: Parser) -> None:
         help="spread the nights over so much time (default: one after the other)",
     )
     how.add_argument(
-        "--references",
-        type=Path,
-        metavar="DIR",
-        help="use the references in DIR, of an earlier self-test",
+        "--references", type=Path, metavar="DIR", help="use the references in DIR, of an earlier self-test"
     )
     how.add_argument(
-        "--seed",
-        type=parse_non_negative,
-        metavar="N",
-        help="seed of the order of nights (default: random)",
+        "--seed", type=parse_non_negative, metavar="N", help="seed of the order of nights (default: random)"
     )
     add_options(parser, "--seconds-per-layout", "--time-limit")
 
@@ -144,9 +131,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     directory = (arguments.directory or work.root / "selftest" / stamp).absolute()
     refuse_other_folder(directory)
     if arguments.sessions > arguments.launches:
-        raise UsageError(
-            f"--sessions {arguments.sessions}: each has a launch at least; raise --launches"
-        )
+        raise UsageError(f"--sessions {arguments.sessions}: each has a launch at least; raise --launches")
     demand = SelftestDemand(
         directory=directory,
         plants=arguments.plants or list(INJECTION_KINDS),

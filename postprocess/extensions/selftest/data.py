@@ -96,10 +96,7 @@ def distribute_injections(
 
 
 def choose_next_routine(
-    plant: InjectionKind,
-    routines: Sequence[str],
-    night: Sequence[Injection],
-    had: Counter[tuple[str, str]],
+    plant: InjectionKind, routines: Sequence[str], night: Sequence[Injection], had: Counter[tuple[str, str]]
 ) -> str:
     """Choose the routine of an injection: the one it had least, and none of the night's if there is another."""
     used = {injection.routine for injection in night}

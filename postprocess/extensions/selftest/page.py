@@ -30,22 +30,8 @@ def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     """Build the table of what Plumbline, and flat bands, caught of each injection."""
-    columns: tuple[str, ...] = (
-        "planted",
-        "intended",
-        "realised",
-        "beside",
-        "targets",
-        "promised",
-        "caught",
-    )
-    columns += (
-        "suspect",
-        "cleared",
-        "missed",
-        "false alarms",
-        *(f"flat {band:.0%}" for band in FLAT),
-    )
+    columns: tuple[str, ...] = ("planted", "intended", "realised", "beside", "targets", "promised", "caught")
+    columns += ("suspect", "cleared", "missed", "false alarms", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
@@ -56,8 +42,7 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     ]
     notes += list(describe_selftest_limits(plants))
     rows = tuple(
-        (plant.name, INJECTION_KINDS[plant.name].words, *format_injection_cells(plant))
-        for plant in plants
+        (plant.name, INJECTION_KINDS[plant.name].words, *format_injection_cells(plant)) for plant in plants
     )
     return TextTable("Planted", ("plant", "what"), columns, rows, tuple(notes))
 
@@ -99,15 +84,7 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
 
 def build_false_alarm_table(scores: SelftestScores) -> TextTable:
     """Build the table of false alarms."""
-    columns: tuple[str, ...] = (
-        "nights",
-        "cases",
-        "beyond band",
-        "predicted",
-        "cleared",
-        "suspect",
-        "called",
-    )
+    columns: tuple[str, ...] = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
     columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
@@ -130,12 +107,7 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
 
 def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """Format the counts of false alarms per 1000 cases and night."""
-    found: tuple[float, ...] = (
-        quiet.screened,
-        quiet.screened_predicted,
-        quiet.cleared,
-        quiet.suspect,
-    )
+    found: tuple[float, ...] = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.suspect)
     found += (
         quiet.regressed,
         quiet.regressed_predicted,

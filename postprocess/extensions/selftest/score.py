@@ -93,10 +93,7 @@ class InjectionScore(PlantScore):
     @property
     def may_escape_by_chance(self) -> bool:
         """Whether no launch may have been delayed by chance, of a plant that delays some of them only."""
-        return (
-            not self.delayed
-            and (1 - INJECTION_KINDS[self.name].launches) ** self.plantings >= CHANCE
-        )
+        return not self.delayed and (1 - INJECTION_KINDS[self.name].launches) ** self.plantings >= CHANCE
 
 
 @dataclass(frozen=True)
@@ -161,9 +158,7 @@ def find_selftest_faults(
                 f"bands catch with {SURE:.0%}"
             )
     sure, missed = sum(plant.sure for plant in plants), sum(plant.sure_missed for plant in plants)
-    if is_too_many_missed(missed, sure) and not any(
-        is_too_many_missed(p.sure_missed, p.sure) for p in plants
-    ):
+    if is_too_many_missed(missed, sure) and not any(is_too_many_missed(p.sure_missed, p.sure) for p in plants):
         yield f"{missed} of {sure} cases of all plants were missed that these bands catch with {SURE:.0%}"
     if scipy.stats.poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
         yield (
@@ -199,9 +194,7 @@ def is_too_many_missed(missed: int, sure: int) -> bool:
 FLAT = (0.10, 0.05)  #: flat bands: a launch fails that is slower by this fraction
 
 
-def score_nights(
-    nights: Sequence[FinishedNight], names: Sequence[str], planned: int
-) -> SelftestScores:
+def score_nights(nights: Sequence[FinishedNight], names: Sequence[str], planned: int) -> SelftestScores:
     """Score these nights.
 
     :param names: of the plants that the self-test was begun with
@@ -221,20 +214,14 @@ def score_nights(
     found = list(find_selftest_faults(nights, plants, unchanged))
     found += find_ineffective_injections(names, plants, bool(unfinished))
     if not unfinished and not any(plant.sure for plant in plants):
-        found.append(
-            f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
-        )
+        found.append(f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven")
     accused = tuple(list_falsely_called_cases(nights))
-    return SelftestScores(
-        plants, unchanged, beside, accused, faults=tuple(found), unfinished=unfinished
-    )
+    return SelftestScores(plants, unchanged, beside, accused, faults=tuple(found), unfinished=unfinished)
 
 
 def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
     """Select the rows with a value that was judged by a reference."""
-    return [
-        row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper
-    ]
+    return [row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper]
 
 
 def list_falsely_called_cases(nights: Sequence[FinishedNight]) -> Iterator[FalselyCalledCase]:
@@ -286,9 +273,7 @@ def score_injection(
     others = [row for row in rows if not row.target]
     told = {(number, row.environment) for number, row in here if row.target and row.common}
     # Of a partition on which everything is slower, the most precise cases stand for all.
-    spoken_for = {
-        id(row) for number, row in here if plant.everything and (number, row.environment) in told
-    }
+    spoken_for = {id(row) for number, row in here if plant.everything and (number, row.environment) in told}
     missed = [row for row in targets if not row.regressed and id(row) not in spoken_for]
     delayed = [row for row in targets if row.delayed]
     promises = [predict_detection(row, targets, usual, plant.intended) for row in targets]
@@ -334,10 +319,7 @@ def measure_slowdown(
 
 
 def predict_detection(
-    row: CaseNight,
-    targets: Sequence[CaseNight],
-    usual: dict[str, tuple[float, float]],
-    intended: float,
+    row: CaseNight, targets: Sequence[CaseNight], usual: dict[str, tuple[float, float]], intended: float
 ) -> float:
     """Predict the probability that the site's bands fail a target in a night.
 
@@ -392,9 +374,7 @@ def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
     )
 
 
-def apply_flat_band(
-    targets: Sequence[CaseNight], others: Sequence[CaseNight]
-) -> tuple[FlatBandResult, ...]:
+def apply_flat_band(targets: Sequence[CaseNight], others: Sequence[CaseNight]) -> tuple[FlatBandResult, ...]:
     """Apply the usual rule to the same launches: slow is what lies by a fixed fraction above the reference."""
 
     def slow(rows: Sequence[CaseNight], band: float) -> int:

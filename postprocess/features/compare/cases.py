@@ -51,9 +51,7 @@ class Contradiction:
         medians, pairs = (format_signed(median - 1) for median in (self.medians, self.ratio))
         said = f"the medians differ by {medians}, the pairs by {pairs}"
         if self.modes:
-            low, high = (
-                f"{plural(mode.pairs, 'pair')} about {factor(mode.ratio)}" for mode in self.modes
-            )
+            low, high = (f"{plural(mode.pairs, 'pair')} about {factor(mode.ratio)}" for mode in self.modes)
             return f"two modes, {low} and {high} times: {said}"
         ends = f"{factor(self.pairs[0])} to {factor(self.pairs[-1])} times"
         return f"{said}: single pairs go from {ends}"
@@ -120,9 +118,7 @@ class ComparisonVerdict(str, Enum):
 
 BAD = tuple(verdict for verdict in ComparisonVerdict if verdict.tone == "slower")
 SHOWN = tuple(
-    verdict
-    for verdict in ComparisonVerdict
-    if verdict.tone != "same" and verdict != ComparisonVerdict.SKIPPED
+    verdict for verdict in ComparisonVerdict if verdict.tone != "same" and verdict != ComparisonVerdict.SKIPPED
 )
 
 
@@ -147,9 +143,7 @@ class ComparedCase:
     rerun: dict[str, str]  #: command that measures just this case, by side
     #: Launches of each side, where they were not taken in turn: nothing but the machine's noise is known then.
     unpaired: tuple[int, int] | None = None
-    wrong_data: bool = (
-        False  #: whether a launch of the new side received wrong data, which is never waived
-    )
+    wrong_data: bool = False  #: whether a launch of the new side received wrong data, which is never waived
     contradiction: Contradiction | None = None  #: between the medians and the pairs
 
     @property
@@ -173,10 +167,7 @@ def judge_presence(case: CasePairs) -> tuple[ComparisonVerdict, str] | None:
     """Judge what is missing or fails on a side; None if both sides measure it."""
     old, new = case.failed(OLD), case.failed(NEW)
     if old and new:
-        return (
-            ComparisonVerdict.FAILED,
-            f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}",
-        )
+        return (ComparisonVerdict.FAILED, f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}")
     if new:
         return ComparisonVerdict.BROKEN, tell_failures(case, NEW)
     there = {side: bool(case.launches[side]) and not case.skipped(side) for side in (OLD, NEW)}
@@ -315,9 +306,7 @@ def make_group(
     """Make a group of its members."""
     routines = tuple(sorted({each.case.label for each in members}))
     of = sum(
-        place_of(each) == place
-        and each.case.label in routines
-        and sizes[0] <= each.case.bytes <= sizes[1]
+        place_of(each) == place and each.case.label in routines and sizes[0] <= each.case.bytes <= sizes[1]
         for each in cases
     )
     return CaseGroup(verdict, place, routines, sizes, tuple(members), of)

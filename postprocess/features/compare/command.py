@@ -103,10 +103,7 @@ def add_arguments(parser: Parser) -> None:
         help="delay the new side as the self-test does, as in slower-10:bcast, to see that it is noticed",
     )
     how.add_argument(
-        "--seed",
-        type=parse_count,
-        metavar="N",
-        help="seed of the order of launches (default: random)",
+        "--seed", type=parse_count, metavar="N", help="seed of the order of launches (default: random)"
     )
     add_output_directory(
         parser,
@@ -147,9 +144,7 @@ def parse_plant(text: str) -> str:
     if not routine and not INJECTION_KINDS[name].everything:
         raise argparse.ArgumentTypeError(f"{text!r} names no routine: {name}:bcast")
     if routine and not list_mpi_functions(routine):
-        raise argparse.ArgumentTypeError(
-            f"{routine!r} is no routine that can be delayed: {name}:bcast"
-        )
+        raise argparse.ArgumentTypeError(f"{routine!r} is no routine that can be delayed: {name}:bcast")
     return text
 
 
@@ -158,9 +153,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if arguments.history:
         return run_versions(work, arguments)
     if not arguments.old or not arguments.new:
-        raise UsageError(
-            "OLD NEW: name both sides, or --history FAMILY (./plumbline compare --help)"
-        )
+        raise UsageError("OLD NEW: name both sides, or --history FAMILY (./plumbline compare --help)")
     if arguments.stored:
         return run_stored(work, arguments)
     arguments.old, arguments.new = map(locate_side, (arguments.old, arguments.new))
@@ -228,8 +221,4 @@ def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def choose_cases(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return which cases the options choose, by variables of the checks."""
-    return {
-        option.variable: given[option.name]
-        for option in OPTIONS
-        if option.part and given.get(option.name)
-    }
+    return {option.variable: given[option.name] for option in OPTIONS if option.part and given.get(option.name)}

@@ -16,14 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import (
-    Amount,
-    Count,
-    FileName,
-    Measured,
-    Positive,
-    parse_record,
-)
+from postprocess.base.documents.records import Amount, Count, FileName, Measured, Positive, parse_record
 from postprocess.base.formats import first_of, plural, size
 from postprocess.base.units import Unit
 from postprocess.features.compare.differences.facts import SideFacts

@@ -41,9 +41,7 @@ PLANTED = "planted delay"  #: as sides tell their differences
 class AskedWaiver:
     """What somebody asks to be waived."""
 
-    pattern: (
-        str  #: of keys, a part each: ``cpu/mpicost/bcast/*``; a star at the end is all that follows
-    )
+    pattern: str  #: of keys, a part each: ``cpu/mpicost/bcast/*``; a star at the end is all that follows
     until: str  #: last day, as ``2027-03-31``
     verdicts: tuple[str, ...] = tuple(map(str, USUAL))
     factor: float | None = None  #: most slowdown of what is slower
@@ -56,11 +54,7 @@ class AskedWaiver:
 
     def covers(self, each: ComparedCase) -> bool:
         """Return whether it covers a case with its verdict."""
-        if (
-            each.wrong_data
-            or str(each.verdict) not in self.verdicts
-            or not self.is_about(each.case)
-        ):
+        if each.wrong_data or str(each.verdict) not in self.verdicts or not self.is_about(each.case):
             return False
         slower = each.verdict == ComparisonVerdict.SLOWER
         return not slower or (each.ratio or 0.0) <= (self.factor or 0.0)
@@ -102,11 +96,7 @@ def list_open_cases(judged: JudgedComparison) -> list[ComparedCase]:
 
 
 def decide(
-    judged: JudgedComparison,
-    accept: bool,
-    asked: Sequence[AskedWaiver],
-    reason: str,
-    decided_utc: str = "",
+    judged: JudgedComparison, accept: bool, asked: Sequence[AskedWaiver], reason: str, decided_utc: str = ""
 ) -> SignedDecision:
     """Decide on a comparison.
 
@@ -163,16 +153,12 @@ def waive(asked: AskedWaiver, left: Sequence[ComparedCase], reason: str, today: 
     if len(reason.strip()) < LEAST_REASON:
         raise UsageError(f"--waive {pattern}: needs --reason, of {LEAST_REASON} letters or more")
     require_near_day(asked.until, today)
-    if unknown := [
-        verdict for verdict in asked.verdicts if verdict not in list(map(str, WAIVABLE))
-    ]:
+    if unknown := [verdict for verdict in asked.verdicts if verdict not in list(map(str, WAIVABLE))]:
         choice = ", ".join(map(str, WAIVABLE))
         raise UsageError(f"--verdicts: {unknown[0]!r} is none of {choice}")
     about = [each for each in left if asked.is_about(each.case)]
     if wrong := [each.case.key for each in about if each.wrong_data]:
-        raise UsageError(
-            f"--waive {pattern}: {wrong[0]} received wrong data, which is never waived"
-        )
+        raise UsageError(f"--waive {pattern}: {wrong[0]} received wrong data, which is never waived")
     slower = [case for case in about if case.verdict == ComparisonVerdict.SLOWER]
     named = slower and str(ComparisonVerdict.SLOWER) in asked.verdicts
     if (named or asked.factor) and not 1 < (asked.factor or 0.0) < MOST_FACTOR:
@@ -237,11 +223,7 @@ def find_decision_fault(judged: JudgedComparison, decided: SignedDecision) -> st
     """Find why a decision is none that is made of this comparison, in one line; empty if it is."""
     try:
         moment = parse_utc(decided.decided_utc)
-        if (
-            not parse_utc(judged.header.started_utc)
-            <= moment
-            <= parse_utc(utc_now()) + timedelta(1)
-        ):
+        if not parse_utc(judged.header.started_utc) <= moment <= parse_utc(utc_now()) + timedelta(1):
             raise UsageError(f"decided at {decided.decided_utc}: before the comparison, or to come")
         asked = [waiver.asked for waiver in decided.waivers]
         accept = decided.decision == ACCEPTED

@@ -42,12 +42,7 @@ from postprocess.features.compare.next_steps import (
 )
 from postprocess.features.compare.pairs import CasePairs, collect_pairs
 from postprocess.features.compare.unpaired import judge_sessions
-from postprocess.stats.comparison.paired_verdicts import (
-    PairedCase,
-    PairedResult,
-    PairedVerdict,
-    judge_pairs,
-)
+from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
 
 
 class Decision(str, Enum):
@@ -196,16 +191,10 @@ def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[Compared
 
 def select_moved(controls: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Select the controls that changed: what no MPI has a part in cannot, unless the machine did."""
-    return [
-        case
-        for case in controls
-        if case.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)
-    ]
+    return [case for case in controls if case.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)]
 
 
-def build_paired_case(
-    header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]
-) -> PairedCase:
+def build_paired_case(header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]) -> PairedCase:
     """Return a case for the statistics."""
     case = SharedCase.from_key(pairs.key)
     margin = math.log1p(margin_of(case, header.margins))
@@ -219,9 +208,7 @@ def judge_cases(
     judged: list[ComparedCase] = []
     apart = {pairs.key: verdict for pairs in some if (verdict := judge_presence(pairs))}
     timed = [pairs for pairs in some if pairs.key not in apart]
-    results = judge_pairs(
-        [build_paired_case(header, pairs, pairs.differences) for pairs in timed], looks
-    )
+    results = judge_pairs([build_paired_case(header, pairs, pairs.differences) for pairs in timed], looks)
     by_key = {each.key: result for each, result in zip(timed, results, strict=True)}
     for pairs in some:
         if pairs.key in apart:
@@ -249,9 +236,7 @@ def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) 
     if case.exact and len(case.differences) > 1:
         words.append("its time is simulated, and did not repeat")
     if result.estimate is None:
-        words.append(
-            f"{plural(len(case.differences), 'pair')}, and the first look is at {looks[0]}"
-        )
+        words.append(f"{plural(len(case.differences), 'pair')}, and the first look is at {looks[0]}")
     if result.pairs_more:
         words.append(f"about {plural(result.pairs_more, 'more pair')} would decide")
     return "; ".join(words)
@@ -262,8 +247,6 @@ def judge_unchanged(
 ) -> UnchangedControl:
     """Judge launches of one side against each other, by the same rules and at the same looks."""
     known = [pairs for pairs in some if len(pairs.unchanged) >= looks[0]]
-    results = judge_pairs(
-        [build_paired_case(header, pairs, pairs.unchanged) for pairs in known], looks
-    )
+    results = judge_pairs([build_paired_case(header, pairs, pairs.unchanged) for pairs in known], looks)
     counted = Counter(str(result.verdict) for result in results)
     return UnchangedControl(len(known), dict(counted))

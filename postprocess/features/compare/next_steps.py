@@ -13,11 +13,7 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import ComparisonHeader, ComparisonPass
 from postprocess.features.compare.differences.facts import VARIABLE, FactDifference
-from postprocess.features.compare.differences.fingerprint import (
-    FingerprintPair,
-    SideFingerprint,
-    TriedSetting,
-)
+from postprocess.features.compare.differences.fingerprint import FingerprintPair, SideFingerprint, TriedSetting
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.stats.comparison.paired_verdicts import LADDERS
@@ -46,9 +42,7 @@ class PossibleCause:
 
 
 def explain_slower(
-    cases: Sequence[ComparedCase],
-    pairs: Sequence[FingerprintPair],
-    facts: Sequence[FactDifference] = (),
+    cases: Sequence[ComparedCase], pairs: Sequence[FingerprintPair], facts: Sequence[FactDifference] = ()
 ) -> str:
     """Explain the slower cases in a sentence; empty if none is slower, or there is no fingerprint."""
     slower = [case for case in cases if case.verdict == ComparisonVerdict.SLOWER]
@@ -98,9 +92,7 @@ def find_bandwidth_begin(side: SideFingerprint) -> int:
     return min(moving, default=int(last.first))
 
 
-def list_moved_switches(
-    pair: FingerprintPair, facts: Sequence[FactDifference]
-) -> Iterator[PossibleCause]:
+def list_moved_switches(pair: FingerprintPair, facts: Sequence[FactDifference]) -> Iterator[PossibleCause]:
     """List the switches that moved and made messages slower between their old and their new place."""
     gone = [switch for switch in pair.old.switches if not has_match(switch, pair.new.switches)]
     come = [switch for switch in pair.new.switches if not has_match(switch, pair.old.switches)]
@@ -116,13 +108,9 @@ def list_moved_switches(
             words = f"{what} that went from {size(old.below)} to {size(new.below)}"
             yield PossibleCause(words, low.below + 1, high.below, pair.inside)
     for new in come if not gone else ():
-        end = next(
-            (switch.below for switch in pair.new.switches if switch.below > new.below), LONGEST
-        )
+        end = next((switch.below for switch in pair.new.switches if switch.below > new.below), LONGEST)
         if pair.ratio(new.above, end) > 1 + LEAST_STEP / 2:
-            words = (
-                f"A switch of ping-pong after {size(new.below)} {pair.where}, only on the new side,"
-            )
+            words = f"A switch of ping-pong after {size(new.below)} {pair.where}, only on the new side,"
             yield PossibleCause(words, new.below + 1, end, pair.inside)
 
 
@@ -180,9 +168,7 @@ def estimate_pair_cost(passes: Sequence[ComparisonPass]) -> PairCost:
     return PairCost(trial, 2 * sum(own) / len(own) if last and own else trial)
 
 
-def propose_deciding(
-    header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost
-) -> list[NextStep]:
+def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost) -> list[NextStep]:
     """Propose how the undecided cases are decided: pairs, time and command.
 
     The looks of a comparison are fixed beforehand, so that further pairs are a comparison of their own.
@@ -218,10 +204,7 @@ def propose_deciding(
 
 
 def propose_settings(
-    header: ComparisonHeader,
-    cases: Sequence[ComparedCase],
-    settings: Sequence[TriedSetting],
-    cost: PairCost,
+    header: ComparisonHeader, cases: Sequence[ComparedCase], settings: Sequence[TriedSetting], cost: PairCost
 ) -> list[NextStep]:
     """Propose to try the settings of the old side on the new one, on what is slower or undecided.
 
@@ -242,14 +225,7 @@ def propose_settings(
         NextStep(
             f"{setting.name}: {setting.old} before, now {setting.new}",
             quote_words(
-                [
-                    "./plumbline",
-                    "compare",
-                    new,
-                    new,
-                    *list_new_env({setting.variable: setting.old}),
-                    *options,
-                ]
+                ["./plumbline", "compare", new, new, *list_new_env({setting.variable: setting.old}), *options]
             ),
         )
         for setting in settings

@@ -35,12 +35,7 @@ from postprocess.report.plots import draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
-TONES = {
-    Decision.SAFE: "good",
-    Decision.UNDECIDED: "fair",
-    Decision.NOT_SAFE: "bad",
-    Decision.VOID: "bad",
-}
+TONES = {Decision.SAFE: "good", Decision.UNDECIDED: "fair", Decision.NOT_SAFE: "bad", Decision.VOID: "bad"}
 PILLS = {"slower": "bad", "faster": "good"}  #: of groups, by the tone of their verdict
 FOLD = 12  #: routines from which on a heat map gives an overview
 MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
@@ -82,28 +77,19 @@ def write_comparison_page(
     return directory / HTML
 
 
-def render_comparison(
-    judged: JudgedComparison, decided: SignedDecision | None = None
-) -> dict[str, str]:
+def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
     """Render all pages of a comparison, by the names of the files."""
-    context = {
-        **build_comparison_context(judged),
-        "decided": format_decided(decided) if decided else [],
-    }
+    context = {**build_comparison_context(judged), "decided": format_decided(decided) if decided else []}
     names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
     legend = {"sides": draw_line_keys(names)}
     return {
-        HTML: templating.render_html_template(
-            "compare.html.j2", context | legend, curve=draw_lines
-        ),
+        HTML: templating.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
         MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }
 
 
-def find_changed_pages(
-    folder: Path, judged: JudgedComparison, decided: SignedDecision
-) -> Iterator[str]:
+def find_changed_pages(folder: Path, judged: JudgedComparison, decided: SignedDecision) -> Iterator[str]:
     """Find the pages that do not say what the comparison and the decision do, a line each."""
     for name, ours in render_comparison(judged, decided).items():
         try:
@@ -178,9 +164,7 @@ def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
         )
         partition, program, variant, layout = place
         title = f"{program}, {describe_layout(layout)}, {variant}, {partition}"
-        maps.append(
-            RatioHeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows)
-        )
+        maps.append(RatioHeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
     return maps
 
 
@@ -245,11 +229,7 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "seconds": round(judged.seconds, 1),
         "unchanged": asdict(judged.unchanged),
         "groups": [
-            {
-                "verdict": str(group.verdict),
-                "words": group.words,
-                "keys": [c.case.key for c in group.cases],
-            }
+            {"verdict": str(group.verdict), "words": group.words, "keys": [c.case.key for c in group.cases]}
             for group in group_cases(judged.cases)
         ],
         "how_to_read": list(text.select_how_to_read(judged)),

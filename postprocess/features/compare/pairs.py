@@ -51,13 +51,9 @@ class CasePairs:
     unchanged: list[float] = field(default_factory=list)
     void: Counter[str] = field(default_factory=Counter)  #: pairs that do not count, by reason
     #: Verdicts of launches that failed, or skipped the case, with their reasons, by side.
-    failures: dict[str, list[tuple[str, str]]] = field(
-        default_factory=lambda: {side: [] for side in SIDES}
-    )
+    failures: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {side: [] for side in SIDES})
     #: The same of launches that the machine lost: they count as failed only on a side that has no value at all.
-    lost: dict[str, list[tuple[str, str]]] = field(
-        default_factory=lambda: {side: [] for side in SIDES}
-    )
+    lost: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {side: [] for side in SIDES})
     launches: Counter[str] = field(default_factory=Counter)  #: by side, that had it in their plan
     measured: Counter[str] = field(default_factory=Counter)  #: by side, those with a value
     rerun: dict[str, str] = field(default_factory=dict)  #: by side
@@ -172,14 +168,11 @@ def find_pair_problem(old: Measured, new: Measured) -> str:
 def compare_cores(old: CaseValue, new: CaseValue) -> str:
     """Describe how the cores differ that two launches of a case had; empty if they do not, or nothing tells."""
     here, there = (
-        locate_case(CoreLatency(*each.core_latency) if each.core_latency else None)
-        for each in (old, new)
+        locate_case(CoreLatency(*each.core_latency) if each.core_latency else None) for each in (old, new)
     )
     if MOVED in (here, there):
         return "cores differ: the ranks were moved in a launch"
-    return (
-        "" if is_same_place(here, there) else "cores differ: they were farther apart in one launch"
-    )
+    return "" if is_same_place(here, there) else "cores differ: they were farther apart in one launch"
 
 
 def compare_places(old: Mapping[str, str], new: Mapping[str, str]) -> str:

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from postprocess.base.formats import factor, size
 from postprocess.base.units import SECONDS, compute_slowdown
 from postprocess.features.compare import text
-from postprocess.features.compare.cases import (
-    ComparedCase,
-    ComparisonVerdict,
-    Place,
-    describe_layout,
-    place_of,
-)
+from postprocess.features.compare.cases import ComparedCase, ComparisonVerdict, Place, describe_layout, place_of
 from postprocess.report.panels import Panel, PanelLine, Point
 
 DRAWN = 60  #: curves of a page, those of the worst routines: a curve takes 10 kB

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postprocess.base.formats import (
-    DASH,
-    factor,
-    first_of,
-    format_percent,
-    format_signed,
-    plural,
-    quantity,
-)
+from postprocess.base.formats import DASH, factor, first_of, format_percent, format_signed, plural, quantity
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
@@ -37,8 +29,7 @@ FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_CALLED = (
-    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average "
-    "(Benjamini and Hochberg)"
+    f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and Hochberg)"
 )
 HOW_MISSING = (
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
@@ -108,9 +99,7 @@ def format_decision(judged: JudgedComparison) -> str:
 def format_margins(margins: Sequence[float]) -> str:
     """Format the margins: one if all classes of sizes have the same."""
     shown = [format_percent(margin) for margin in margins]
-    return (
-        shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
-    )
+    return shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
 
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
@@ -181,11 +170,7 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
     """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
     tables = []
     for kind in KINDS:
-        own = [
-            difference
-            for difference in facts
-            if difference.kind == kind and kind not in SHOWN_WHOLE
-        ]
+        own = [difference for difference in facts if difference.kind == kind and kind not in SHOWN_WHOLE]
         for verbosity in sorted({difference.verbosity for difference in own}, key=rank_verbosity):
             some = sorted(
                 (difference for difference in own if difference.verbosity == verbosity),
@@ -201,9 +186,7 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
 def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
     """Tabulate the fingerprints of both sides."""
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
-    launches = min(
-        (each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0
-    )
+    launches = min((each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0)
     note = (
         f"Ping-pong with warm buffers: median of {plural(launches, 'separate launch', 'es')}. A switch is a "
         "step in time over size, as a protocol change makes.",
@@ -220,11 +203,7 @@ def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
 def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, str]]:
     """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
     told = any(each.kind == MPI for each in judged.facts)
-    return [
-        difference
-        for difference in judged.header.differences
-        if not (told and difference[0] == LIBRARY)
-    ]
+    return [difference for difference in judged.header.differences if not (told and difference[0] == LIBRARY)]
 
 
 def tabulate_differences(judged: JudgedComparison) -> TextTable:
@@ -272,9 +251,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
             format_value(each, new=True),
             format_change(each),
             format_interval(each),
-            f"n={each.pairs}"
-            if each.unpaired is None
-            else "n={}, {} unpaired".format(*each.unpaired),
+            f"n={each.pairs}" if each.unpaired is None else "n={}, {} unpaired".format(*each.unpaired),
         )
         for each in cases
     ]
@@ -288,12 +265,7 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
 
     :param maps: ratios of each place, routine by size; many are left to the pages
     """
-    lines = [
-        "",
-        format_decision(judged),
-        *(f"  {each}" for each in format_comparison_facts(judged)),
-        "",
-    ]
+    lines = ["", format_decision(judged), *(f"  {each}" for each in format_comparison_facts(judged)), ""]
     lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
     text = "".join(f"{sanitize_line(line)}\n" for line in lines)
     if len(judged.measured) <= FEW:
@@ -331,11 +303,7 @@ def format_next_steps(judged: JudgedComparison) -> str:
     )
     text = ""
     for title, steps, more in parts:
-        lines = [
-            line
-            for step in steps
-            for line in (f"  {step.words}", step.command and f"    {step.command}")
-        ]
+        lines = [line for step in steps for line in (f"  {step.words}", step.command and f"    {step.command}")]
         lines = [f"{title}:", *filter(None, [*lines, more])] if steps else []
         text += "".join(f"{sanitize_line(line)}\n" for line in lines)
     return f"\n{text}" if text else ""

@@ -68,8 +68,7 @@ class StoredValues:
     def otherwise(self) -> str:
         """Describe in what the sides were measured otherwise; empty if in nothing that matters."""
         old, new = (
-            {name: value for name, value in self.places[side].items() if name != ANYWHERE}
-            for side in SIDES
+            {name: value for name, value in self.places[side].items() if name != ANYWHERE} for side in SIDES
         )
         return compare_places(old, new)
 
@@ -94,9 +93,7 @@ def judge_sessions(stored: StoredComparison) -> list[ComparedCase]:
     header, found = stored.header, collect_sessions(stored.passes)
     apart = {key: said for key, each in found.items() if (said := judge_presence(each.pairs))}
     alike = [each for key, each in found.items() if key not in apart and not each.otherwise]
-    cases = [
-        describe_difference(header, each, stored.noise.get(each.pairs.key, {})) for each in alike
-    ]
+    cases = [describe_difference(header, each, stored.noise.get(each.pairs.key, {})) for each in alike]
     results = dict(zip((each.pairs.key for each in alike), judge_unpaired(cases), strict=True))
     judged = []
     for key, each in found.items():
@@ -106,13 +103,8 @@ def judge_sessions(stored: StoredComparison) -> list[ComparedCase]:
             noise = stored.noise.get(key, {})
             judged.append(describe_judged(header, each, results[key], noise))
         else:
-            judged.append(
-                describe_case(header, each.pairs, ComparisonVerdict.UNDECIDED, each.otherwise, None)
-            )
-    return [
-        replace(each, pairs=0, unpaired=count_stored_launches(found[each.case.key]))
-        for each in judged
-    ]
+            judged.append(describe_case(header, each.pairs, ComparisonVerdict.UNDECIDED, each.otherwise, None))
+    return [replace(each, pairs=0, unpaired=count_stored_launches(found[each.case.key])) for each in judged]
 
 
 def count_stored_launches(values: StoredValues) -> tuple[int, int]:
@@ -120,13 +112,10 @@ def count_stored_launches(values: StoredValues) -> tuple[int, int]:
     return len(values.pairs.values[OLD]), len(values.pairs.values[NEW])
 
 
-def describe_difference(
-    header: ComparisonHeader, values: StoredValues, noise: CaseNoise
-) -> UnpairedCase:
+def describe_difference(header: ComparisonHeader, values: StoredValues, noise: CaseNoise) -> UnpairedCase:
     """Describe a case for the statistics."""
     old, new = (
-        Prediction(noise[side].deviation, noise[side].degrees) if side in noise else None
-        for side in SIDES
+        Prediction(noise[side].deviation, noise[side].degrees) if side in noise else None for side in SIDES
     )
     margin = math.log1p(margin_of(SharedCase.from_key(values.pairs.key), header.margins))
     return UnpairedCase(values.difference, old, new, margin, values.pairs.exact)
@@ -140,9 +129,7 @@ def describe_judged(
     ratio = PairedRatio(values.difference, lower, upper, max(count_stored_launches(values)))
     paired = PairedResult(result.verdict, ratio, result.q)
     reason = explain_undecided(result, noise, values.pairs.exact)
-    return describe_case(
-        header, values.pairs, ComparisonVerdict(result.verdict.value), reason, paired
-    )
+    return describe_case(header, values.pairs, ComparisonVerdict(result.verdict.value), reason, paired)
 
 
 def explain_undecided(result: UnpairedResult, noise: CaseNoise, exact: bool) -> str:

@@ -36,13 +36,9 @@ def add_arguments(parser: Parser) -> None:
         help="launches, each with both sides of every guideline (default: %(default)s; one in simulated time)",
     )
     how.add_argument(
-        "--no-overrides",
-        action="store_true",
-        help="try no settings of the MPI for the operations that lose",
+        "--no-overrides", action="store_true", help="try no settings of the MPI for the operations that lose"
     )
-    how.add_argument(
-        "--strict", action="store_true", help="let a violated guideline fail the session"
-    )
+    how.add_argument("--strict", action="store_true", help="let a violated guideline fail the session")
     add_options(parser, *LAUNCHING)
     add_json(parser)
 

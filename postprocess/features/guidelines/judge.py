@@ -132,9 +132,7 @@ def judge_guidelines(launches: Iterable[LaunchTimes]) -> list[JudgedGuideline]:
         for (place, guideline, pairs), result in zip(asked, results, strict=True)
     ]
     order = list(Standing)
-    return sorted(
-        found, key=lambda each: (order.index(each.standing), each.place, -(each.ratio or 0))
-    )
+    return sorted(found, key=lambda each: (order.index(each.standing), each.place, -(each.ratio or 0)))
 
 
 def sides_of(
@@ -163,9 +161,7 @@ def pair_up(
     return [(a, b) for a, b in pairs if a is not None and b is not None]
 
 
-def judge_logs(
-    logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bool
-) -> list[PairedResult]:
+def judge_logs(logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bool) -> list[PairedResult]:
     """Judge series of ln(one / other), all at one look: after as many launches as most series have.
 
     :param groups: series of one group have alike spreads
@@ -173,18 +169,12 @@ def judge_logs(
     counts = [len(log) for log in logs if len(log) >= FEWEST_LAUNCHES]
     look = EXACT_LOOK if exact else min(counts, default=FEWEST_LAUNCHES)
     margin = math.log1p(MARGIN)
-    cases = [
-        PairedCase(tuple(each), margin, group, exact)
-        for each, group in zip(logs, groups, strict=True)
-    ]
+    cases = [PairedCase(tuple(each), margin, group, exact) for each, group in zip(logs, groups, strict=True)]
     return judge_pairs(cases, [look])
 
 
 def describe(
-    place: Place,
-    guideline: Guideline,
-    pairs: Sequence[tuple[float, float]],
-    result: PairedResult,
+    place: Place, guideline: Guideline, pairs: Sequence[tuple[float, float]], result: PairedResult
 ) -> JudgedGuideline:
     """Describe a guideline by what its pairs came to."""
     return JudgedGuideline(
@@ -239,9 +229,7 @@ class JudgedOverride(OverrideSeries):
 def judge_overrides(series: Sequence[OverrideSeries], exact: bool) -> list[JudgedOverride]:
     """Judge what overrides do, all together; those without a value help nothing."""
     measured = [each for each in series if each.gains]
-    results = judge_logs(
-        [each.gains for each in measured], [str(each.place) for each in measured], exact
-    )
+    results = judge_logs([each.gains for each in measured], [str(each.place) for each in measured], exact)
     known = dict(zip(map(id, measured), results, strict=True))
     return [_judged(each, known.get(id(each))) for each in series]
 
@@ -254,9 +242,7 @@ def _judged(series: OverrideSeries, result: PairedResult | None) -> JudgedOverri
     return JudgedOverride(**vars(series), helps=helps, ratio=ratio, limits=limits, q=result.q)
 
 
-def _inverted(
-    estimate: PairedRatio | None,
-) -> tuple[float | None, tuple[float, float] | None]:
+def _inverted(estimate: PairedRatio | None) -> tuple[float | None, tuple[float, float] | None]:
     """Return the ratio and limits of the other side."""
     if estimate is None:
         return None, None

@@ -88,9 +88,7 @@ def summarise(found: GuidelineResult) -> str:
     line = f"{plural(len(found.judged), 'guideline')}: {', '.join(words) or 'none to judge'}"
     if found.overrides:
         helped = sum(override.helps for override in found.overrides)
-        line += (
-            f"; a setting helps {helped} of {plural(len(found.overrides), 'operation')} that lose"
-        )
+        line += f"; a setting helps {helped} of {plural(len(found.overrides), 'operation')} that lose"
     return line
 
 
@@ -112,9 +110,7 @@ def format_guidelines(found: GuidelineResult) -> str:
         *([build_rule_table(found.judged)] if found.judged else []),
     ]
     lines = [*found.failures, *found.caveats, summarise(found)]
-    return "\n".join([render_text(table) for table in tables] + [""]) + "".join(
-        f"{line}\n" for line in lines
-    )
+    return "\n".join([render_text(table) for table in tables] + [""]) + "".join(f"{line}\n" for line in lines)
 
 
 def list_caveats(places: Iterable[Place]) -> list[str]:
@@ -171,9 +167,7 @@ def build_violation_tables(violated: Sequence[JudgedGuideline]) -> list[TextTabl
                 for each in sorted(group, key=lambda one: -(one.ratio or 0))
             ),
         )
-        for place, group in groupby(
-            sorted(violated, key=lambda each: each.place), key=lambda each: each.place
-        )
+        for place, group in groupby(sorted(violated, key=lambda each: each.place), key=lambda each: each.place)
     ]
 
 
@@ -196,8 +190,7 @@ def build_override_tables(overrides: Sequence[JudgedOverride]) -> list[TextTable
             ),
         )
         for place, group in groupby(
-            sorted(overrides, key=lambda each: (each.place, each.operation)),
-            key=lambda each: each.place,
+            sorted(overrides, key=lambda each: (each.place, each.operation)), key=lambda each: each.place
         )
     ]
 
@@ -226,10 +219,7 @@ def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
             if here:
                 rows.append((str(place), str(rule), WHY[rule], *map(str, counts)))
     return TextTable(
-        "All guidelines",
-        ("place", "rule", "violated where"),
-        tuple(map(str, Standing)),
-        tuple(rows),
+        "All guidelines", ("place", "rule", "violated where"), tuple(map(str, Standing)), tuple(rows)
     )
 
 
@@ -260,9 +250,7 @@ def write_guideline_page(session: Session, found: GuidelineResult) -> Path:
     templating.write_pages(
         {
             page: templating.render_html_template("guidelines.html.j2", context),
-            page.with_suffix(".md"): templating.render_markdown_template(
-                "guidelines.md.j2", context
-            ),
+            page.with_suffix(".md"): templating.render_markdown_template("guidelines.md.j2", context),
             page.with_suffix(".json"): data,
         }
     )

@@ -23,12 +23,7 @@ from postprocess.features.links.data import (
     list_rank_hosts,
     write_pair_trials,
 )
-from postprocess.features.links.detect import (
-    FEWEST_NODES,
-    SlowItem,
-    analyse_sweep,
-    count_launches_needed,
-)
+from postprocess.features.links.detect import FEWEST_NODES, SlowItem, analyse_sweep, count_launches_needed
 from postprocess.features.links.page import SweepReport, write_links_page
 from postprocess.features.links.text import (
     check_sweep_launch,
@@ -131,9 +126,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         finished = [check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):
-                pairs = write_pair_trials(
-                    work.store, session.name, finished
-                )  # whatever comes of the analysis
+                pairs = write_pair_trials(work.store, session.name, finished)  # whatever comes of the analysis
                 told = analyse_sweeps(finished, demand)
                 results = judge_links(finished, told, shlex.join(asked.command))
         except (UsageError, OSError):
@@ -166,10 +159,7 @@ def plan_sweep(
         names = sorted(set(first.values()))
         progress.say(f"with {', '.join(names)} only (--environment chooses others)")
         selection = replace(selection, environments=names)
-    needed = [
-        1 if launch.exact else count_launches_needed(launch.processes, MEASURES)
-        for launch in planned
-    ]
+    needed = [1 if launch.exact else count_launches_needed(launch.processes, MEASURES) for launch in planned]
     selection = replace(selection, launches=demand.launches or max(needed))
     for path in (reframe.session / "plan").glob("*.json"):
         path.unlink()  # the plan is made anew
@@ -229,9 +219,7 @@ def finish_links(
             progress.say(f"{report.title}: {text}" if len(told) > 1 else text)
     with progress.phase("analysis"):
         page = write_links_page(session, told, failures, format_links_headline(named, failures))
-    return end_session(
-        context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}"
-    )
+    return end_session(context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
 
 
 def judge_links(
@@ -245,16 +233,12 @@ def judge_links(
     for report in told:
         for slow in (*report.analysis.nodes, *report.analysis.pairs):
             reasons.update(
-                dict.fromkeys(
-                    find_touched_rounds(report, slow, finished), find_finding_text(report, slow)
-                )
+                dict.fromkeys(find_touched_rounds(report, slow, finished), find_finding_text(report, slow))
             )
     return evaluate.evaluate_flagged(finished, reasons.get, Verdict.REGRESSED, again)
 
 
-def find_touched_rounds(
-    told: SweepReport, slow: SlowItem, finished: Sequence[FinishedLaunch]
-) -> set[Case]:
+def find_touched_rounds(told: SweepReport, slow: SlowItem, finished: Sequence[FinishedLaunch]) -> set[Case]:
     """Find the rounds of the tournament in which a slow pair played, at the size at which it is slow."""
     found = set()
     names = {told.sweep.nodes[node] for node in slow.who}
@@ -275,9 +259,7 @@ def find_touched_rounds(
 
 def find_finding_text(told: SweepReport, slow: SlowItem) -> str:
     """Find the line of the finding that names a node or pair."""
-    return next(
-        found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who)
-    )
+    return next(found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who))
 
 
 def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepReport]) -> list[str]:
@@ -287,9 +269,7 @@ def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepRepor
         if result.verdict not in (Verdict.PASS, Verdict.REGRESSED):
             where = f"{result.case.system}:{result.case.partition} with {result.case.environment}"
             lines.add(f"{where}: {result.verdict}: {result.reason}")
-    return sorted(lines) + [
-        text for report in told if (text := describe_missed_pairs(report.sweep))
-    ]
+    return sorted(lines) + [text for report in told if (text := describe_missed_pairs(report.sweep))]
 
 
 def describe_missed_pairs(sweep: PairSweep) -> str:

@@ -40,9 +40,7 @@ def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
     last = np.maximum(np.isfinite(ordered).sum(axis=-1, keepdims=True) - 1, 0)
     place = share * last
     below = np.floor(place).astype(int)
-    lower, upper = (
-        np.take_along_axis(ordered, each, axis=-1) for each in (below, np.minimum(below + 1, last))
-    )
+    lower, upper = (np.take_along_axis(ordered, each, axis=-1) for each in (below, np.minimum(below + 1, last)))
     return (lower + (place - below) * (upper - lower))[..., 0]
 
 
@@ -210,9 +208,7 @@ class SweepAnalysis:
         return min(1.0, slow.chance * self.looked_at)
 
 
-def analyse_sweep(
-    measures: Sequence[PairTimes], least: float = LEAST, exact: bool = False
-) -> SweepAnalysis:
+def analyse_sweep(measures: Sequence[PairTimes], least: float = LEAST, exact: bool = False) -> SweepAnalysis:
     """Name what is slow. ``least``: nothing that is slower by a smaller share is named."""
     found = SweepAnalysis((), (), (), (), sum(map(list_testable, measures)), exact)
     floor = math.log1p(least)
@@ -257,10 +253,7 @@ def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
 
     :param least: least excess that counts, in ln time
     """
-    excess, beyond = (
-        compute_node_excess(measure.log),
-        compute_node_excess_beyond(measure.log),
-    )
+    excess, beyond = (compute_node_excess(measure.log), compute_node_excess_beyond(measure.log))
     limit = compute_node_limit(excess, least)
     launches = compute_median(beyond, axis=2)
     slow = find_persistent_excess(launches, limit)
@@ -327,22 +320,15 @@ def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> l
     return np.where(np.isnan(excess), 1.0, disturbed[:, None]).prod(axis=0).tolist()
 
 
-def compute_detection_limits(
-    rest: PairTimes, least: float, found: SweepAnalysis
-) -> DetectionLimits:
+def compute_detection_limits(rest: PairTimes, least: float, found: SweepAnalysis) -> DetectionLimits:
     """Compute the detection limits, as factors of the time.
 
     :param rest: times without the nodes that were named
     :param least: least excess that counts, in ln time
     """
-    nodes, beyond = (
-        compute_node_excess(rest.log),
-        compute_node_excess_beyond(rest.log),
-    )
+    nodes, beyond = (compute_node_excess(rest.log), compute_node_excess_beyond(rest.log))
     pairs = compute_pair_excess(rest.log)
-    of_nodes = find_smallest_detectable(
-        compute_median(beyond, axis=2), compute_node_limit(nodes, least), found
-    )
+    of_nodes = find_smallest_detectable(compute_median(beyond, axis=2), compute_node_limit(nodes, least), found)
     upper = np.triu(np.ones(pairs.shape[1:], bool), 1)
     of_pairs = find_smallest_detectable(pairs[:, upper], compute_pair_limit(pairs, least), found)
     return DetectionLimits(rest, of_nodes, of_pairs)

@@ -175,9 +175,7 @@ def write_links_page(
     return page
 
 
-def links_as_data(
-    told: Sequence[SweepReport], failures: Sequence[str], session: str
-) -> dict[str, Any]:
+def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session: str) -> dict[str, Any]:
     """Return the findings as data."""
     sweeps = [
         {
@@ -230,11 +228,7 @@ def build_pair_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[Pair
     for measure in sweep.measures:
         nodes = [node.who[0] for node in analysis.nodes if node.measure is measure]
         same = (measure.bytes, measure.statistic)  # the pairs' measure may lack the slow nodes
-        pairs = [
-            pair.who
-            for pair in analysis.pairs
-            if (pair.measure.bytes, pair.measure.statistic) == same
-        ]
+        pairs = [pair.who for pair in analysis.pairs if (pair.measure.bytes, pair.measure.statistic) == same]
         title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
         ratios = detect.compute_pair_ratios(measure.log)
         shown.append(PairHeatMap(title, sweep.nodes, ratios, nodes, pairs))

@@ -106,11 +106,7 @@ def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
     worst = same[0]
     text = f"node {sweep.nodes[worst.who[0]]}: {format_slowdown_factor(worst.factor)} as slow as its peers"
     text += f" with {worst.slow} of {worst.of} partners at {describe_measure(worst)}"
-    return (
-        text
-        + describe_certainty(analysis, worst, f"{CONFIDENCE:.0%}: ")
-        + describe_other_measures(same)
-    )
+    return text + describe_certainty(analysis, worst, f"{CONFIDENCE:.0%}: ") + describe_other_measures(same)
 
 
 def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
@@ -126,9 +122,7 @@ def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
     )
 
 
-def describe_path(
-    sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Sequence[SlowItem]]
-) -> str:
+def describe_path(sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Sequence[SlowItem]]) -> str:
     """Describe slow pairs that share nodes: the nodes that have most of them, and how slow they are."""
     worst = [same[0] for same in pairs]
     factors = sorted(each.factor for each in worst)
@@ -140,9 +134,7 @@ def describe_path(
     nodes = first_of([f"{sweep.nodes[node]} in {counts[node]}" for node in most], SHOWN)
     largest = format_slowdown_factor(factors[-1])
     text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {largest} as slow as other pairs"
-    text += (
-        f" of their nodes at {describe_measure(max(worst, key=lambda each: each.factor))}: {nodes}"
-    )
+    text += f" of their nodes at {describe_measure(max(worst, key=lambda each: each.factor))}: {nodes}"
     text += "; look for a cable or a switch that they share"
     return text + ("" if analysis.exact else f", {format_p_value(max(map(analysis.p, worst)))}")
 
@@ -212,11 +204,7 @@ def describe_slowdown(what: str, share: float) -> str:
     """Format a slowdown, as in ``a node slower by 12%``."""
     if math.isinf(share):
         return f"no {what} however slow"
-    return (
-        f"a {what} slower by {share:.0%}"
-        if share < 1
-        else f"a {what} {1 + share:.2g} times as slow"
-    )
+    return f"a {what} slower by {share:.0%}" if share < 1 else f"a {what} {1 + share:.2g} times as slow"
 
 
 def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
@@ -252,9 +240,7 @@ def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
 def describe_contention(sweep: PairSweep) -> str:
     """Describe what is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
     count = max(sweep.quiet, default=0)
-    busy = [
-        times for times in sweep.measures if times.bytes == count and times.statistic == "median"
-    ]
+    busy = [times for times in sweep.measures if times.bytes == count and times.statistic == "median"]
     if not busy:
         return ""
     shares = select_finite(sweep.quiet[count] / busy[0].times)

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from postprocess.base.units import MEGABYTES, SECONDS, Unit, find_better_direction
 from site_configs.programs.program import PROGRAMS
 
-PRINTED: dict[str, float] = {
-    SECONDS: 1e-8,
-    MEGABYTES: 0.01,
-}  #: smallest step of what both programs print
+PRINTED: dict[str, float] = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print
 
 
 #: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.
@@ -27,9 +24,7 @@ WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
 CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
-WHOLE_START = (
-    "Start (s)"  #: column of a program that prints no time: the shell tells that of its whole start
-)
+WHOLE_START = "Start (s)"  #: column of a program that prints no time: the shell tells that of its whole start
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 

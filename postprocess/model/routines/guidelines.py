@@ -90,9 +90,7 @@ def list_guidelines(measured: Sequence[Measured]) -> list[Guideline]:
     """List the guidelines of which both sides were measured, sorted."""
     there = set(measured)
     found = (
-        guideline
-        for guideline in _all_guidelines(measured)
-        if {guideline.special, guideline.general} <= there
+        guideline for guideline in _all_guidelines(measured) if {guideline.special, guideline.general} <= there
     )
     return sorted(set(found))
 

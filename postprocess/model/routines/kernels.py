@@ -16,9 +16,7 @@ SIZES = {
     "crypt": {"A": 3_000_000, "B": 20_000_000, "C": 50_000_000},
 }
 
-WITHOUT_RETURN = (
-    "_compute"  #: behind the name of a case without the return of the results to rank 0
-)
+WITHOUT_RETURN = "_compute"  #: behind the name of a case without the return of the results to rank 0
 RETURNS_NOTHING = ("sparse",)  #: all ranks have its result
 
 SMALLEST = "A"

@@ -29,9 +29,7 @@ PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a p
 
 BARRIER = "barrier"  #: the routine without a payload, whose size mpicost is not told
 
-REDUCE_LOCAL = (
-    "reduce_local_sum"  #: the arithmetic of a reduction: MPI_Reduce_local on each process
-)
+REDUCE_LOCAL = "reduce_local_sum"  #: the arithmetic of a reduction: MPI_Reduce_local on each process
 
 NUMBER = 8  #: bytes of the numbers that mpicost computes with, where it reduces
 
@@ -148,20 +146,9 @@ ROUTINES = (
     Routine("bcast", ("MPI_Bcast",), Scaling.LOG2, "bcast", rooted=True, quick=True),
     Routine("scatter", ("MPI_Scatter",), Scaling.LINEAR, "scatter", rooted=True),
     Routine("gather", ("MPI_Gather",), Scaling.LINEAR, "gather", rooted=True),
+    Routine("allgather", ("MPI_Allgather",), Scaling.LINEAR, "allgather", count_blocks=count_all_received),
     Routine(
-        "allgather",
-        ("MPI_Allgather",),
-        Scaling.LINEAR,
-        "allgather",
-        count_blocks=count_all_received,
-    ),
-    Routine(
-        "alltoall",
-        ("MPI_Alltoall",),
-        Scaling.LINEAR,
-        "alltoall",
-        count_blocks=count_all_exchanged,
-        quick=True,
+        "alltoall", ("MPI_Alltoall",), Scaling.LINEAR, "alltoall", count_blocks=count_all_exchanged, quick=True
     ),
     *_with_operators("reduce", calls=("MPI_Reduce",), rooted=True),
     *_with_operators("allreduce", calls=("MPI_Allreduce",), quick="sum"),
@@ -170,9 +157,7 @@ ROUTINES = (
     Routine("control_compute", control_bytes=8, computes=True),
     Routine("control_memory", control_bytes=1_000_000, computes=True),
     Routine("control_timer", control_bytes=8, computes=True),
-    Routine(
-        "reduce_scatter_sum", count_blocks=count_all_received, computes=True, family=COMPOSITIONS
-    ),
+    Routine("reduce_scatter_sum", count_blocks=count_all_received, computes=True, family=COMPOSITIONS),
     _composition("bcast_as_scatter_allgather", rooted=True),
     _composition("bcast_as_sends", rooted=True),
     _composition("scatter_as_bcast", rooted=True, count_blocks=count_all_received),
@@ -184,17 +169,10 @@ ROUTINES = (
     _composition("reduce_sum_as_reduce_scatter_gather", rooted=True),
     _composition("allreduce_sum_as_reduce_bcast"),
     _composition("allreduce_sum_as_reduce_scatter_allgather"),
-    _composition(
-        "reduce_scatter_sum_as_reduce_scatterv", rooted=True, count_blocks=count_all_exchanged
-    ),
+    _composition("reduce_scatter_sum_as_reduce_scatterv", rooted=True, count_blocks=count_all_exchanged),
     _composition("reduce_scatter_sum_as_allreduce", count_blocks=count_all_exchanged),
     _composition("scan_sum_as_exscan_reduce_local", count_blocks=count_with_messages),
-    Routine(
-        "reduce_scatter_block_sum",
-        count_blocks=count_all_received,
-        computes=True,
-        family=COMPOSITIONS,
-    ),
+    Routine("reduce_scatter_block_sum", count_blocks=count_all_received, computes=True, family=COMPOSITIONS),
     _composition("bcast_as_allgatherv", rooted=True),
     _composition("scatter_as_scatterv", rooted=True),
     _composition("gather_as_gatherv", rooted=True),
@@ -204,9 +182,7 @@ ROUTINES = (
     _composition("alltoall_as_alltoallv", count_blocks=count_all_exchanged),
     _composition("reduce_sum_as_reduce_scatter_gatherv", rooted=True),
     _composition("allreduce_sum_as_reduce_scatter_allgatherv"),
-    _composition(
-        "reduce_scatter_block_sum_as_reduce_scatter", rooted=True, count_blocks=count_all_exchanged
-    ),
+    _composition("reduce_scatter_block_sum_as_reduce_scatter", rooted=True, count_blocks=count_all_exchanged),
     Routine(REDUCE_LOCAL, computes=True, local=True, family=COMPOSITIONS),
     *(Routine(f"swap_{who}_{how}", family=SWAPS) for who in EXPERIMENTS for how in PROTOCOLS),
     *(Routine(f"pingpong_{mode}", in_pairs=True, family=SENDS) for mode in MODES),

@@ -29,11 +29,7 @@ WEEKLY_ROUTINES = (
     *LONG_ONE_SIDED,
     *PERSISTENT,
     *NEIGHBORHOOD,
-    *(
-        f"{routine}{part}"
-        for routine in (*NON_BLOCKING, *NON_BLOCKING_NEIGHBORHOOD)
-        for part in ("", ".pure")
-    ),
+    *(f"{routine}{part}" for routine in (*NON_BLOCKING, *NON_BLOCKING_NEIGHBORHOOD) for part in ("", ".pure")),
 )
 
 #: What is measured only where its family or it is asked for by name.

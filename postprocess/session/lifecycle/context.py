@@ -29,13 +29,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.launch_costs import describe_flush
 from postprocess.results.store import SUFFIX, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
-from postprocess.runner.reframe_pass import (
-    PassRecord,
-    cancel_jobs,
-    preview_plan,
-    run_again,
-    run_plan,
-)
+from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, preview_plan, run_again, run_plan
 from postprocess.session.lifecycle.interrupted import read_start, store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
@@ -116,19 +110,13 @@ class SessionContext:
         return load_catalog(self.reference_roots, list_places(planned))
 
 
-def open_session_context(
-    work: WorkDirectory, request: Request, progress: Progress
-) -> SessionContext:
+def open_session_context(work: WorkDirectory, request: Request, progress: Progress) -> SessionContext:
     """Set up what the session needs, after ending what an earlier one left running."""
     progress.traces = work.faults
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in [
-        *describe_clock(work),
-        *recover_interrupted(work.root),
-        *store_interrupted(work),
-    ]:
+    for line in [*describe_clock(work), *recover_interrupted(work.root), *store_interrupted(work)]:
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)
@@ -151,9 +139,7 @@ def refused_session(session: Session) -> Iterator[None]:
         raise
 
 
-def resolve_environments(
-    work: WorkDirectory, request: Request, prepared: PreparedMachine
-) -> Request:
+def resolve_environments(work: WorkDirectory, request: Request, prepared: PreparedMachine) -> Request:
     """Replace the names of environments that a user gave by those that are meant: ``mpich`` by its release.
 
     :raises UsageError: naming the option, for a name that is meant for none or for several
@@ -194,9 +180,7 @@ def report_plan(
         progress.say(line)
 
 
-def describe_left_out_sizes(
-    planned: Sequence[PlannedLaunch], choice: Mapping[str, Any]
-) -> list[str]:
+def describe_left_out_sizes(planned: Sequence[PlannedLaunch], choice: Mapping[str, Any]) -> list[str]:
     """Describe the sizes asked for that some routines of mpicost do not have, if it is launched."""
     named = ROUTINE.wanted(choice)
     lacking = [
@@ -209,9 +193,7 @@ def describe_left_out_sizes(
         return []
     sizes = ",".join(str(size) for size in dict.fromkeys(size for _, size in lacking))
     routines = ", ".join(dict.fromkeys(routine for routine, _ in lacking))
-    return [
-        f"--bytes {sizes}: not measured of {routines}, which compute with {NUMBER}-byte numbers"
-    ]
+    return [f"--bytes {sizes}: not measured of {routines}, which compute with {NUMBER}-byte numbers"]
 
 
 def measure_in_new_session(

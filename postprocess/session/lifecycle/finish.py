@@ -39,15 +39,12 @@ from spack_envs.layout import SpackLayout
 def format_monitored(context: SessionContext, summary: SessionSummary) -> str:
     """Format a session as OpenMetrics, with the nodes of its partitions and the moments of its references."""
     nodes = {
-        name: PartitionNodes(each.count, each.away)
-        for name, each in context.prepared.usable_nodes.items()
+        name: PartitionNodes(each.count, each.away) for name, each in context.prepared.usable_nodes.items()
     }
     return format_openmetrics(summary, nodes, find_calibration_moments(context, summary.results))
 
 
-def find_calibration_moments(
-    context: SessionContext, results: Iterable[CaseResult]
-) -> dict[Case, float]:
+def find_calibration_moments(context: SessionContext, results: Iterable[CaseResult]) -> dict[Case, float]:
     """Find when the reference of each case was measured, in Unix time; nothing where no file tells."""
     cases = [result.case for result in results if result.reference is not None]
     places = {(f"{case.system}:{case.partition}", case.environment) for case in cases}
@@ -96,10 +93,7 @@ def finish_session(
 
 
 def finish_unanalysed(
-    context: SessionContext,
-    session: Session,
-    finished: Sequence[FinishedLaunch],
-    error: Exception,
+    context: SessionContext, session: Session, finished: Sequence[FinishedLaunch], error: Exception
 ) -> int:
     """Keep what a session measured whose analysis failed by a fault of its own; the exit status.
 
@@ -112,10 +106,7 @@ def finish_unanalysed(
 
 
 def show_first_verdicts(
-    context: SessionContext,
-    session: Session,
-    finished: Sequence[FinishedLaunch],
-    results: Sequence[CaseResult],
+    context: SessionContext, session: Session, finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
 ) -> None:
     """Show the verdicts of a night's first program while others are still to be built. Nothing is kept yet."""
     status = compute_exit_status(results, session.strict)
@@ -145,15 +136,11 @@ def build_session_summary(
     told = progress.notes, progress.phases
     built = prepared.built_with
     with progress.keeping("summary of the launches", users=False):
-        return summarise_session(
-            session, built, mpis, finished, results, status, *told, causes=causes
-        )
+        return summarise_session(session, built, mpis, finished, results, status, *told, causes=causes)
     return summarise_session(session, built, (), (), results, status or 1, *told, causes=causes)
 
 
-def end_session(
-    context: SessionContext, session: Session, summary: SessionSummary, where: str
-) -> int:
+def end_session(context: SessionContext, session: Session, summary: SessionSummary, where: str) -> int:
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = context.progress, context.request
     if is_main_session(context, session):
@@ -196,9 +183,7 @@ def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -
     """Run the user's command with the summary on its standard input; say so if it fails or takes too long."""
     text = json.dumps(summary.to_dict(), allow_nan=False)
     try:
-        done = subprocess.run(
-            command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS
-        )
+        done = subprocess.run(command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS)
     except subprocess.TimeoutExpired:
         progress.say(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
         return
@@ -207,10 +192,7 @@ def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -
 
 
 def write_files(
-    context: SessionContext,
-    session: Session,
-    finished: Sequence[FinishedLaunch],
-    summary: SessionSummary,
+    context: SessionContext, session: Session, finished: Sequence[FinishedLaunch], summary: SessionSummary
 ) -> tuple[SessionSummary, tuple[Path, Path] | None]:
     """Write everything that stays of a session, the trials first.
 
@@ -245,10 +227,7 @@ def keep_summary(progress: Progress, session: Session, summary: SessionSummary) 
 
 
 def store_trials(
-    work: WorkDirectory,
-    session: Session,
-    finished: Sequence[FinishedLaunch],
-    results: Sequence[CaseResult],
+    work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
 ) -> list[CaseResult]:
     """Put every trial of a session into the store; return the results.
 
@@ -266,9 +245,7 @@ def store_trials(
             whole.append(run)
         except Exception as error:
             known |= {
-                case: CaseResult(
-                    case, Verdict.INCORRECT, describe_unjudged(error), rerun=known[case].rerun
-                )
+                case: CaseResult(case, Verdict.INCORRECT, describe_unjudged(error), rerun=known[case].rerun)
                 for case in run.launch.cases
             }
     final = [known[each.case] for each in results]
@@ -278,14 +255,10 @@ def store_trials(
     return final
 
 
-def keep_spack_locks(
-    work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch]
-) -> None:
+def keep_spack_locks(work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch]) -> None:
     """Keep with the session by what solution Spack built each environment of it."""
     names = {run.launch.environment for run in finished}
-    solutions = {
-        name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)
-    }
+    solutions = {name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
     kept = {
         session.directory / "spack" / f"{name}.lock": files.read_regular(path)
         for name, path in solutions.items()

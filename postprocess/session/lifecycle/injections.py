@@ -54,13 +54,9 @@ INJECTION_KINDS = {
         InjectionKind("slower-50", "one routine 50% slower", 0.50),
         InjectionKind("slower-100", "one routine twice as slow", 1.0),
         InjectionKind("slower-400", "one routine five times as slow", 4.0),
-        InjectionKind(
-            "large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES
-        ),
+        InjectionKind("large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES),
         InjectionKind("one-rank", "one routine 20% slower on one rank", 0.20, one_rank=True),
-        InjectionKind(
-            "some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25
-        ),
+        InjectionKind("some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25),
         InjectionKind(
             "spikes",
             "one routine five times as slow in a fifth of the trials",
@@ -142,9 +138,7 @@ def list_mpi_functions(routine: str) -> tuple[str, ...]:
 
 def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]:
     """List the routines that can be delayed at some size of ``least`` bytes or more, in the cases' order."""
-    fit = [
-        case.routine for case in cases if list_mpi_functions(case.routine) and case.bytes >= least
-    ]
+    fit = [case.routine for case in cases if list_mpi_functions(case.routine) and case.bytes >= least]
     return list(dict.fromkeys(fit))
 
 

@@ -43,9 +43,7 @@ def store_interrupted(work: WorkDirectory) -> Iterator[str]:
             yield f"launches of an interrupted session are not stored: {why}"
         else:
             if count:
-                yield (
-                    f"session {session.name} was interrupted: its launches that ended are stored: {count}"
-                )
+                yield (f"session {session.name} was interrupted: its launches that ended are stored: {count}")
             (session / LOOKED_AT).touch()
 
 
@@ -60,9 +58,7 @@ def store_launches(work: WorkDirectory, session: Path, kept: Path) -> int:
         return 0
     started = read_start(session)
     rows = [
-        row
-        for run in finished
-        for row in build_rows(session.name, started, [run], leave_unjudged(run), MODE)
+        row for run in finished for row in build_rows(session.name, started, [run], leave_unjudged(run), MODE)
     ]
     store.write_session(kept, rows)
     return len(finished)

@@ -59,9 +59,7 @@ def load_own_summary(directory: Path) -> SessionSummary:
     return summary
 
 
-def write_entry(
-    work: WorkDirectory, directory: Path, summary: SessionSummary, folder: Path
-) -> SiteEntry:
+def write_entry(work: WorkDirectory, directory: Path, summary: SessionSummary, folder: Path) -> SiteEntry:
     """Write the page of a session with a link back, and return its entry in the index."""
     name = f"{directory.name}.html"
     held, page = directory / PAGE, folder / name

@@ -114,10 +114,7 @@ def name_benchmark(case: Case) -> Benchmarked:
 
 
 def verify_data(
-    context: SessionContext,
-    selection: Selection,
-    finished: Sequence[FinishedLaunch],
-    afresh: bool = False,
+    context: SessionContext, selection: Selection, finished: Sequence[FinishedLaunch], afresh: bool = False
 ) -> DataVerification:
     """Verify the data of what OSU and IMB have measured, unless this build is verified already.
 
@@ -133,9 +130,7 @@ def verify_data(
     if not wanted:
         return DataVerification({}, (), beyond)
     session, started = run_verification(context, selection, wanted, TOGETHER)
-    if unclear := sorted(
-        {case for each in started if is_unclear(each) for case in each.launch.cases}
-    ):
+    if unclear := sorted({case for each in started if is_unclear(each) for case in each.launch.cases}):
         _, apart = run_verification(context, selection, unclear, APART)
         started = [each for each in started if not is_unclear(each)] + apart
     with context.progress.keeping("what is verified"):
@@ -180,9 +175,7 @@ def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator
     for case in finished.launch.cases:
         build = known.cases.get(name_place(case))
         known_bytes = (
-            build.bytes
-            if build and loaded == {"program": build.program, "libraries": build.libraries}
-            else ()
+            build.bytes if build and loaded == {"program": build.program, "libraries": build.libraries} else ()
         )
         if case.routine in names and case.bytes not in known_bytes:
             yield case
@@ -200,19 +193,13 @@ def select_verification(selection: Selection, cases: Sequence[Case], how: str) -
     """
     dropped = (LAUNCHES, STRICT.variable)
     choice = {name: value for name, value in selection.choice.items() if name not in dropped}
-    choice |= {
-        AGAIN: build_retest_choice(cases, {}),
-        VALIDATION: how,
-        ITERATION_COUNT.variable: CALLS,
-    }
+    choice |= {AGAIN: build_retest_choice(cases, {}), VALIDATION: how, ITERATION_COUNT.variable: CALLS}
     environments = sorted({case.environment for case in cases})
     return replace(selection, choice=choice, environments=environments, launches=1)
 
 
 def assess_verification(
-    finished: Sequence[FinishedLaunch],
-    wanted: Sequence[Case],
-    timed: Sequence[FinishedLaunch] = (),
+    finished: Sequence[FinishedLaunch], wanted: Sequence[Case], timed: Sequence[FinishedLaunch] = ()
 ) -> DataVerification:
     """Assess the launches that verify data. What came to no end, or ran another build, has verified nothing.
 
@@ -237,10 +224,7 @@ def assess_verification(
             told = f"{run.outcome.verdict}: {run.outcome.reason}"
             reasons |= {name_place(case): told for case in run.launch.cases}
     places = dict.fromkeys(map(name_place, sorted(open_cases)))
-    lines = [
-        f"data not verified: {place}: {reasons.get(place, 'it was not started')}"
-        for place in places
-    ]
+    lines = [f"data not verified: {place}: {reasons.get(place, 'it was not started')}" for place in places]
     return DataVerification(wrong, tuple(lines), suspects=frozenset(suspects))
 
 
@@ -299,10 +283,7 @@ def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
 
 
 def remember_verified(
-    path: Path,
-    timed: Sequence[FinishedLaunch],
-    verified: Sequence[FinishedLaunch],
-    session: str,
+    path: Path, timed: Sequence[FinishedLaunch], verified: Sequence[FinishedLaunch], session: str
 ) -> None:
     """Remember which cases of the timed launches are verified, with the build that these had.
 

@@ -15,9 +15,7 @@ from site_configs.programs.program import find_product
 FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
 
 
-def list_unbuilt(
-    context: SessionContext, planned: Sequence[PlannedLaunch], program: str
-) -> list[str]:
+def list_unbuilt(context: SessionContext, planned: Sequence[PlannedLaunch], program: str) -> list[str]:
     """List the environments that Spack has yet to build a program for."""
     return sorted(
         {
@@ -44,10 +42,7 @@ def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -
 
 
 def build_part(
-    context: SessionContext,
-    session: Session,
-    planned: Sequence[PlannedLaunch],
-    programs: Sequence[str],
+    context: SessionContext, session: Session, planned: Sequence[PlannedLaunch], programs: Sequence[str]
 ) -> None:
     """Build some programs where several MPIs lack them. The session's checks find them, or tell what failed."""
     spack, progress = context.prepared.spack, context.progress

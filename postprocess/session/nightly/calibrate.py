@@ -17,19 +17,9 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.calibration import update as regression_guard
 from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupted
-from postprocess.calibration.machine_load import (
-    BESIDE_OTHERS,
-    start_load_monitor,
-    wait_for_idle,
-)
+from postprocess.calibration.machine_load import BESIDE_OTHERS, start_load_monitor, wait_for_idle
 from postprocess.calibration.samples import collect_samples
-from postprocess.calibration.schedule import (
-    Family,
-    LaunchTarget,
-    PassResult,
-    calibrate_all,
-    plan_part_of,
-)
+from postprocess.calibration.schedule import Family, LaunchTarget, PassResult, calibrate_all, plan_part_of
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
@@ -64,9 +54,7 @@ from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
 
 
-def run_calibration(
-    work: WorkDirectory, request: Request, progress: Progress, demand: LaunchTarget
-) -> int:
+def run_calibration(work: WorkDirectory, request: Request, progress: Progress, demand: LaunchTarget) -> int:
     """Measure references because the user asks for it. Returns the exit status."""
     with work.held():
         context = open_session_context(work, request, progress)
@@ -119,9 +107,7 @@ def prove_before(
     return proof
 
 
-def select_proven(
-    planned: Sequence[PlannedLaunch], proof: TransportProof | None
-) -> list[PlannedLaunch]:
+def select_proven(planned: Sequence[PlannedLaunch], proof: TransportProof | None) -> list[PlannedLaunch]:
     """Select the launches of environments whose transports are as they should be, and simulated ones."""
     if proof is None:
         return [launch for launch in planned if launch.exact]
@@ -197,9 +183,7 @@ def list_uncalibrated(
     :param provisional: folder of the references that are not reviewed
     """
     reviewed = {
-        place
-        for place, reference_set in catalog.sets.items()
-        if provisional not in reference_set.path.parents
+        place for place, reference_set in catalog.sets.items() if provisional not in reference_set.path.parents
     }
     return [
         launch
@@ -209,9 +193,7 @@ def list_uncalibrated(
     ]
 
 
-def is_without_usable_reference(
-    catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case
-) -> bool:
+def is_without_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
     """Return whether a case has no reference, or one made with options set by hand that the launch lacks."""
     reference_set = catalog.find_set(case)
     if reference_set is None or case not in reference_set.references:
@@ -230,10 +212,7 @@ def choose_automatic_launches(launch: PlannedLaunch, page: bool = False) -> int:
 
 
 def calibrate_cases(
-    context: SessionContext,
-    catalog: ReferenceCatalog,
-    unknown: Sequence[PlannedLaunch],
-    launches: int,
+    context: SessionContext, catalog: ReferenceCatalog, unknown: Sequence[PlannedLaunch], launches: int
 ) -> PassResult:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     if all(launch.exact for launch in unknown):
@@ -251,10 +230,7 @@ def calibrate_cases(
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
     missing = {
-        case
-        for each in unknown
-        for case in each.all_cases
-        if is_without_usable_reference(catalog, each, case)
+        case for each in unknown for case in each.all_cases if is_without_usable_reference(catalog, each, case)
     }
     some = any(map(catalog.reference, missing))
     others = " (existing ones were measured with other settings)" if some else ""
@@ -277,22 +253,16 @@ def calibrate_cases(
                 "adds to them"
             )
             break
-        context.progress.say(
-            f"ranks lay on other cores in some launches of {names}: launching more"
-        )
+        context.progress.say(f"ranks lay on other cores in some launches of {names}: launching more")
         further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
         added = run_calibration_pass(context, context.work.provisional, None, further, take=True)
-        done = replace(
-            done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed]
-        )
+        done = replace(done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed])
         if not added.launches:
             break
     return done
 
 
-PLACES_SECONDS = (
-    125  #: after which a first calibration launches no more for places that few launches lay in
-)
+PLACES_SECONDS = 125  #: after which a first calibration launches no more for places that few launches lay in
 MORE_LAUNCHES = 5  #: at a time, for these places
 
 
@@ -306,9 +276,7 @@ def list_short_places(launches: Sequence[CalibrationLaunch]) -> set[str]:
     for environment in {launch.place.environment for launch in own}:
         some = [launch for launch in own if launch.place.environment == environment]
         latencies = [
-            statistics.median(launch.core_latencies.values())
-            for launch in some
-            if launch.core_latencies
+            statistics.median(launch.core_latencies.values()) for launch in some if launch.core_latencies
         ]
         sizes = [len(placement.members) for placement in group_placements(latencies)]
         if any(RARE * len(some) < size < ENOUGH_LAUNCHES for size in sizes):
@@ -350,9 +318,7 @@ def run_calibration_pass(
     held: dict[Case, float] = {}
     share = since.share() if context.prepared.inventory else None
     new = ledger.collect_launches(opened, session.directory, done.finished, share)
-    ledger.append_launches(
-        work.root, session.name, new, list_planned_cases(planned) if afresh else ()
-    )
+    ledger.append_launches(work.root, session.name, new, list_planned_cases(planned) if afresh else ())
     try:
         update.refuse_mixed(new)
         cases = {case for case in collect_samples(new) if only is None or case in only}

@@ -19,13 +19,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.confirmation import select_retest
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.suspicion import (
-    JUDGING,
-    SessionHistory,
-    decide_suspicion,
-    list_suspects,
-    read_history,
-)
+from postprocess.judging.suspicion import JUDGING, SessionHistory, decide_suspicion, list_suspects, read_history
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import list_places
@@ -33,11 +27,7 @@ from postprocess.model.session import Request
 from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
-from postprocess.session.lifecycle.context import (
-    SessionContext,
-    measure_in_new_session,
-    open_session_context,
-)
+from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
@@ -64,9 +54,7 @@ def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) 
         return confirm_suspects(context, suspects)
 
 
-def confirm_within(
-    work: WorkDirectory, request: Request, progress: Progress, minutes: int, status: int
-) -> int:
+def confirm_within(work: WorkDirectory, request: Request, progress: Progress, minutes: int, status: int) -> int:
     """Measure again what a night left suspect, until all is decided or so many minutes are over.
 
     :param status: exit status of the night
@@ -155,17 +143,12 @@ def judge_suspects(
     results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
     wanted = set(suspects)
     found = [
-        decide_suspect(result, catalog, history) if result.case in wanted else result
-        for result in results
+        decide_suspect(result, catalog, history) if result.case in wanted else result for result in results
     ]
-    return [
-        result for result in found if result.case in wanted or result.verdict == Verdict.INCORRECT
-    ]
+    return [result for result in found if result.case in wanted or result.verdict == Verdict.INCORRECT]
 
 
-def decide_suspect(
-    result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory
-) -> CaseResult:
+def decide_suspect(result: CaseResult, catalog: ReferenceCatalog, history: SessionHistory) -> CaseResult:
     """Decide on a suspect: cleared if it is inside its band now."""
     if result.verdict in JUDGED - LOOKED_SLOW and not result.elsewhere:
         return replace(result, verdict=Verdict.CLEARED, reason="suspect before, and not slow now")

@@ -10,12 +10,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.launch_costs import (
-    Job,
-    estimate_job_seconds,
-    list_jobs,
-    read_seconds_of_cases,
-)
+from postprocess.results.launch_costs import Job, estimate_job_seconds, list_jobs, read_seconds_of_cases
 from postprocess.session.nightly.calibrate import choose_automatic_launches, list_uncalibrated
 
 #: Launches of a night, whose median is judged: it has 0.54 of their spread, and that of nine would have 0.41
@@ -23,9 +18,7 @@ NIGHT_LAUNCHES = 5
 LEAST_SECONDS = 0.1  #: that a launch is taken to last
 
 
-def choose_launch_counts(
-    work: WorkDirectory, planned: Sequence[PlannedLaunch]
-) -> dict[LaunchPlace, int]:
+def choose_launch_counts(work: WorkDirectory, planned: Sequence[PlannedLaunch]) -> dict[LaunchPlace, int]:
     """Choose the launches of each place of a plan of one launch each."""
     jobs = list_jobs(planned)
     spending = [job for job in jobs if job.launches[0].budget and not job.launches[0].exact]
@@ -41,9 +34,7 @@ def count_job_launches(job: Job, known: Mapping[LaunchPlace, float]) -> int:
     return max(1, min(NIGHT_LAUNCHES, int(paid)))
 
 
-def repeat_launches(
-    planned: Sequence[PlannedLaunch], counts: Mapping[LaunchPlace, int]
-) -> list[PlannedLaunch]:
+def repeat_launches(planned: Sequence[PlannedLaunch], counts: Mapping[LaunchPlace, int]) -> list[PlannedLaunch]:
     """Return the launches of a plan of one launch each, as often as each is made; for estimates only."""
     return [
         replace(launch, number=number)

@@ -21,13 +21,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.plan import (
-    PlannedLaunch,
-    list_places,
-    read_launch_file,
-    read_plan,
-    write_launch,
-)
+from postprocess.model.plan import PlannedLaunch, list_places, read_launch_file, read_plan, write_launch
 from postprocess.model.session import Request, Session
 from postprocess.parsers.reframe_report import ReportedTest, find_blocking_test, parse_test_entry
 from postprocess.references.catalog import load_catalog
@@ -154,9 +148,7 @@ def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | 
     raise UsageError(f"{path}: {entry.test}: its files are gone; {fix}")
 
 
-def import_reports(
-    work: WorkDirectory, request: Request, paths: Sequence[Path], progress: Progress
-) -> int:
+def import_reports(work: WorkDirectory, request: Request, paths: Sequence[Path], progress: Progress) -> int:
     """Judge what is in reports of ReFrame, in a new session. Returns its exit status.
 
     A test that was left out fails the session: which cases it would have had is unknown.
@@ -213,9 +205,7 @@ def find_imported(work: WorkDirectory) -> dict[str, Imported]:
     return found
 
 
-def number_launches(
-    tests: Sequence[ImportedTest], known: Mapping[str, Imported]
-) -> list[ImportedLaunch]:
+def number_launches(tests: Sequence[ImportedTest], known: Mapping[str, Imported]) -> list[ImportedLaunch]:
     """Give the launches of these tests numbers: in the session, those of one place are of one test.
 
     :param known: launches that are stored, by their tokens

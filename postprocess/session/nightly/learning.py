@@ -47,9 +47,7 @@ class Lesson:
     history: SessionHistory
 
 
-def learn_night(
-    work: WorkDirectory, lesson: Lesson, causes: Sequence[str], others: float | None
-) -> str:
+def learn_night(work: WorkDirectory, lesson: Lesson, causes: Sequence[str], others: float | None) -> str:
     """Add what a night measured of well cases to their provisional references; return what to note of it.
 
     :param causes: confirmed causes in common
@@ -61,9 +59,7 @@ def learn_night(
     if why := refuse_lesson(lesson, causes, others):
         return f"references learn nothing from this night: {why}"
     leaning = find_leaning(
-        [result for result in lesson.results if result.case in open_cases],
-        lesson.history,
-        lesson.catalog,
+        [result for result in lesson.results if result.case in open_cases], lesson.history, lesson.catalog
     )
     wanted = {case: each for case, each in open_cases.items() if case not in leaning}
     ledger = read_comparable_launches(work.root, lesson.selection)
@@ -121,9 +117,7 @@ def list_recent(ledger: Sequence[CalibrationLaunch]) -> set[str]:
     return found
 
 
-def collect_well_launches(
-    lesson: Lesson, wanted: dict[Case, CaseResult]
-) -> list[CalibrationLaunch]:
+def collect_well_launches(lesson: Lesson, wanted: dict[Case, CaseResult]) -> list[CalibrationLaunch]:
     """Collect the launches of these cases whose ranks lay where they were judged, as entries of the ledger."""
     selection = lesson.selection
     opened = CalibrationHeader(
@@ -144,6 +138,4 @@ def collect_well_launches(
 def lay_as_judged(finished: FinishedLaunch, result: CaseResult) -> bool:
     """Return whether the ranks of a launch lay as those of the reference that judged the case."""
     measured = finished.measurements.get(result.case.variable)
-    return measured is not None and is_same_place(
-        locate_case(measured.core_latency), result.core_latency
-    )
+    return measured is not None and is_same_place(locate_case(measured.core_latency), result.core_latency)

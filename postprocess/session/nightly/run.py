@@ -15,12 +15,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
 from postprocess.judging.busy import excuse_headlines
 from postprocess.judging.common_cause import find_onset_in_store
-from postprocess.judging.confirmation import (
-    Confirmation,
-    apply_failures,
-    confirm_slow_cases,
-    leave_in_doubt,
-)
+from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases, leave_in_doubt
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.missing_cases import (
     RequestedCases,
@@ -28,11 +23,7 @@ from postprocess.judging.missing_cases import (
     find_unplanned_environments,
     is_whole,
 )
-from postprocess.judging.notes import (
-    describe_fast_cases,
-    describe_interposed_libraries,
-    describe_waivers,
-)
+from postprocess.judging.notes import describe_fast_cases, describe_interposed_libraries, describe_waivers
 from postprocess.judging.outcome import describe_foreign_lines
 from postprocess.judging.suspicion import SessionHistory, read_history
 from postprocess.model.case import Case
@@ -58,11 +49,7 @@ from postprocess.session.lifecycle.finish import finish_session, show_first_verd
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
-from postprocess.session.nightly.estimate import (
-    choose_launch_counts,
-    describe_launch_counts,
-    estimate_night,
-)
+from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, estimate_night
 from postprocess.session.nightly.learning import Lesson, learn_night
 from postprocess.session.nightly.node_facts import describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
@@ -88,9 +75,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             expected = expected_failures.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             asked = RequestedCases(request.selection, request.families)
-            missing = find_unplanned_environments(
-                context.reference_roots, planned, work.provisional, asked
-            )
+            missing = find_unplanned_environments(context.reference_roots, planned, work.provisional, asked)
             missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
         report_plan(planned, progress, request.selection.choice)
         for line in describe_unusual_trials(planned):
@@ -157,14 +142,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         raise ended
 
 
-def tell_estimate(
-    context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
-) -> None:
+def tell_estimate(context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog) -> None:
     """Say how long the night takes, and let its phases show what is left of that."""
     request, progress = context.request, context.progress
-    found = estimate_night(
-        context.work, planned, catalog, request.launches, calibrates=not request.strict
-    )
+    found = estimate_night(context.work, planned, catalog, request.launches, calibrates=not request.strict)
     for line in found.describe(request.mode):
         progress.say(line)
     progress.expected = {"calibration": found.calibration, "running": found.night}
@@ -293,9 +274,7 @@ def run_part(
 
 
 def plan_night_launches(
-    context: SessionContext,
-    reframe: ReframeDriver,
-    planned: list[PlannedLaunch],
+    context: SessionContext, reframe: ReframeDriver, planned: list[PlannedLaunch]
 ) -> tuple[Selection, list[PlannedLaunch]]:
     """Plan the selection and the plan with as many launches of each case as the night takes."""
     request, progress = context.request, context.progress
@@ -312,10 +291,7 @@ def plan_night_launches(
 
 
 def log_alarms(
-    context: SessionContext,
-    session: Session,
-    results: Sequence[CaseResult],
-    causes: Sequence[str] = (),
+    context: SessionContext, session: Session, results: Sequence[CaseResult], causes: Sequence[str] = ()
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
@@ -329,10 +305,7 @@ def log_alarms(
 
 
 def mark_expected_failures(
-    context: SessionContext,
-    results: Sequence[CaseResult],
-    known: dict[str, list[ExpectedFailure]],
-    whole: bool,
+    context: SessionContext, results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], whole: bool
 ) -> list[CaseResult]:
     """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
     today = expected_failures.utc_today()

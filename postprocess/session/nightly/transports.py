@@ -24,13 +24,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.parsers.transports import (
-    VERBOSE,
-    WORDS,
-    TransportPath,
-    find_wrong_path,
-    read_paths,
-)
+from postprocess.parsers.transports import VERBOSE, WORDS, TransportPath, find_wrong_path, read_paths
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
@@ -115,15 +109,11 @@ class TransportProof:
         before = () if environment in self.by_hand else self.known.places.get(" ".join(place), ())
         for path in self.paths.get(place, ()):
             if before and str(path) not in before:
-                used = (
-                    f"{WORDS[place[-1]]} its MPI uses {path}, and used {', '.join(before)} before"
-                )
+                used = f"{WORDS[place[-1]]} its MPI uses {path}, and used {', '.join(before)} before"
                 return f"{used}; if that is meant, run ./plumbline calibrate: {path.line}"
         return ""
 
-    def remember(
-        self, path: Path, afresh: bool = False, environments: Collection[str] | None = None
-    ) -> None:
+    def remember(self, path: Path, afresh: bool = False, environments: Collection[str] | None = None) -> None:
         """Remember by what each place talks, if it is not known yet and nothing is wrong with it.
 
         :param afresh: whether what is known counts no more: of what was calibrated
@@ -149,9 +139,7 @@ class TransportProof:
         if told:
             yield f"transports: {'; '.join(dict.fromkeys(told))}"
         for partition in sorted(self.unproven):
-            yield (
-                f"transports on {partition}: not all are read, for a job there lost its nodes or got none"
-            )
+            yield (f"transports on {partition}: not all are read, for a job there lost its nodes or got none")
 
     def describe_unknown(self, place: Place) -> str:
         """Describe why nothing is known of a place."""
@@ -165,10 +153,7 @@ def classify_pairs(processes: int, per_node: int) -> list[str]:
 
 
 def prove_transports(
-    context: SessionContext,
-    selection: Selection,
-    launches: Sequence[PlannedLaunch],
-    calibrating: bool = False,
+    context: SessionContext, selection: Selection, launches: Sequence[PlannedLaunch], calibrating: bool = False
 ) -> TransportProof:
     """Start one verbose launch for each environment and class of pairs, the smallest of these launches.
 
@@ -193,9 +178,7 @@ def prove_transports(
     return proof
 
 
-def listen(
-    context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool
-) -> Path:
+def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool) -> Path:
     """Start a case of each place verbosely, and keep in the context what its library says.
 
     Returns the folder of the session.

@@ -180,11 +180,7 @@ def judge_pairs(
     results = [PairedResult(PairedVerdict.UNDECIDED, None) for _ in cases]
     for number, pairs in enumerate(looks):
         enough = min(least or pairs, pairs) if number == len(looks) - 1 else pairs
-        here = [
-            n
-            for n, each in enumerate(cases)
-            if len(each.differences) >= (1 if each.exact else enough)
-        ]
+        here = [n for n, each in enumerate(cases) if len(each.differences) >= (1 if each.exact else enough)]
         if not here:
             break
         some = [cases[n] for n in here]
@@ -239,9 +235,7 @@ def compute_probabilities(
     :param pairs: of each case the first so many, or all where it has fewer
     """
     d = [np.array(case.differences[:pairs]) for case in cases]
-    counts = np.array(
-        [pairs if case.exact else min(len(case.differences), pairs) for case in cases]
-    )
+    counts = np.array([pairs if case.exact else min(len(case.differences), pairs) for case in cases])
     means = np.array([each.mean() for each in d])
     spreads = np.array([each.std(ddof=1) if len(each) > 1 else 0.0 for each in d])
     spreads, degrees = moderate_spreads(spreads, counts - 1, [case.group for case in cases])
@@ -276,9 +270,7 @@ def moderate_spreads(
     return moderated, total
 
 
-def count_pairs_more(
-    case: PairedCase, result: PairedResult, level: float, first: int
-) -> int | None:
+def count_pairs_more(case: PairedCase, result: PairedResult, level: float, first: int) -> int | None:
     """Count the further pairs that would decide a case whose center and spread stay as they are."""
     if result.verdict != PairedVerdict.UNDECIDED:
         return None

@@ -46,16 +46,11 @@ def find_switches(
         at = int(np.searchsorted(x, segment.first))
         begin = max(at - NEAREST, int(np.searchsorted(x, earlier.first)))
         end = min(at + NEAREST, int(np.searchsorted(x, segment.last)) + 1)
-        before, behind = (
-            fit_free_line(x[begin:at], y[begin:at]),
-            fit_free_line(x[at:end], y[at:end]),
-        )
+        before, behind = (fit_free_line(x[begin:at], y[begin:at]), fit_free_line(x[at:end], y[at:end]))
         middle = (x[at - 1] + x[at]) / 2
         near = (x[max(at - 2, 0)], middle, x[min(at + 1, x.size - 1)])
         gaps = [behind.time(each) - before.time(each) for each in near]
-        if min(before.time(middle), behind.time(middle)) <= 0 or not (
-            min(gaps) > 0 or max(gaps) < 0
-        ):
+        if min(before.time(middle), behind.time(middle)) <= 0 or not (min(gaps) > 0 or max(gaps) < 0):
             continue  # they meet there
         step = behind.time(middle) / before.time(middle)
         unsure = error * math.hypot(before.relative_error(middle), behind.relative_error(middle))

@@ -49,9 +49,7 @@ class ToleranceLimit:
 def compute_tolerance_factor(launches: int, confidence: float, coverage: float) -> float:
     """Compute k of the one-sided normal limit m + k s of n launches."""
     root = math.sqrt(launches)
-    return (
-        float(scipy.stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
-    )
+    return float(scipy.stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
 
 
 @cache
@@ -241,9 +239,7 @@ def _judge_many(
     for look in looks:
         some = d[:, :look]
         mean, error = some.mean(axis=1), some.std(axis=1, ddof=1) / math.sqrt(look)
-        down, up = (
-            stdtrit(look - 1, 1 - risk / len(looks)) for risk in (good_failed, slow_accepted)
-        )
+        down, up = (stdtrit(look - 1, 1 - risk / len(looks)) for risk in (good_failed, slow_accepted))
         now = np.where(mean + up * error <= 0, -1, np.where(mean - down * error > 0, 1, 0))
         decided = (verdicts == 0) & (now != 0)
         verdicts[decided], taken[decided] = now[decided], look

@@ -17,8 +17,7 @@ UNUSABLE = ("down", "offline", "unknown", "stale", "state-unknown")
 UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
 SIZE = re.compile(r"(\d+)([kmgt]?b)", re.I)
 CPUS_NOTE = (
-    "PBS counts CPUs, which may be hardware threads, and does not tell sockets; `lscpu` on a "
-    "compute node does"
+    "PBS counts CPUs, which may be hardware threads, and does not tell sockets; `lscpu` on a compute node does"
 )
 Stanza = tuple[str, dict[str, str]]
 NCPUS, MEMORY = "resources_available.ncpus", "resources_available.mem"

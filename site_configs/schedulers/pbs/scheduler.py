@@ -51,9 +51,7 @@ class PbsFamily(Scheduler):
         """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         return count_usable(self.find_queue_name(access))
 
-    def find_shell_faults(
-        self, environment: Mapping[str, str], access: Sequence[str]
-    ) -> Iterator[str]:
+    def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
         """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         yield from find_server_faults(environment, access)
 
@@ -76,9 +74,7 @@ class Pbs(PbsFamily):
         return replace(
             self,
             asking=((SERVER, server),),
-            notes=(
-                f"{SERVER}={server} of the shell: this file is of that server, by -q QUEUE@{server}",
-            ),
+            notes=(f"{SERVER}={server} of the shell: this file is of that server, by -q QUEUE@{server}",),
         )
 
     def read(self, ask: Ask) -> Scheduler:
@@ -86,9 +82,7 @@ class Pbs(PbsFamily):
         answer = pbs_query.ask_pbs(ask)
         kind = TORQUE_PBS if answer.torque else self
         server = dict(self.asking).get(SERVER)
-        own = tuple(
-            each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive
-        )
+        own = tuple(each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive)
         notes = (*self.notes, *answer.notes)
         return replace(kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking)
 

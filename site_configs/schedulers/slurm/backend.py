@@ -17,12 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reframe.core.backends import register_scheduler
-from reframe.core.exceptions import (
-    JobError,
-    JobSchedulerError,
-    SpawnedProcessError,
-    SpawnedProcessTimeout,
-)
+from reframe.core.exceptions import JobError, JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from postprocess.base.sanitize import sanitize_line
@@ -61,13 +56,7 @@ ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
 #: Reasons for waiting that do not pass by themselves. ``PartitionConfig`` is too many nodes.
 NEVER = frozenset(
     {"AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin"}
-    | {
-        "JobHeldUser",
-        "PartitionConfig",
-        "PartitionNodeLimit",
-        "PartitionTimeLimit",
-        "QOSNotAllowed",
-    }
+    | {"JobHeldUser", "PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed"}
 )
 #: Ends of a job whose nodes went away, which no program has a part in.
 TAKEN_AWAY = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED"})
@@ -153,9 +142,7 @@ class BlockSlurm(SlurmJobScheduler):
                     super().submit(job)
                 break
             except SpawnedProcessTimeout as error:
-                problem: slurm_jobs.SlurmError = NoAnswer(
-                    f"sbatch did not end within {error.timeout} s"
-                )
+                problem: slurm_jobs.SlurmError = NoAnswer(f"sbatch did not end within {error.timeout} s")
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
             if not isinstance(problem, NoAnswer):

@@ -25,8 +25,7 @@ WAITING = frozenset(
     | {"REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 )
 RUNNING = frozenset(
-    {"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"}
-    | {"UPDATE_DB"}
+    {"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"} | {"UPDATE_DB"}
 )
 OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
@@ -295,9 +294,5 @@ def parse_nodes(text: str) -> Iterator[NodeState]:
         if not (name and state and told) or " " in name or " " in state.strip():
             raise build_answer_error("sinfo", line)
         words = " ".join(reason.split())[:SHOWN]
-        moment = (
-            since.strip().removesuffix(":00").replace("T", " ")
-            if SINCE.fullmatch(since.strip())
-            else ""
-        )
+        moment = since.strip().removesuffix(":00").replace("T", " ") if SINCE.fullmatch(since.strip()) else ""
         yield NodeState(name, state.strip(), "" if words.lower() == "none" else words, moment)

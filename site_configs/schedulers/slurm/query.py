@@ -13,13 +13,7 @@ from site_configs.schedulers.hostlist import expand
 from site_configs.schedulers.slurm.jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
-SINFO = (
-    "sinfo",
-    "--noheader",
-    "--noconvert",
-    "--exact",
-    "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f",
-)
+SINFO = ("sinfo", "--noheader", "--noconvert", "--exact", "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f")
 CONFIG = ("scontrol", "show", "config")
 TOPOLOGY = ("scontrol", "show", "topology")
 MPI_TYPES = ("sh", "-c", "srun --mpi=list 2>&1")  # on standard error before Slurm 21.08
@@ -60,8 +54,7 @@ def ask_slurm(ask: Ask) -> dict[str, Any]:
         cluster=config.get("ClusterName", ""),
         queues=tuple(subtract_reserved(queue, ask, notes) for queue in list_slurm_queues(rows)),
         switches=read_switches(ask, notes),
-        accounting=not config
-        or (accounting not in ("", "(null)") and not accounting.endswith("/none")),
+        accounting=not config or (accounting not in ("", "(null)") and not accounting.endswith("/none")),
         mpi_types=read_mpi_types(ask, notes),
         notes=tuple(notes),
     )
@@ -97,9 +90,7 @@ def parse_row(line: str) -> Row:
     words = line.split("|", 10)
     if len(words) != 11 or not words[0]:
         raise ValueError(f"{len(words)} fields, not 11")
-    partition, available, limit, size, state, sockets, cores, threads, memory, hosts, features = (
-        words
-    )
+    partition, available, limit, size, state, sockets, cores, threads, memory, hosts, features = words
     return Row(
         partition=partition.removesuffix("*"),
         default=partition.endswith("*"),

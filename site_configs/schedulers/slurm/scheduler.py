@@ -85,9 +85,7 @@ class Slurm(Scheduler):
             return self
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", cluster) or cluster == "all":
             raise ValueError(f"{name}={cluster}: a site file is of one cluster; set one")
-        chosen = (
-            f"{name}={cluster} of the shell: this file is of that cluster, by --clusters in access"
-        )
+        chosen = f"{name}={cluster} of the shell: this file is of that cluster, by --clusters in access"
         return replace(
             self,
             exclusive=(f"--clusters={cluster}", *self.exclusive),
@@ -100,9 +98,7 @@ class Slurm(Scheduler):
         cluster = find_named_cluster(access)
         return {slurm_jobs.CLUSTERS: cluster} if cluster else {}
 
-    def find_shell_faults(
-        self, environment: Mapping[str, str], access: Sequence[str]
-    ) -> Iterator[str]:
+    def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
         """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         name, cluster = find_chosen_cluster(environment)
         if cluster and cluster != find_named_cluster(access):
@@ -138,9 +134,7 @@ class Slurm(Scheduler):
         """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         name = self.find_queue_name(access)
         try:
-            nodes = slurm_jobs.list_nodes(
-                ("--partition", name) if name else (), find_named_cluster(access)
-            )
+            nodes = slurm_jobs.list_nodes(("--partition", name) if name else (), find_named_cluster(access))
         except slurm_jobs.SlurmError:
             return None
         sick = {state.name: state.shown for state in nodes if state.unhealthy}

@@ -20,9 +20,7 @@ def source_digest(root: pathlib.Path) -> str:
     """SHA-256 over names and contents of all source files below ``root``."""
     digest = hashlib.sha256()
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders if is_source_folder(pathlib.Path(folder, name))
-        )
+        folders[:] = sorted(name for name in folders if is_source_folder(pathlib.Path(folder, name)))
         for name in sorted(filter(is_source, files)):
             path = pathlib.Path(folder, name)
             content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -35,11 +35,7 @@ site_configuration = {
             "cc": "mpicc",
             "features": ["serial", "openmp", "mpi"],
             "extras": STARTED,
-            "env_vars": [
-                ["PATH", f"{OPENMPI}/bin:$PATH"],
-                *([name, "1"] for name in AS_ROOT),
-                *LOADED,
-            ],
+            "env_vars": [["PATH", f"{OPENMPI}/bin:$PATH"], *([name, "1"] for name in AS_ROOT), *LOADED],
             "target_systems": ["centre"],
         },
         {
@@ -54,11 +50,7 @@ site_configuration = {
             "name": "PrgEnv-intel",
             "cc": "mpicc",
             "features": ["mpi"],
-            "extras": {
-                **STARTED,
-                "program_origin": {"imb": "site"},
-                "programs": {"imb": f"{INTEL}/bin"},
-            },
+            "extras": {**STARTED, "program_origin": {"imb": "site"}, "programs": {"imb": f"{INTEL}/bin"}},
             "env_vars": [
                 ["PATH", f"{INTEL}/bin:$PATH"],
                 ["LD_LIBRARY_PATH", f"{INTEL}/lib"],

@@ -43,9 +43,7 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
     again = workshop.run(*words)
     assert again.status == 0, again.output + again.errors
     assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.output
-    path = reference_file.locate_references(
-        workshop.home / "references", "local", "cpu", mpich.name
-    )
+    path = reference_file.locate_references(workshop.home / "references", "local", "cpu", mpich.name)
     known = reference_file.load_references(path, "local", "cpu", mpich.name)
     assert {each.launches for each in known.values()} == {LAUNCHES}
     entry = json.loads(provenance.locate_provenance(path).read_text())["programs"]["mpicost"]

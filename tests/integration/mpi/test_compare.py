@@ -12,12 +12,7 @@ import pytest
 from postprocess.features.compare import data
 from tests.support.faults import Declared, plants
 from tests.support.faulty_site import write_faulty_site
-from tests.support.killed_comparison import (
-    kill_after_first_pass,
-    kill_when,
-    list_block,
-    start_comparison,
-)
+from tests.support.killed_comparison import kill_after_first_pass, kill_when, list_block, start_comparison
 from tests.support.mpi import Installation, of_family
 from tests.support.plumbline_runner import Workshop
 
@@ -57,9 +52,7 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
     made = re.findall(r"environment\(name, \*\*(.*)\) for name", text)[0]
     own = f'environments[1] = environment("unbuilt", **({made} | {{"mpicc": {str(broken)!r}}}))\n'
     site.write_text(text.replace("site_configuration =", f"{own}site_configuration ="))
-    ended = workshop.run(
-        "compare", "--site", str(site), "well", "unbuilt", *FEW, "--output", str(folder)
-    )
+    ended = workshop.run("compare", "--site", str(site), "well", "unbuilt", *FEW, "--output", str(folder))
     assert (folder / "comparison.json").exists(), ended.output + ended.errors
     found = read(folder)
     assert found["counts"] == {"broken": 1} and found["pairs"] == 0, ended.output
@@ -72,9 +65,7 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
         for launch in each.launches
         for said in launch.cases.values()
     ]
-    declared.check(
-        {each.verdict for each in failed}, ended.status, [each.reason for each in failed]
-    )
+    declared.check({each.verdict for each in failed}, ended.status, [each.reason for each in failed])
 
 
 @plants("use", "the same environment twice", "sides of a comparison", "", 2,

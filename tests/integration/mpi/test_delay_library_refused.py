@@ -27,7 +27,5 @@ def test_the_library_in_a_night_or_a_calibration_is_incorrect(workshop, tmp_path
     ended = workshop.measure("--environment", name, *SHORT, "--strict", *words)
     declared.check_session(ended)
     references = tmp_path / "references"
-    workshop.run(
-        "calibrate", "--environment", name, *SHORT, *words, "--launches=1", f"--output={references}"
-    )
+    workshop.run("calibrate", "--environment", name, *SHORT, *words, "--launches=1", f"--output={references}")
     assert not list(references.glob("**/*.tsv"))

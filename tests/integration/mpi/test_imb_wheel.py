@@ -16,11 +16,7 @@ from site_configs.mpi.inventory import load_inventory
 @pytest.mark.parametrize("mpi", load_inventory(work_directory()).mpis, ids=lambda mpi: mpi.name)
 def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
     found = try_imb(
-        mpi,
-        folders := list_imb_folders(
-            load_inventory(work_directory()).mpis, work_directory() / "mpi"
-        ),
-        print,
+        mpi, folders := list_imb_folders(load_inventory(work_directory()).mpis, work_directory() / "mpi"), print
     )
     if not folders:
         pytest.skip("no Intel MPI is here to bring IMB")

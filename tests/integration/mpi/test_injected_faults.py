@@ -71,9 +71,7 @@ SELECTIONS = {
 }
 # fmt: on
 CENTER = 5e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
-SPREAD = (
-    0.1  #: with this spread on the logarithm: the band ends at 0.06 s, the gross limit at 0.11 s
-)
+SPREAD = 0.1  #: with this spread on the logarithm: the band ends at 0.06 s, the gross limit at 0.11 s
 
 
 @pytest.fixture(scope="module")
@@ -181,12 +179,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
         "pass or fast", 0, "(exit status 0)")  # fmt: skip
 @pytest.mark.long
 def test_one_slow_launch_of_three_is_outvoted(
-    workshop: Workshop,
-    reviewed: Path,
-    mpich: Installation,
-    library: Path,
-    tmp_path: Path,
-    declared: Declared,
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, tmp_path: Path, declared: Declared
 ) -> None:
     """ReFrame fails that launch, and so does Plumbline: they agree."""
     mark = tmp_path / "mark"
@@ -294,9 +287,7 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
 ) -> None:
     """The compiler of one MPI refuses the suite's own sources."""
     compiler = tmp_path / "cc"
-    compiler.write_text(
-        '#!/bin/sh\ncase "$*" in *mpich*routines.c*) exit 1 ;; esac\nexec cc "$@"\n'
-    )
+    compiler.write_text('#!/bin/sh\ncase "$*" in *mpich*routines.c*) exit 1 ;; esac\nexec cc "$@"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     fresh = Workshop(tmp_path / "home")

@@ -31,10 +31,7 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
     assert "calibrating with 20 launches. All of them are of one hour" in first.output
     for name in names:
         known = load_references(
-            locate_references(workshop.home / "references", "local", "cpu", name),
-            "local",
-            "cpu",
-            name,
+            locate_references(workshop.home / "references", "local", "cpu", name), "local", "cpu", name
         )
         assert {reference.launches for reference in known.values()} == {20}
         assert len(known) == CASES
@@ -83,9 +80,7 @@ def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -
     mpi = mpi_installations()[0]
     found = workshop.run("where", "mpicc", "--environment", mpi.name).output.strip()
     assert found == str(workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent))
-    assert os.access(
-        workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK
-    )
+    assert os.access(workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK)
     listed = workshop.run("list", "--environment", mpi.name, *FEW)
     assert listed.status == 0 and f"{CASES} cases in " in listed.output
     assert workshop.run("report").status == 0

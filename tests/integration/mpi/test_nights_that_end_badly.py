@@ -52,9 +52,7 @@ def test_a_night_whose_output_nobody_reads_is_kept(tmp_path, words, redirection,
     workshop = Workshop(tmp_path / "home")
     command = workshop.command(*words, "--launches", "1", "--strict")
     shell = ["bash", "-o", "pipefail", "-c", f'"$@" {redirection}', "bash", *command]
-    done = subprocess.run(
-        shell, check=False, env=workshop.environment(), capture_output=True, text=True
-    )
+    done = subprocess.run(shell, check=False, env=workshop.environment(), capture_output=True, text=True)
     assert done.stderr == ""
     (kept,) = store.list_sessions(workshop.home / "store")
     rows = store.read_session(kept)

@@ -153,9 +153,7 @@ def imb_folder(folder: Path) -> Path:
 def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
     """A site with one environment, MPICH's, that declares these folders."""
     path = workshop.home / f"{name}.py"
-    mpi = next(
-        each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich"
-    )
+    mpi = next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich")
     arguments = {
         "family": mpi.family,
         "library": mpi.library,
@@ -180,9 +178,7 @@ def of_routine(ended: Ended, routine: str) -> tuple[set[str], set[str]]:
     return {case["verdict"] for case in cases}, {case["reason"] for case in cases}
 
 
-def play(
-    workshop: Workshop, folder: Path, faults: dict[str, tuple[str, pytest.MarkDecorator]]
-) -> Ended:
+def play(workshop: Workshop, folder: Path, faults: dict[str, tuple[str, pytest.MarkDecorator]]) -> Ended:
     """One job in which every benchmark has its fault, but for the broadcast."""
     played = {name: fault for name, (fault, _) in faults.items() if fault != CANNED}
     played |= {"gather": "unvalidated"} if "gather" not in played else {}

@@ -11,10 +11,7 @@ import pytest
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import (
-    load_references,
-    locate_references,
-)
+from postprocess.references.reference_file import load_references, locate_references
 from postprocess.results.store import read_sessions
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import Declared, plants
@@ -114,9 +111,7 @@ def test_a_calibration_of_imb_is_one_of_imb(calibrated: Path, environments: list
     assert provenance.list_calibrated_keys(told) == {case.key for case in known}
 
 
-def test_what_two_launches_calibrated_a_moment_ago_is_not_called(
-    workshop, calibrated, environments
-):
+def test_what_two_launches_calibrated_a_moment_ago_is_not_called(workshop, calibrated, environments):
     """Two launches condemn nothing of which a program tells a mean alone, whatever the machine does."""
     chosen = ("--environment", environments[0], "--references", str(calibrated))
     ended = workshop.measure(*chosen, *IMB)
@@ -129,17 +124,13 @@ def test_what_two_launches_calibrated_a_moment_ago_is_not_called(
 def doctored(calibrated: Path, environments: list[str]) -> Path:
     """Settled references that every healthy machine meets, but for one time and one rate."""
     root = calibrated.parent / "doctored"
-    paths = [
-        locate_references(each, "local", "cpu", environments[0]) for each in (calibrated, root)
-    ]
+    paths = [locate_references(each, "local", "cpu", environments[0]) for each in (calibrated, root)]
     rows = [
         replace(each, center=WIDE[each.unit], spread=SPREAD, launches=20)
         for each in load_references(paths[0], "local", "cpu", environments[0]).values()
     ]
     write_stated_references(
-        paths[1],
-        map(out_of_reach, rows),
-        json.loads(provenance.locate_provenance(paths[0]).read_text()),
+        paths[1], map(out_of_reach, rows), json.loads(provenance.locate_provenance(paths[0]).read_text())
     )
     return root
 

@@ -27,12 +27,8 @@ from tests.support.mpi import fault_library, mpi_installations, of_family
 from tests.support.paths import DATA, ROOT
 from tests.support.plumbline_runner import Ended, Workshop
 
-FEATURES, CENTRE = (
-    DATA / "sites" / f"{name}.py" for name in ("features", "programming_environments")
-)
-PREFIXES = {
-    f"TEST_{mpi.family.upper().replace('-', '_')}": str(mpi.prefix) for mpi in mpi_installations()
-}
+FEATURES, CENTRE = (DATA / "sites" / f"{name}.py" for name in ("features", "programming_environments"))
+PREFIXES = {f"TEST_{mpi.family.upper().replace('-', '_')}": str(mpi.prefix) for mpi in mpi_installations()}
 #: The environments of ``CENTRE``: Open MPI, MPICH and Intel MPI.
 ENVIRONMENTS = {"PrgEnv-gnu", "PrgEnv-cray", "PrgEnv-intel"}
 CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "luecke.routines=barrier,bcast")
@@ -127,12 +123,8 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     root = workshop.home / "reviewed"
     for path in update_references(root, collect_launches(header, session.directory, finished)):
         measured = load_references(path, "centre", "login", path.stem)
-        planted = {
-            case for case in measured if (path.stem, case.bytes) == ("PrgEnv-gnu", 1_000_000)
-        }
-        wide = [
-            Reference(case, PLANTED if case in planted else CENTER, SPREAD, 20) for case in measured
-        ]
+        planted = {case for case in measured if (path.stem, case.bytes) == ("PrgEnv-gnu", 1_000_000)}
+        wide = [Reference(case, PLANTED if case in planted else CENTER, SPREAD, 20) for case in measured]
         write_stated_references(path, wide, read_provenance(path))
     assert {path.stem for path in root.rglob("*.tsv")} == ENVIRONMENTS
     return root
@@ -142,11 +134,7 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
 @plants("speed", "a delay of one MPI of three", "a site's own ReFrame", "regressed", 1,
         " times as slow as its reference ")  # fmt: skip
 def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdicts(
-    workshop: Workshop,
-    reviewed: Path,
-    loaded: dict[str, str],
-    tmp_path: Path,
-    declared: Declared,
+    workshop: Workshop, reviewed: Path, loaded: dict[str, str], tmp_path: Path, declared: Declared
 ) -> None:
     """Of the same launches, which a launcher repeats for ``nightly``."""
     known = ("-S", f"luecke.reference_roots={reviewed}")
@@ -154,9 +142,7 @@ def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdic
     ended = reframe(workshop, CENTRE, *CHOICE, *known, "-r", **loaded, **SLOW, **replayed)
     slow = [case for case in launches(ended) if case["result"] == "fail"]
     assert ended.status == 1 and [case["environ"] for case in slow] == ["PrgEnv-gnu"], ended.output
-    assert all(
-        "failed to meet reference(s): bcast_1000000=" in case["fail_reason"] for case in slow
-    )
+    assert all("failed to meet reference(s): bcast_1000000=" in case["fail_reason"] for case in slow)
     assert len(launches(ended)) == len(ENVIRONMENTS), ended.output
     for case in launches(ended):
         for value, center, lower, upper, unit, _ in case["perfvalues"].values():
@@ -280,9 +266,9 @@ def test_a_benchmark_that_the_site_has_is_measured_and_imported(workshop, review
     words = ["-n", "imb", "-p", "PrgEnv-intel", "-S", "imb.routines=bcast", "-S", "imb.sizes=8,16"]
     ended = reframe(workshop, CENTRE, *words, "-S", f"imb.reference_roots={reviewed}", "-r")
     (case,) = launches(ended)
-    assert (
-        "no-reference: bcast_16, bcast_8; set strict=False, or calibrate it:" in case["fail_reason"]
-    ), ended.output
+    assert "no-reference: bcast_16, bcast_8; set strict=False, or calibrate it:" in case["fail_reason"], (
+        ended.output
+    )
     summary, report = tmp_path / "summary.json", str(workshop.home / "reframe.json")
     words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]
     assert main(str(ROOT), str(workshop.home), ["import", *words, report]) == 1

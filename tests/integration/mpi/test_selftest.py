@@ -47,10 +47,7 @@ def selftest(workshop: Workshop, *words: str) -> Ended:
     """A self-test with the huge plant."""
     chosen = ("--environment", of_family("mpich").name, *NIGHTS, *words)
     done = subprocess.run(
-        [
-            *(sys.executable, "-c", PROGRAM),
-            *(str(ROOT), str(workshop.home), *unflushed(("selftest", *chosen))),
-        ],
+        [*(sys.executable, "-c", PROGRAM), *(str(ROOT), str(workshop.home), *unflushed(("selftest", *chosen)))],
         capture_output=True,
         text=True,
         check=False,

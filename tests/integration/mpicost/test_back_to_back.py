@@ -17,10 +17,7 @@ OPTIONS = (*WARM, "--back-to-back", str(CALLS), "--trials", str(TRIALS), "--byte
 
 WRONG = {
     "flushed": ((*TINY, "--back-to-back", "5"), "--back-to-back"),
-    "with a window": (
-        ("--cache", "warm", "--sync", "window", "--back-to-back", "5"),
-        "--sync window",
-    ),
+    "with a window": (("--cache", "warm", "--sync", "window", "--back-to-back", "5"), "--sync window"),
     "no number": ((*WARM, "--back-to-back", "few"), "--back-to-back few"),
     "negative": ((*WARM, "--back-to-back", "-1"), "--back-to-back -1"),
     "too many": ((*WARM, "--back-to-back", "1000001"), "--back-to-back 1000001"),
@@ -84,7 +81,5 @@ def test_so_many_calls_are_made_and_data_is_verified_before_and_after(
 def test_a_batch_after_an_early_stop_begins_together(tmp_path: Path) -> None:
     """Between batches ranks talk about going on; the first trial of each has a barrier of its own."""
     options = (*WARM, "--back-to-back", "3", "--trials", "40", "--relative-error", "0.9")
-    records = program("mpich").measure(
-        2, tmp_path / "out.jsonl", *options, "--routine", "alltoall:8"
-    )
+    records = program("mpich").measure(2, tmp_path / "out.jsonl", *options, "--routine", "alltoall:8")
     assert records.cases[0]["trials"] % 10 == 0 and records.run["back_to_back"] == 3

@@ -42,9 +42,7 @@ def test_the_warnings_that_count_are_on() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sanitizers_find_nothing(family: str, tmp_path: Path) -> None:
     """Leaks are looked for under MPICH only: Open MPI has some of its own."""
-    program = Program(
-        of_family(family), build(of_family(family), tmp_path, "-DMPICOST_SANITIZE=ON")
-    )
+    program = Program(of_family(family), build(of_family(family), tmp_path, "-DMPICOST_SANITIZE=ON"))
     leaks = "1" if family == "mpich" else "0"
     variables = {"ASAN_OPTIONS": f"detect_leaks={leaks}"}
     file = tmp_path / "out.jsonl"
@@ -82,10 +80,7 @@ def hash_of(directory: Path) -> str:
     """The source hash that the built program states."""
     mpi = of_family("mpich")
     subprocess.run(
-        ["cmake", "--build", str(directory)],
-        env=environment_with(mpi),
-        check=True,
-        capture_output=True,
+        ["cmake", "--build", str(directory)], env=environment_with(mpi), check=True, capture_output=True
     )
     version = Program(mpi, directory).run(1, "--version").output
     return re.search(r"source hash (\w{16})", version).group(1)

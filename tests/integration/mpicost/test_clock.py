@@ -24,9 +24,7 @@ def launched(family: str, file: Path, *options: str, sizes: str = "8", drift: fl
     return program(family).run(2, *selected, *options, wrapper=wrapper, variables=variables)
 
 
-def on_two_hosts(
-    family: str, file: Path, *options: str, sizes: str = "8", drift: float = 0
-) -> Records:
+def on_two_hosts(family: str, file: Path, *options: str, sizes: str = "8", drift: float = 0) -> Records:
     ended = launched(family, file, *options, sizes=sizes, drift=drift)
     assert ended.status == 0, ended.complaints
     return read(file)
@@ -116,14 +114,7 @@ SHARE = st.floats(min_value=-1, max_value=1)  #: of the bound on an error
 @example(0, -0.0005838, 0, 0, 9109, -1, 3426, 10**9)
 @settings(max_examples=100)
 def test_a_rate_is_at_most_twice_the_true_one(
-    start: int,
-    drift: float,
-    error1: int,
-    share1: float,
-    error2: int,
-    share2: float,
-    passed: int,
-    later: int,
+    start: int, drift: float, error1: int, share1: float, error2: int, share2: float, passed: int, later: int
 ) -> None:
     """However wrong the two measurements are, within the bounds on their errors."""
     first, last = int(share1 * error1), int(drift * passed) + int(share2 * error2)

@@ -74,12 +74,7 @@ def test_controls_tell_a_slow_machine_from_a_slow_mpi(slow: str, slower: str, tm
             file = tmp_path / f"{fault}-{turn}.jsonl"
             words = (*TINY, "--routine=control_compute,control_memory,bcast:8", "--trials=21")
             ended = program("mpich").run(
-                2,
-                *words,
-                "--output",
-                str(file),
-                wrapper=wrapper,
-                variables={"PLUMBLINE_SLOW": fault},
+                2, *words, "--output", str(file), wrapper=wrapper, variables={"PLUMBLINE_SLOW": fault}
             )
             assert ended.status == 0, ended.complaints
             for each in read(file).cases:

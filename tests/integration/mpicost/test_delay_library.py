@@ -27,9 +27,7 @@ def library(built: Program) -> Path:
     return built.build / "libdelay.so"
 
 
-def delayed(
-    built: Program, file: Path, *options: str, loaded: Path | None = None, **order: str
-) -> Ended:
+def delayed(built: Program, file: Path, *options: str, loaded: Path | None = None, **order: str) -> Ended:
     """mpicost on two processes with the library in front of it; ``order`` without its prefix."""
     variables = [f"PLUMBLINE_DELAY_{name}={value}" for name, value in order.items()]
     wrapper = ["env", f"LD_PRELOAD={loaded or library(built)}", *variables]

@@ -13,11 +13,7 @@ from tests.support.mpicost import FAMILIES, TINY, Ended, library, lines, preload
 TRIALS = 5
 ROUTINES = ("--routine", "pingpong,bcast,allgather,allreduce_max")
 #: fault: (routine that suffers, rank that notices, element it names among 10 of 80 bytes)
-FAULTS = {
-    "bcast": ("bcast", 1, 9),
-    "recv": ("pingpong", 1, 9),
-    "overrun": ("allreduce_max", 1, 10),
-}
+FAULTS = {"bcast": ("bcast", 1, 9), "recv": ("pingpong", 1, 9), "overrun": ("allreduce_max", 1, 10)}
 #: call number from which the fault shows, and when mpicost must notice
 MOMENTS = {0: "before timing", 1: "in trial 1", 4: "in trial 4", TRIALS + 1: "after timing"}
 
@@ -30,9 +26,7 @@ def faulty(family: str, fault: str, first: int, file: Path, once: bool = False) 
     once_each = ("--trials", str(TRIALS), "--rounds", "1")  # calls are counted
     options = (*TINY, *ROUTINES, "--bytes", "80", "--peers", "1", *once_each)
     wrapper = preload(library(family, "wrong_data"))
-    return program(family).run(
-        3, *options, "--output", str(file), wrapper=wrapper, variables=variables
-    )
+    return program(family).run(3, *options, "--output", str(file), wrapper=wrapper, variables=variables)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -108,11 +102,7 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
     file = tmp_path / "out.jsonl"
     options = (*TINY, "--sync", "window", "--routine", "bcast:8", "--output", str(file))
     options = (*options, "--trials", "100", "--rounds", "1")  # calls are counted
-    variables = {
-        "PLUMBLINE_FAULT_AFTER": "20",
-        "PLUMBLINE_FAULT_BEFORE": "100",
-        "PLUMBLINE_FAULT_EVERY": "5",
-    }
+    variables = {"PLUMBLINE_FAULT_AFTER": "20", "PLUMBLINE_FAULT_BEFORE": "100", "PLUMBLINE_FAULT_EVERY": "5"}
     wrapper = preload(library(family, "late_start"))
     ended = program(family).run(2, *options, wrapper=wrapper, variables=variables)
     assert ended.status in (0, 4), ended.complaints
@@ -147,18 +137,14 @@ def test_case_whose_every_trial_is_late_fails(family: str, tmp_path: Path, decla
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    ("sync", "call"),
-    [("dissemination", "Sendrecv"), ("barrier", "Barrier"), ("window", "Sendrecv")],
+    ("sync", "call"), [("dissemination", "Sendrecv"), ("barrier", "Barrier"), ("window", "Sendrecv")]
 )
 def test_nothing_but_the_routine_stands_between_the_stamps(family, sync, call, tmp_path):
     """Follows rank 0 through a launch: two clock readings enclose the routine, a synchroniser both."""
     trace = tmp_path / "trace"
     options = (*TINY, "--routine", "bcast", "--bytes", "8", "--trials", "3", "--sync", sync)
     ended = program(family).run(
-        2,
-        *options,
-        wrapper=preload(library(family, "trace")),
-        variables={"PLUMBLINE_TRACE": str(trace)},
+        2, *options, wrapper=preload(library(family, "trace")), variables={"PLUMBLINE_TRACE": str(trace)}
     )
     assert ended.status in (0, 4), ended.complaints
     events = "".join(f"<{line}>" for line in trace.read_text().splitlines())

@@ -100,13 +100,7 @@ def test_a_library_that_answers_calls_is_named_though_the_program_is_linked_to_i
     """As profilers are that a site's compiler wrapper links in front of the MPI."""
     mpi, linked = of_family(family), tmp_path / "linked"
     stranger = fault_library(family, "wrong_data")
-    words = [
-        mpi.mpicc,
-        "-std=c11",
-        str(FAULTS / "witnessed.c"),
-        "-Wl,--no-as-needed",
-        str(stranger),
-    ]
+    words = [mpi.mpicc, "-std=c11", str(FAULTS / "witnessed.c"), "-Wl,--no-as-needed", str(stranger)]
     words += ["-Wl,--as-needed", "-o", str(linked), "-ldl"]
     subprocess.run(words, check=True, env=environment_with(mpi))
     assert paths(watched(family, tmp_path / "w.jsonl", [str(linked), "0"])) == [str(stranger)]

@@ -23,10 +23,7 @@ COUNTS = [
     ("openmpi", 4, FEW_MESSAGES),
     ("mpich", 3, FEW_MESSAGES),
 ]
-ODDLY = {
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
+ODDLY = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 
 
 @pytest.mark.parametrize(("family", "processes", "names"), COUNTS)
@@ -50,9 +47,7 @@ def test_the_program_has_the_kernels_of_the_table():
 
 def test_the_kernels_are_a_part_of_the_official_source():
     """Offers are held against it by the hash that the program tells."""
-    assert (
-        f"source hash {hash_source(SUITE)}\n" in program("mpich").run(1, *ONCE, "--version").output
-    )
+    assert f"source hash {hash_source(SUITE)}\n" in program("mpich").run(1, *ONCE, "--version").output
 
 
 @plants("data", "a wrong element, byte or NaN in what a kernel sends",

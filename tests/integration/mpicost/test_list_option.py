@@ -72,8 +72,7 @@ def test_two_processes_have_45_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "sizes"),
-    [("luecke", LUECKE), ("luecke2001", LUECKE2001), ("luecke2003", LUECKE2003)],
+    ("family", "sizes"), [("luecke", LUECKE), ("luecke2001", LUECKE2001), ("luecke2003", LUECKE2003)]
 )
 def test_family(family: str, sizes: dict) -> None:
     assert set(listed(2, "--family", family)) == expected(sizes, 2)

@@ -50,9 +50,7 @@ def test_a_trial_is_many_calls_and_its_time_that_of_one(family: str, tmp_path: P
     assert all(np.isfinite(each.t_max).all() for each in believed.cases)
 
 
-@pytest.mark.parametrize(
-    ("fault", "routine"), [("skip", "allgather"), ("local", "reduce_local_sum")]
-)
+@pytest.mark.parametrize(("fault", "routine"), [("skip", "allgather"), ("local", "reduce_local_sum")])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_the_calls_of_a_loop_brought_is_looked_at(
     family: str, fault: str, routine: str, tmp_path: Path

@@ -22,9 +22,7 @@ from tests.support.paths import SUITE
 
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
-    **dict.fromkeys(
-        ("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str
-    ),
+    **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str),
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials", "rounds"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),
@@ -77,9 +75,7 @@ def launch(family: str, tmp_path_factory: pytest.TempPathFactory) -> Records:
 @pytest.mark.parametrize("processes", [1, 2, 3, 5])
 def test_every_routine_is_right(family: str, processes: int, tmp_path: Path) -> None:
     sizes = ("--bytes", "0,8,1000,100000")
-    records = program(family).measure(
-        processes, tmp_path / "out.jsonl", *TINY, *sizes, "--trials", "3"
-    )
+    records = program(family).measure(processes, tmp_path / "out.jsonl", *TINY, *sizes, "--trials", "3")
     assert len(records.cases) == 4 * (processes - 1) + 15 * 4 + 1
     assert all(case["verified"] for case in records.cases)
     assert records.run["processes"] == processes
@@ -135,9 +131,7 @@ def test_statistics_follow_from_the_trials(launch: Records) -> None:
 
 
 def test_totals(launch: Records) -> None:
-    slowest = sum(
-        sum(case["t_max"]) * (2 if case["routine"] == "pingpong" else 1) for case in launch.cases
-    )
+    slowest = sum(sum(case["t_max"]) * (2 if case["routine"] == "pingpong" else 1) for case in launch.cases)
     assert launch.end["timed"] == pytest.approx(slowest, rel=1e-6)
     assert launch.end["timed"] < launch.end["elapsed"]
 
@@ -236,9 +230,7 @@ def test_same_seed_same_order(launch: Records, family: str, tmp_path: Path) -> N
 
 def test_seeds_differ_unless_given(tmp_path: Path) -> None:
     options = (*TINY, "--routine", "barrier", "--trials", "2")
-    seeds = {
-        program("mpich").measure(2, tmp_path / f"{i}.jsonl", *options).run["seed"] for i in (1, 2)
-    }
+    seeds = {program("mpich").measure(2, tmp_path / f"{i}.jsonl", *options).run["seed"] for i in (1, 2)}
     assert len(seeds) == 2
 
 
@@ -298,9 +290,7 @@ def test_memory_grows_only_with_what_a_routine_needs(family: str, tmp_path: Path
     assert memory(4, "bcast", 80000) == memory(2, "bcast", 80000)
     assert memory(2, "bcast", 160000) - memory(2, "bcast", 80000) == 80000
     assert memory(4, "alltoall", 80000) - memory(2, "alltoall", 80000) == 2 * 2 * 80000
-    told = re.search(
-        r"allocates ([\d,]+) bytes a rank at 4 processes", (SUITE / "README.md").read_text()
-    )
+    told = re.search(r"allocates ([\d,]+) bytes a rank at 4 processes", (SUITE / "README.md").read_text())
     assert told
     launch = ("--cache", "warm", "--routine", "bcast", "--bytes", "8", "--trials", "10")
     needed = program(family).measure(4, tmp_path / "told", *launch).end["memory_bytes"]

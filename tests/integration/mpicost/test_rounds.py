@@ -57,9 +57,7 @@ def test_each_round_has_an_order_of_its_own(tmp_path: Path) -> None:
         (("--trials", "6", "--rounds", "1"), 1),
     ],
 )
-def test_as_many_rounds_as_there_can_be(
-    options: tuple[str, ...], rounds: int, tmp_path: Path
-) -> None:
+def test_as_many_rounds_as_there_can_be(options: tuple[str, ...], rounds: int, tmp_path: Path) -> None:
     """A visit has two trials, and where they must follow each other there is one visit."""
     records = measured(tmp_path / "a", *WARM, *options)
     assert records.run["rounds"] == rounds

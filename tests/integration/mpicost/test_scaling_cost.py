@@ -14,11 +14,7 @@ COUNTS = (8, 16, 64)
 TRIALS = 3
 CALLS = TRIALS + 2  #: two more are verified and not timed
 #: routine with a choice of peers, and the messages of one call that are not inside of a collective
-ROUTINES = {
-    "bcast": ((), 0),
-    "pingpong": (("--peers", "1"), 2),
-    "tournament": (("--peers", "2"), 2),
-}
+ROUTINES = {"bcast": ((), 0), "pingpong": (("--peers", "1"), 2), "tournament": (("--peers", "2"), 2)}
 SIZES = ("8", "16", "24", "32")
 
 

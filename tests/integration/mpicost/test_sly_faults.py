@@ -13,16 +13,9 @@ from tests.support.mpicost import library, preload, program, read
 SHORT = ("--cache", "warm", "--trials", "5", "--settle", "0", "--seed", "3")
 FAULTS = {
     "half_numbers": plants(
-        "data",
-        "the lower half of every number is lost",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "index 0: ",
+        "data", "the lower half of every number is lost", "MPI under mpicost itself", "", 1, "index 0: "
     ),
-    "few_bits": plants(
-        "data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index "
-    ),
+    "few_bits": plants("data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index "),
     "one_bit": plants(
         "data",
         "one bit of the last element is wrong on the last rank",
@@ -31,9 +24,7 @@ FAULTS = {
         1,
         "rank 2 index 9: ",
     ),
-    "single": plants(
-        "data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: "
-    ),
+    "single": plants("data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: "),
     "single_root": plants(
         "data",
         "a sum in single precision, at the root only",
@@ -43,12 +34,7 @@ FAULTS = {
         "rank 0 index 0: ",
     ),
     "least": plants(
-        "data",
-        "the least bit of a sum is lost on one rank",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 index ",
+        "data", "the least bit of a sum is lost on one rank", "MPI under mpicost itself", "", 1, "rank 2 index "
     ),
     "fifth": plants(
         "data",
@@ -58,30 +44,16 @@ FAULTS = {
         1,
         "before timing",
     ),
-    "remembered": plants(
-        "data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1"
-    ),
-    "stale_half": plants(
-        "data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: "
-    ),
+    "remembered": plants("data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1"),
+    "stale_half": plants("data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: "),
     "stale_block": plants(
         "data", "a block of the call before", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
     ),
     "last_block": plants(
-        "data",
-        "a block that is not delivered",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 index 20: -1 ",
+        "data", "a block that is not delivered", "MPI under mpicost itself", "", 1, "rank 2 index 20: -1 "
     ),
     "spoiled": plants(
-        "data",
-        "a call that changes what it sends",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 0 index 20: ",
+        "data", "a call that changes what it sends", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
     ),
     "behind": plants(
         "data",
@@ -92,12 +64,7 @@ FAULTS = {
         "rank 2 index 18: 164 ",
     ),
     "before": plants(
-        "data",
-        "a byte written before the result",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 index -1: 164 ",
+        "data", "a byte written before the result", "MPI under mpicost itself", "", 1, "rank 2 index -1: 164 "
     ),
     "around": plants(
         "data",
@@ -116,20 +83,10 @@ FAULTS = {
         " s before the last had come, ",
     ),
     "one_sided": plants(
-        "data",
-        "a barrier in which one rank waits for nobody",
-        "MPI under mpicost itself",
-        "",
-        1,
-        " left ",
+        "data", "a barrier in which one rank waits for nobody", "MPI under mpicost itself", "", 1, " left "
     ),
     "deaf": plants(
-        "data",
-        "a barrier in which the last rank waits for nobody",
-        "MPI under mpicost itself",
-        "",
-        1,
-        " left ",
+        "data", "a barrier in which the last rank waits for nobody", "MPI under mpicost itself", "", 1, " left "
     ),
 }
 #: where each is measured
@@ -156,9 +113,7 @@ ROUTINES = {
 
 
 @pytest.mark.parametrize("fault", each_of(FAULTS))
-def test_what_earlier_data_did_not_show_is_found(
-    fault: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_what_earlier_data_did_not_show_is_found(fault: str, tmp_path: Path, declared: Declared) -> None:
     file = tmp_path / "out.jsonl"
     # beside other work a rank may run so late that it hides who should have waited
     trials = ("--trials", "101") if ROUTINES[fault] == "barrier" else ()

@@ -27,15 +27,9 @@ def driver() -> Path:
 def computed(driver: Path, trials, late=None, dropped=1, resolution=0.0) -> dict | None:
     """What the C code makes of the trials; None if it says that none is left."""
     flags = late if late is not None else [False] * len(trials)
-    rows = "".join(
-        f"{float(time)!r} {int(flag)}\n" for time, flag in zip(trials, flags, strict=True)
-    )
+    rows = "".join(f"{float(time)!r} {int(flag)}\n" for time, flag in zip(trials, flags, strict=True))
     text = subprocess.run(
-        [driver],
-        input=f"{dropped} {resolution!r}\n{rows}",
-        capture_output=True,
-        text=True,
-        check=True,
+        [driver], input=f"{dropped} {resolution!r}\n{rows}", capture_output=True, text=True, check=True
     ).stdout.split()
     if text == ["none"]:
         return None

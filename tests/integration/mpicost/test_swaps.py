@@ -19,9 +19,7 @@ SHORT = ("--cache", "warm", "--trials", "3")
 def test_every_experiment_is_measured_and_right_by_every_protocol(family, processes, tmp_path):
     """With an odd number of processes one has no partner, but in the ring."""
     file = tmp_path / "out.jsonl"
-    program(family).measure(
-        *(processes, file, *SHORT, "--family", "swaps", "--bytes", "0,7,100000")
-    )
+    program(family).measure(*(processes, file, *SHORT, "--family", "swaps", "--bytes", "0,7,100000"))
     cases = read_launch(file).cases
     assert not any(each.wrong for each in cases)
     found = {(each.routine, each.bytes) for each in cases}

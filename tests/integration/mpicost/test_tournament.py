@@ -59,9 +59,7 @@ def test_every_pair_meets_exactly_once(processes: int) -> None:
     table = partners(processes)
     assert len(table) == rounds(processes)
     for row in table:
-        assert all(
-            row[partner] == rank != partner for rank, partner in enumerate(row) if partner >= 0
-        )
+        assert all(row[partner] == rank != partner for rank, partner in enumerate(row) if partner >= 0)
         assert row.count(-1) == processes % 2
     played = sorted(game for row in table for game in games(row))
     assert played == list(combinations(range(processes), 2))
@@ -95,9 +93,7 @@ def check_all_rounds(records: Records, processes: int) -> None:
         (case["bytes"], case["peer"]): [(pair["a"], pair["b"]) for pair in case["pairs"]]
         for case in records.cases
     }
-    assert found == {
-        (size, number): games(row) for size in (8, 80) for number, row in enumerate(table, 1)
-    }
+    assert found == {(size, number): games(row) for size in (8, 80) for number, row in enumerate(table, 1)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,9 +126,7 @@ def test_how_ranks_are_released_is_in_no_time_of_a_pair(processes: int, tmp_path
 
     def times(sync: str) -> dict[tuple[int, int], float]:
         records = simulated().measure(processes, tmp_path / sync, *options, "--sync", sync)
-        return {
-            (pair["a"], pair["b"]): pair["t"][1] for case in records.cases for pair in case["pairs"]
-        }
+        return {(pair["a"], pair["b"]): pair["t"][1] for case in records.cases for pair in case["pairs"]}
 
     together = times("window")
     assert len(together) == processes * (processes - 1) // 2

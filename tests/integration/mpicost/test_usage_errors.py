@@ -94,10 +94,7 @@ LIMITED = ("sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh")
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("sizes", "wrapper", "said"),
-    [
-        ("16000000000000", (), "more than"),
-        ("8,12000000000", LIMITED, "allgather with 12000000000 bytes"),
-    ],
+    [("16000000000000", (), "more than"), ("8,12000000000", LIMITED, "allgather with 12000000000 bytes")],
     ids=["a call", "the memory of the process"],
 )
 def test_size_beyond_what_a_call_or_the_memory_can_take_is_refused(family, sizes, wrapper, said):

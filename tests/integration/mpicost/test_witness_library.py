@@ -49,8 +49,7 @@ def test_what_ran_and_where_is_proven(family: str, processes: int, tmp_path: Pat
     assert SAYS[family] in witness.mpi_library
     assert (witness.processes, witness.per_node) == (processes, processes)
     assert witness.run["ranks"] == [
-        {"rank": rank, "host": witness.run["hosts"][0]["name"], "cpus": str(cpu)}
-        for rank in range(processes)
+        {"rank": rank, "host": witness.run["hosts"][0]["name"], "cpus": str(cpu)} for rank in range(processes)
     ]
     assert witness.run["program"] == f"witnessed-{family}"
     assert witness.run["command"] == words
@@ -250,11 +249,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 SETTING = {
     "mpich": ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD"),
     "openmpi": ("OMPI_MCA_mpi_param_check", "0", "mpi_param_check"),
-    "intel-mpi": (
-        "MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT",
-        "181",
-        "MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT",
-    ),
+    "intel-mpi": ("MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT", "181", "MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT"),
 }
 
 

@@ -53,9 +53,7 @@ def query(dsn: str, text: str) -> list[dict[str, Any]]:
     import psycopg
     from psycopg.rows import dict_row
 
-    text = re.sub(
-        r"\$__timeFilter\((\w+)\)", r"\1 BETWEEN '2026-11-01T00:00:00Z' AND '2026-12-31'", text
-    )
+    text = re.sub(r"\$__timeFilter\((\w+)\)", r"\1 BETWEEN '2026-11-01T00:00:00Z' AND '2026-12-31'", text)
     words = {"${system:sqlstring}": f"'{ROW.case.system}'", "${case:sqlstring}": f"'{KEY}'"}
     for word, value in words.items():
         text = text.replace(word, value)
@@ -79,9 +77,7 @@ def test_a_bandwidth_below_its_reference_is_a_slowdown(dsn: str) -> None:
 
 def test_alarms_are_counted_by_month_in_nights_alone(dsn: str) -> None:
     found = query(dsn, "SELECT * FROM plumbline_alarms_by_month ORDER BY month")
-    told = [
-        (row["month"].month, row["nights"], row["failed_nights"], row["regressed"]) for row in found
-    ]
+    told = [(row["month"].month, row["nights"], row["failed_nights"], row["regressed"]) for row in found]
     assert told == [(10, 1, 0, 0), (11, 1, 1, 1), (12, 1, 1, 1)]
 
 

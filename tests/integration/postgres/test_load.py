@@ -73,9 +73,7 @@ def test_every_row_and_trial_arrives_as_it_was(folder, dsn):
     done = load(folder, dsn)
     assert (done.new, done.known, done.rows) == (3, 0, 62)
     assert query(dsn, ALL) == held(folder)
-    names = (
-        "SELECT column_name FROM information_schema.columns WHERE table_name = 'plumbline_cases'"
-    )
+    names = "SELECT column_name FROM information_schema.columns WHERE table_name = 'plumbline_cases'"
     assert {name for (name,) in query(dsn, names)} == set(SCHEMA.names())
 
 
@@ -84,9 +82,7 @@ def test_every_row_and_trial_arrives_as_it_was(folder, dsn):
 def test_a_database_of_another_encoding_holds_the_same_text(tmp_path, server, declared: Declared):
     """And says so where it cannot, rather than hold another."""
     folder, dsn = tmp_path / "store", server.create(f"{tmp_path.name}1", "LATIN1")
-    write_session(
-        folder / "a.parquet", [replace(ROW, session="a", reason="Zürich", mpi_library="")]
-    )
+    write_session(folder / "a.parquet", [replace(ROW, session="a", reason="Zürich", mpi_library="")])
     load(folder, dsn)
     assert query(dsn, "SELECT reason, length(reason) FROM plumbline_cases") == [("Zürich", 6)]
     write_session(folder / "b.parquet", [replace(ROW, session="b", reason="\u2028")])
@@ -206,12 +202,7 @@ def test_the_command_loads_and_shows_no_password(folder, dsn, capfd, monkeypatch
         from psycopg.conninfo import conninfo_to_dict
 
         parts = conninfo_to_dict(dsn)
-        named = {
-            "host": "PGHOST",
-            "user": "PGUSER",
-            "dbname": "PGDATABASE",
-            "password": "PGPASSWORD",
-        }
+        named = {"host": "PGHOST", "user": "PGUSER", "dbname": "PGDATABASE", "password": "PGPASSWORD"}
         for part, name in named.items():
             monkeypatch.setenv(name, str(parts[part]))
     assert plumbline(folder, *words) == 0

@@ -62,9 +62,7 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
         for _ in range(launches)
     ]
     for _, environment, result in rows:
-        expected = (
-            "works: " if environment == mpich.name else "incorrect: started 2 singleton processes"
-        )
+        expected = "works: " if environment == mpich.name else "incorrect: started 2 singleton processes"
         assert expected in result
     advice = f"{openmpi.name}: known to work with openmpi: launcher=['{head.home}/mpi/"
     assert advice in tried.output

@@ -13,14 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.slurm import (
-    Cluster,
-    Unavailable,
-    availability,
-    cluster_or_skip,
-    faults,
-    reason_not_here,
-)
+from tests.support.slurm import Cluster, Unavailable, availability, cluster_or_skip, faults, reason_not_here
 from tests.support.slurm.machines import running_supervisor, wait_until
 
 #: Brings a cluster up with a job that runs, tells so, and waits to be killed.
@@ -137,9 +130,7 @@ def test_slow_node_is_held_back_and_the_others_are_not(cluster: Cluster) -> None
 
 def test_accounting_knows_how_a_job_ended(tmp_path: Path) -> None:
     with cluster_or_skip(tmp_path, nodes=1, accounting=True) as cluster:
-        sent = cluster.run(
-            "sbatch", "--wait", "--output=/dev/null", "--wrap", "exit 3", check=False
-        )
+        sent = cluster.run("sbatch", "--wait", "--output=/dev/null", "--wrap", "exit 3", check=False)
         assert sent.returncode == 3
         ask = ["sacct", "-X", "--noheader", "--parsable2", "--format=state,exitcode,nodelist"]
         ended = "FAILED|3:0|n1\n"

@@ -56,9 +56,7 @@ def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_kil
     assert (folder / data.FILE).read_bytes().startswith(before)
     declared.check((), ended.status, [ended.output + ended.errors])
     found = json.loads((folder / "comparison.json").read_text())
-    roots = [
-        ROOT / "reference_data" / "simulated" / "fattree" / f"{name}.tsv" for name in SELECTORS
-    ]
+    roots = [ROOT / "reference_data" / "simulated" / "fattree" / f"{name}.tsv" for name in SELECTORS]
     times = [
         {
             (case.label, case.bytes, case.layout): each.center
@@ -71,9 +69,7 @@ def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_kil
     for case in found["cases"]:
         key = (case["label"], case["bytes"], case["layout"])
         ratio = times[1][key] / times[0][key]
-        assert case["ratio"] == pytest.approx(
-            ratio, rel=TICK / times[0][key] + TICK / times[1][key]
-        ), key
+        assert case["ratio"] == pytest.approx(ratio, rel=TICK / times[0][key] + TICK / times[1][key]), key
         slow, same = ratio > 1.05, 1 / 1.05 < ratio < 1.05
         assert case["verdict"] == ("same" if same else "slower" if slow else "faster"), key
         verdicts.add((case["label"], case["verdict"]))
@@ -82,10 +78,7 @@ def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_kil
     assert found["unchanged"]["verdicts"] == {"same": len(found["cases"])}
 
 
-@pytest.mark.parametrize(
-    ("factor", "verdict", "status"),
-    [(2.0, "slower", 1), (1.04, "same", 0)],
-)
+@pytest.mark.parametrize(("factor", "verdict", "status"), [(2.0, "slower", 1), (1.04, "same", 0)])
 def test_a_network_that_is_slower_throughout_slows_every_case_by_as_much(
     workshop: Workshop, tmp_path: Path, factor: float, verdict: str, status: int
 ) -> None:

@@ -19,21 +19,10 @@ from site_configs.simgrid import PLATFORMS
 from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import SUITE
 from tests.support.simgrid import build_for_simgrid, simulated
-from tests.support.simulated_machine import (
-    PROCESSES,
-    judge,
-    machine_with,
-    measure,
-    switch,
-    verdicts,
-)
+from tests.support.simulated_machine import PROCESSES, judge, machine_with, measure, switch, verdicts
 
 TORUS = PLATFORMS / "torus.xml"
-LARGE = {
-    "bcast 1000000",
-    "allreduce_sum 1000000",
-    *(f"pingpong {peer} 1000000" for peer in (1, 3, 8)),
-}
+LARGE = {"bcast 1000000", "allreduce_sum 1000000", *(f"pingpong {peer} 1000000" for peer in (1, 3, 8))}
 SMALL = {"barrier", "bcast 8", "allreduce_sum 8", "alltoall 8"}
 SMALL |= {f"pingpong {peer} 8" for peer in (1, 3, 8)}
 PINGPONG = {each for each in SMALL | LARGE if each.startswith("pingpong")}
@@ -173,10 +162,7 @@ def with_barrier_in_bcast(directory: Path) -> Path:
 
 def noisy(times: Times, draws: np.random.Generator, launches: int) -> dict[Case, list[float]]:
     """So many launches of a machine with noise."""
-    return {
-        case: list(times[case] * np.exp(SIGMA * draws.standard_normal(launches)))
-        for case in sorted(times)
-    }
+    return {case: list(times[case] * np.exp(SIGMA * draws.standard_normal(launches))) for case in sorted(times)}
 
 
 def nights(healthy: Times, times: Times) -> list[dict[str, str]]:
@@ -199,12 +185,8 @@ def test_a_tenth_slower_is_a_regression_in_spite_of_noise(healthy: Times):
     assert all(of_verdict("regressed", night) == SMALL | LARGE for night in nights(healthy, slow))
 
 
-@pytest.mark.parametrize(
-    ("name", "slow", "well"), [("slower", SMALL, LARGE), ("narrower", LARGE, SMALL)]
-)
-def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(
-    healthy, changed, name, slow, well
-):
+@pytest.mark.parametrize(("name", "slow", "well"), [("slower", SMALL, LARGE), ("narrower", LARGE, SMALL)])
+def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(healthy, changed, name, slow, well):
     for night in nights(healthy, changed[name]):
         assert of_verdict("regressed", night) == slow
         assert of_verdict("pass", night) == well

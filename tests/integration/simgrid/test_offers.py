@@ -110,9 +110,7 @@ def accept(workshop: Workshop, sealed: Path, partition: str) -> tuple[Ended, dic
     return ended, json.loads(path.read_text()) if path.exists() else {}
 
 
-def test_the_machine_that_was_offered_is_accepted_and_gets_references(
-    workshop: Workshop, sealed: Path
-) -> None:
+def test_the_machine_that_was_offered_is_accepted_and_gets_references(workshop: Workshop, sealed: Path) -> None:
     ended, told = accept(workshop, sealed, "offered")
     assert ended.status == 0, ended.output + ended.errors
     assert told["counts"] == {"met": 4, "missed": 0, "undecided": 0, "not run": 0}
@@ -122,17 +120,13 @@ def test_the_machine_that_was_offered_is_accepted_and_gets_references(
     assert verified.status == 0, verified.output + verified.errors
     assert "signed by ann" in verified.output and "Accepted: of 4 rows, 4 met" in verified.output
     assert_good(workshop.run("offer", "references", str(folder)))
-    proposed = workshop.run(
-        "references", "propose", "--site", "drawn", "--output", str(folder / "p")
-    )
+    proposed = workshop.run("references", "propose", "--site", "drawn", "--output", str(folder / "p"))
     assert_good(proposed)
     assert any((folder / "p").rglob("*.tsv"))
     assert workshop.run("offer", "references", str(folder)).status == 2  # each launch once
 
 
-def test_a_machine_with_slower_links_misses_what_they_carry(
-    workshop: Workshop, sealed: Path
-) -> None:
+def test_a_machine_with_slower_links_misses_what_they_carry(workshop: Workshop, sealed: Path) -> None:
     ended, told = accept(workshop, sealed, "slower")
     assert ended.status == 1, ended.output + ended.errors
     verdicts = {each["row"].rpartition("/simgrid")[0]: each["verdict"] for each in told["rows"]}
@@ -141,9 +135,7 @@ def test_a_machine_with_slower_links_misses_what_they_carry(
     assert [each.partition(":")[0] for each in told["links"]["slow"]] == ["node n3"]
 
 
-def test_the_protocol_of_another_offer_is_not_gone_on_with(
-    workshop: Workshop, sealed: Path
-) -> None:
+def test_the_protocol_of_another_offer_is_not_gone_on_with(workshop: Workshop, sealed: Path) -> None:
     folder = sealed.parent
     shutil.copytree(folder / "offer", folder / "other")
     with (folder / "other" / "offer.toml").open("a") as file:

@@ -50,11 +50,7 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("slurm")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        mpi = next(
-            each
-            for each in inventory.load_inventory(work_directory()).mpis
-            if each.family == "mpich"
-        )
+        mpi = next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich")
         head = HeadNode(directory / "home", cluster=cluster)
         patience = {"max_pending_time": "2s"}
         site = write_site(directory / "testcluster.py", cluster, [mpi], defaults=patience)
@@ -103,9 +99,7 @@ def test_pairs_are_on_the_same_nodes_and_one_whose_node_is_taken_away_does_not_c
         begun.kill()
         for name in ("n1", "n2", "n3", "n4"):
             place.nodes(name, "resume")
-    first, second = (
-        [nodes_of(each) for each in passes(folder) if each.block == block] for block in (1, 2)
-    )
+    first, second = ([nodes_of(each) for each in passes(folder) if each.block == block] for block in (1, 2))
     assert set(first) == {"n3,n4"}
     assert len(set(second)) == 2 and len(set(second[1:])) == 1, second
     assert "launched again, on any nodes: never started: waited" in output

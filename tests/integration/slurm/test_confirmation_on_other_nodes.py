@@ -8,10 +8,7 @@ import pytest
 
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import (
-    load_references,
-    locate_references,
-)
+from postprocess.references.reference_file import load_references, locate_references
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.factories.stated_references import write_stated_references
@@ -49,10 +46,6 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
             Reference(each.case, CENTER, SPREAD, 20)
             for each in load_references(path, "testcluster", "work", mpi.name).values()
         ]
-        write_stated_references(
-            path, healthy, json.loads(provenance.locate_provenance(path).read_text())
-        )
-        ended = head.measure(
-            *site, *WORDS, *APART, "--references", str(root), *sick, command="nightly"
-        )
+        write_stated_references(path, healthy, json.loads(provenance.locate_provenance(path).read_text()))
+        ended = head.measure(*site, *WORDS, *APART, "--references", str(root), *sick, command="nightly")
     declared.check_session(ended)

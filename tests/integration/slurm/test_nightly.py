@@ -15,10 +15,7 @@ import pytest
 
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import (
-    load_references,
-    locate_references,
-)
+from postprocess.references.reference_file import load_references, locate_references
 from postprocess.results.store import read_sessions
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
@@ -61,14 +58,9 @@ class Place:
         planted = {"LD_PRELOAD": library, "PLANTED_FAULT": "hang"}
         return [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
 
-    def begin(
-        self, *families: str, words: Sequence[str] = (), **more: str
-    ) -> subprocess.Popen[str]:
+    def begin(self, *families: str, words: Sequence[str] = (), **more: str) -> subprocess.Popen[str]:
         """Begin a night of a launch of each of these MPIs, the last of which hangs; wait for that one."""
-        begun, ended = (
-            len(self.left("jsonl")) + len(families),
-            len(self.left("exit")) + len(families) - 1,
-        )
+        begun, ended = (len(self.left("jsonl")) + len(families), len(self.left("exit")) + len(families) - 1)
         options = [*self.site(*families), *SHORT, *APART, *self.hanging(families[-1]), *words]
         night = self.head.start("run", *options, **more)
 
@@ -154,9 +146,7 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
     assert ended.status == 0, ended.output + ended.errors
     for mpi in place.mpis.values():
         widen(locate_references(root, "testcluster", "work", mpi.name), mpi)
-    ended = measure_in_job(
-        place, *short, "--strict", "--processes", "2,3", "--references", str(root)
-    )
+    ended = measure_in_job(place, *short, "--strict", "--processes", "2,3", "--references", str(root))
     found = {}
     for case in summary(ended):
         layout = (case["processes"], case["per_node"])
@@ -188,24 +178,18 @@ def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place, declared: 
         "incomplete", 1, "never started: waited … s in the queue ( | "
         "never started: Slurm cannot run it as it is asked for (Part")  # fmt: skip
 def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place, declared):
-    place.cluster.run(
-        "sbatch", "--nodelist=n4", "--output=/dev/null", "--job-name=a\nb", "--wrap", "sleep 600"
-    )
+    place.cluster.run("sbatch", "--nodelist=n4", "--output=/dev/null", "--job-name=a\nb", "--wrap", "sleep 600")
     try:
         site = place.site("mpich", nodes=8, defaults={"max_pending_time": "2s"})
         ended = place.head.measure(*site, *SHORT, "--processes", "2,4,8", "--per-node", "1")
-        assert place.jobs()[0].endswith("RUNNING a") and place.jobs()[1:] == [
-            "b"
-        ]  # the other one's
+        assert place.jobs()[0].endswith("RUNNING a") and place.jobs()[1:] == ["b"]  # the other one's
     finally:
         place.cluster.run("scancel", "--user=root")
         wait_until("an empty queue", place.queue_is_empty)
     two, four, eight = sorted(summary(ended), key=lambda case: case["processes"])
     assert two["verdict"] == "no-reference"
     late = [four, eight]
-    declared.check(
-        [case["verdict"] for case in late], ended.status, [each["reason"] for each in late]
-    )
+    declared.check([case["verdict"] for case in late], ended.status, [each["reason"] for each in late])
     assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
     assert "max_pending_time" in four["reason"]
     assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
@@ -300,9 +284,6 @@ def test_accounting_that_is_switched_off_is_not_missed(tmp_path, monkeypatch):
         cluster.run("sh", "-c", "kill $(pgrep slurmdbd)")
         words = ["sbatch", "--wait", "--parsable", "--output=/dev/null", "--wrap", "exit 3"]
         number = cluster.run(*words, check=False).stdout.strip()
-        assert (slurm_jobs.look_up_job(number).state, slurm_jobs.look_up_job(number).exit_code) == (
-            "FAILED",
-            3,
-        )
+        assert (slurm_jobs.look_up_job(number).state, slurm_jobs.look_up_job(number).exit_code) == ("FAILED", 3)
         with pytest.raises(slurm_jobs.UnknownJob):
             slurm_jobs.look_up_job("999")

@@ -79,12 +79,7 @@ def test_all_comes_from_the_mirror_where_there_is_no_network(cut_off, mirror, cl
 
     def run(*command: str, **more: str) -> str:
         done = subprocess.run(
-            [*cut_off, *command],
-            env={**env, **more},
-            cwd=clone,
-            capture_output=True,
-            text=True,
-            check=False,
+            [*cut_off, *command], env={**env, **more}, cwd=clone, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout

@@ -38,11 +38,7 @@ HOME = os.environ["HOME"]
 RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 #: Family, and what MPI_Get_library_version begins with.
-LIBRARIES = {
-    "mpich": "MPICH Version:",
-    "openmpi": "Open MPI v",
-    "intel-mpi": "Intel(R) MPI Library",
-}
+LIBRARIES = {"mpich": "MPICH Version:", "openmpi": "Open MPI v", "intel-mpi": "Intel(R) MPI Library"}
 
 
 #: What two processes are asked, and a part of what they answer.
@@ -77,9 +73,7 @@ class DebianMpi:
 @pytest.fixture(scope="module")
 def mpis() -> list[Mpi]:
     """The MPIs of this machine that have a Spack environment."""
-    return [
-        mpi for mpi in inventory.load_inventory(work_directory()).mpis if mpi.family in LIBRARIES
-    ]
+    return [mpi for mpi in inventory.load_inventory(work_directory()).mpis if mpi.family in LIBRARIES]
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +150,7 @@ def run_record(program: Path, mpi: Mpi | DebianMpi, folder: Path) -> dict:
     output = folder / f"{mpi.name}.jsonl"
     few = ("--routine", "barrier", "--trials", "3", "--cache", "warm")
     command = [mpi.mpiexec, "-n", "2", program, *few]
-    subprocess.run(
-        [*command, "--output", output], env={**os.environ, **RUN_AS_ROOT}, check=True, timeout=120
-    )
+    subprocess.run([*command, "--output", output], env={**os.environ, **RUN_AS_ROOT}, check=True, timeout=120)
     return json.loads(output.read_text().splitlines()[0])
 
 
@@ -249,9 +241,7 @@ def debian_mpis() -> list[DebianMpi]:
     """Debian's MPIs, if both are here; they share /usr."""
     pairs = (("mpich", "4.0.2"), ("openmpi", "4.1.4"))
     return [
-        DebianMpi(family, version)
-        for family, version in pairs
-        if Path(f"/usr/bin/mpicc.{family}").exists()
+        DebianMpi(family, version) for family, version in pairs if Path(f"/usr/bin/mpicc.{family}").exists()
     ]
 
 
@@ -276,11 +266,7 @@ def prepared() -> Site:
 
 
 #: Each program on two MPIs, since each takes minutes; OSU on MPICH is built from the mirror.
-BUILT = {
-    "mpich": ("mpicost", "imb"),
-    "openmpi": ("mpicost", "osu", "imb"),
-    "intel-mpi": ("mpicost", "osu"),
-}
+BUILT = {"mpich": ("mpicost", "imb"), "openmpi": ("mpicost", "osu", "imb"), "intel-mpi": ("mpicost", "osu")}
 
 
 def all_programs(site: Site, mpi: Mpi) -> dict[str, Installation]:
@@ -394,11 +380,7 @@ def test_version_that_is_not_known_hurts_no_other_program(site, mpis, edited, de
 def test_other_flags_are_another_program(site, mpis, edited):
     before = site.build(mpis[0], "mpicost")
     edited(recipe("mpicost"), 'level = "-O3"', 'level = "-O2"')
-    edited(
-        recipe("mpicost"),
-        "return [self.define(",
-        "return ['-DCMAKE_C_FLAGS_RELEASE=-O2', self.define(",
-    )
+    edited(recipe("mpicost"), "return [self.define(", "return ['-DCMAKE_C_FLAGS_RELEASE=-O2', self.define(")
     after = site.build(mpis[0], "mpicost")
     assert after.prefix != before.prefix
     assert "-O2" in after.record["flags"].split()

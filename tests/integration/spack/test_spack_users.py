@@ -58,12 +58,7 @@ class User:
     def run(self, *words: str) -> str:
         """Run a command that must end well; its output."""
         done = subprocess.run(
-            words,
-            env=self.variables,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            words, env=self.variables, cwd=self.folder, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout

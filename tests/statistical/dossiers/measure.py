@@ -17,11 +17,7 @@ from postprocess.features.compare import data, page
 from postprocess.features.compare.data import ComparedSide, StoredComparison
 from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
 from postprocess.features.compare.measure.bench import TooFewSecondsError
-from postprocess.features.compare.measure.run import (
-    ComparisonDemand,
-    describe_comparison,
-    measure_comparison,
-)
+from postprocess.features.compare.measure.run import ComparisonDemand, describe_comparison, measure_comparison
 from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.features.compare.pairs import collect_pairs
 from postprocess.model.plan import list_planned_cases
@@ -56,9 +52,7 @@ class DossierDemand:
     seed: int | None = None
 
 
-def measure_dossiers(
-    work: WorkDirectory, request: Request, demand: DossierDemand, progress: Progress
-) -> int:
+def measure_dossiers(work: WorkDirectory, request: Request, demand: DossierDemand, progress: Progress) -> int:
     """Plant delays into comparisons, and score what is called. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
@@ -67,9 +61,7 @@ def measure_dossiers(
         context = open_session_context(work, request, progress)
         selection, planned = preview_smallest_layout(context)
         if any(each.exact for each in planned):
-            raise UsageError(
-                "simulated time repeats, and a real delay does not show in it: choose a real site"
-            )
+            raise UsageError("simulated time repeats, and a real delay does not show in it: choose a real site")
         asked = DossiersHeader(
             site=request.site,
             seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
@@ -96,9 +88,7 @@ def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path
     every = list_dossiers(begun)
     left = [each for each in every if not is_done(directory, each)]
     if len(left) < len(every):
-        progress.say(
-            f"going on: {len(every) - len(left)} of {plural(len(every), 'dossier')} are done"
-        )
+        progress.say(f"going on: {len(every) - len(left)} of {plural(len(every), 'dossier')} are done")
     begin = time.monotonic()
     with progress.phase("dossiers"):
         for number, each in enumerate(left, start=1):
@@ -197,6 +187,4 @@ def conclude_dossiers(directory: Path, progress: Progress, json_file: Path | Non
     done = [read_dossier(directory, each) for each in every if is_done(directory, each)]
     scores = score_dossiers(done, len(every))
     values = f"the {data.FILE} of each dossier beside it"
-    return publish_page(
-        directory, build_dossier_page(begun, done, scores), values, progress, json_file
-    )
+    return publish_page(directory, build_dossier_page(begun, done, scores), values, progress, json_file)

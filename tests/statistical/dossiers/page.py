@@ -18,13 +18,9 @@ def build_dossier_tables(scores: DossierScores) -> list[TextTable]:
     """Build the tables."""
     tables = [build_plant_table(scores.plants), build_unchanged_table(scores.unchanged)]
     if scores.accused:
-        rows = tuple(
-            (f"dossier {number}", key, f"{ratio:.3f}") for number, key, ratio in scores.accused
-        )
+        rows = tuple((f"dossier {number}", key, f"{ratio:.3f}") for number, key, ratio in scores.accused)
         columns = ("times as slow",)
-        tables.append(
-            TextTable("Called slower, and not slowed", ("dossier", "case"), columns, rows)
-        )
+        tables.append(TextTable("Called slower, and not slowed", ("dossier", "case"), columns, rows))
     return tables
 
 

@@ -117,9 +117,7 @@ def schedule_dossiers(
         own = [case for case in cases if case.environment == name]
         routines = [EVERYTHING] if plant.everything else list_injectable_routines(own, plant.least)
         if not routines:
-            raise UsageError(
-                f"{plant.name}: slows no case of {name}; choose other --plants or more --routine"
-            )
+            raise UsageError(f"{plant.name}: slows no case of {name}; choose other --plants or more --routine")
         start = number % len(routines)
         order = (*routines[start:], *routines[:start])
         routine = min(order, key=lambda each, kind=plant.name: had[kind, each])  # type: ignore[misc]

@@ -171,9 +171,7 @@ def predict_caught(dossier: FinishedDossier, case: DossierCase, slower: float) -
     error = case.scatter / math.sqrt(pairs)
     limit = scipy.stats.t.isf(level, pairs - 1) * math.sqrt(1 + BLOCK_CORRELATION)
     significant = float(scipy.stats.nct.sf(limit, pairs - 1, shift / error))
-    large = scipy.stats.norm.sf(
-        (math.log1p(case.margin) / 2 - shift) / (error * math.sqrt(EFFICIENCY))
-    )
+    large = scipy.stats.norm.sf((math.log1p(case.margin) / 2 - shift) / (error * math.sqrt(EFFICIENCY)))
     return min(significant, float(large))
 
 
@@ -193,9 +191,7 @@ def score_one_side(dossiers: Sequence[FinishedDossier]) -> UnchangedScore:
     verdicts: Counter[str] = Counter()
     for each in dossiers:
         verdicts.update(each.one_side)
-    return UnchangedScore(
-        "launches of one side", len(dossiers), verdicts.total(), dict(verdicts), None
-    )
+    return UnchangedScore("launches of one side", len(dossiers), verdicts.total(), dict(verdicts), None)
 
 
 def find_dossier_faults(

@@ -44,9 +44,7 @@ IBCAST = tuple(
     for routine, column in (("ibcast", "Overall(us)"), ("ibcast.pure", "Max Comm.(us)"))
 )
 INIT = Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync="loop", sizes=(0,))
-PINGPONG = Benchmark(
-    "PingPong", "pingpong", "PingPong", "t[usec]", sync="loop", ranks="two", least=0
-)
+PINGPONG = Benchmark("PingPong", "pingpong", "PingPong", "t[usec]", sync="loop", ranks="two", least=0)
 UNIBAND = Benchmark("Uniband", "uniband", "Uniband", "Mbytes/sec", MEGABYTES, sync="loop")
 BARRIER = Benchmark("Barrier", "barrier", "Barrier", "t_max[usec]", sync="loop", sizes=(0,))
 
@@ -60,9 +58,7 @@ FULL = ("Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations", "
 TAILS = ("P25 Tail Lat(us)",)
 
 
-def cases_of(
-    program: str, benchmark: Benchmark, sizes: Sequence[int], **changes: Any
-) -> list[Case]:
+def cases_of(program: str, benchmark: Benchmark, sizes: Sequence[int], **changes: Any) -> list[Case]:
     """The planned cases of a benchmark at these sizes."""
     facts = {"program": program, "cache": "warm", "sync": benchmark.sync} | changes
     return [case(benchmark.routine, size, benchmark.peer, **facts) for size in sizes]
@@ -105,9 +101,7 @@ def allreduce_row(size: int, factor: float = 1.0) -> list[str]:
 
 
 def imb_text(
-    tables: Mapping[str, Mapping[int, Sequence[object]]],
-    processes: int = 2,
-    repetitions: int = ITERATIONS,
+    tables: Mapping[str, Mapping[int, Sequence[object]]], processes: int = 2, repetitions: int = ITERATIONS
 ) -> str:
     """What IMB prints: a table of each benchmark, a row for each size; one with size 0 alone shows none."""
     lines = imb_head(BANNERS[0][0], list(tables), old=False)

@@ -78,11 +78,7 @@ class Noise:
 
 
 def calibrated(
-    random: np.random.Generator,
-    some: Sequence[Case],
-    noise: Noise,
-    launches: int = 20,
-    told: bool = True,
+    random: np.random.Generator, some: Sequence[Case], noise: Noise, launches: int = 20, told: bool = True
 ) -> ReferenceCatalog:
     """The references that follow from so many nights; with the values behind them if ``told``."""
     logs = np.array([noise.logs(random, some) for _ in range(launches)])
@@ -147,9 +143,7 @@ def causes(
 ) -> tuple[list[CommonCause], list[CaseResult]]:
     """What is found in a night after a calibration of its own, and the night."""
     random = np.random.default_rng(seed)
-    some = cases(
-        **{key: how.pop(key) for key in ("environments", "each", "controls") if key in how}
-    )
+    some = cases(**{key: how.pop(key) for key in ("environments", "each", "controls") if key in how})
     catalog = calibrated(random, some, noise, **how)
     results = night(random, some, catalog, noise, slower)
     return find_common_causes(results, catalog, hosts or {}), results

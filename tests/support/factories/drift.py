@@ -34,9 +34,7 @@ def noise(nights: int = 60, spread: float = 0.01, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, spread, nights)
 
 
-def nights(
-    logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch: int = 0
-) -> NightSeries:
+def nights(logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch: int = 0) -> NightSeries:
     """A series whose logarithms are these."""
     count = len(logs)
     sign = 1.0 if find_better_direction(unit) == "lower" else -1.0

@@ -143,9 +143,7 @@ def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
 def write_references(root: Path, center: float = 1e-6) -> Path:
     """A sound reference file of the sample cases."""
     path = reference_file.locate_references(root, *PLACE)
-    away = (
-        0.1 * (19 / 20) ** 0.5
-    )  # from the center, on the logarithm: of 20 launches a spread of 0.1
+    away = 0.1 * (19 / 20) ** 0.5  # from the center, on the logarithm: of 20 launches a spread of 0.1
     values = [center * math.exp(sign * away) for sign in (1, -1) for _ in range(10)]
     told = {"headlines": {each.key: values for each in CASES}, "circumstances": {"compiler": "gcc"}}
     known = [Reference(each, center, 0.1, 20) for each in CASES]

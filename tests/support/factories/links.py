@@ -123,17 +123,12 @@ class Tournament:
         run |= {
             "per_node": 1,
             "hosts": [{"name": name, "ranks": 1} for name in self.nodes],
-            "ranks": [
-                {"rank": rank, "host": name, "cpus": "0"} for rank, name in enumerate(self.nodes)
-            ],
+            "ranks": [{"rank": rank, "host": name, "cpus": "0"} for rank, name in enumerate(self.nodes)],
         }
         return [run, *cases, record.end_record(len(cases), "warm")]
 
     def finished(
-        self,
-        session: Path,
-        change: Callable[[list[dict[str, Any]]], None] | None = None,
-        code: str = "0\n",
+        self, session: Path, change: Callable[[list[dict[str, Any]]], None] | None = None, code: str = "0\n"
     ) -> FinishedLaunch:
         """The launch, run; ``change`` damages its records."""
         records = self.records()
@@ -148,9 +143,7 @@ class Tournament:
             )
             for each in records[1:-1]
         )
-        launch = launch_samples.planned(
-            test="links", cases=cases, trials=TRIALS, number=self.number
-        )
+        launch = launch_samples.planned(test="links", cases=cases, trials=TRIALS, number=self.number)
         if change:
             change(records)
         launch_samples.leave(session, launch, records, code)

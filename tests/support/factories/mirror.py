@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest_schema import (
-    NAME,
-    ArchivedRelease,
-    Manifest,
-    ReplacedSource,
-    encode_manifest,
-)
+from spack_envs.mirror.manifest_schema import NAME, ArchivedRelease, Manifest, ReplacedSource, encode_manifest
 
 RELEASES = ("spack", "spack-packages")
 OFFICIAL, OWN = "1" * 64, "2" * 64
@@ -48,9 +42,7 @@ def make_mirror(folder: Path, **more: bytes) -> Manifest:
 
 def write(folder: Path, paths: tuple[str, ...], **changes) -> Manifest:
     """The manifest of files that are there."""
-    releases = tuple(
-        ArchivedRelease(name, "v1", "c" * 40, f"releases/{name}-v1.tar.gz") for name in RELEASES
-    )
+    releases = tuple(ArchivedRelease(name, "v1", "c" * 40, f"releases/{name}-v1.tar.gz") for name in RELEASES)
     files = tuple(manifest.describe_file(folder, path) for path in paths)
     contents = Manifest(*manifest.describe_python(), releases=releases, files=files)
     contents = replace(contents, **changes)

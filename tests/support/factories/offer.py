@@ -111,18 +111,14 @@ def make_offer(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RULES).write_text(rules)
     (folder / TELL).write_text(told)
-    header = OfferHeader(
-        SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0, day=day), "0.1.0"
-    )
+    header = OfferHeader(SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0, day=day), "0.1.0")
     write_header(folder, header)
     for number, factor in enumerate(factors, 1):
         add_pass(folder, number, factor, category, day)
     return folder
 
 
-def add_pass(
-    folder: Path, number: int, factor: float, category: str = "baseline", day: int = DAY
-) -> None:
+def add_pass(folder: Path, number: int, factor: float, category: str = "baseline", day: int = DAY) -> None:
     """Add a pass with a launch of each program."""
     name = f"202611{day}T09{number:02d}00Z-1"
     session = locate_session(folder, name)
@@ -178,9 +174,7 @@ def leave_imb(session: Path, number: int, factor: float, day: int = DAY) -> None
         leave_start(session, number, launch, text, day)
 
 
-def leave_start(
-    session: Path, number: int, launch: PlannedLaunch, text: str, day: int = DAY
-) -> None:
+def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str, day: int = DAY) -> None:
     """What a start of OSU or IMB leaves in a pass: what it prints, its witness and its build."""
     run, end = benchmark.witnessed(
         token=launch.token,

@@ -14,13 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from postprocess.parsers.text_output import (
-    FailureLine,
-    OutputError,
-    OutputTable,
-    ProgramOutput,
-    TableRow,
-)
+from postprocess.parsers.text_output import FailureLine, OutputError, OutputTable, ProgramOutput, TableRow
 from tests.support.paths import DATA
 
 CORPUS = DATA / "outputs"
@@ -92,14 +86,9 @@ def osu_cells(draw: Callable[..., Any], columns: list[str]) -> dict[str, tuple[s
         cells[name] = (printed(hundredths), amount(hundredths))
         if name in ("Iterations", "Transmit Size"):
             cells[name] = (str(hundredths), float(hundredths))
-    for low, middle, high in (
-        LATENCY[1::-1] + LATENCY[2:],
-        FULL_OVERLAP[6:4:-1] + FULL_OVERLAP[7:8],
-    ):
+    for low, middle, high in (LATENCY[1::-1] + LATENCY[2:], FULL_OVERLAP[6:4:-1] + FULL_OVERLAP[7:8]):
         if high in cells:
-            ordered = sorted(
-                (cells[name] for name in (low, middle, high)), key=lambda cell: cell[1]
-            )
+            ordered = sorted((cells[name] for name in (low, middle, high)), key=lambda cell: cell[1])
             cells |= dict(zip((low, middle, high), ordered, strict=True))
     return cells
 
@@ -168,11 +157,7 @@ def window_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
             lines.append("")
             tables.append(
                 OutputTable(
-                    title,
-                    tuple(windows),
-                    tuple(rows),
-                    datatype=name,
-                    notes={**notes, "table": caption},
+                    title, tuple(windows), tuple(rows), datatype=name, notes={**notes, "table": caption}
                 )
             )
     return "\n".join(lines) + "\n", ProgramOutput(version, tuple(tables))
@@ -256,12 +241,7 @@ def imb_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
 
 
 def imb_table(
-    draw: Callable[..., Any],
-    lines: list[str],
-    name: str,
-    groups: int,
-    mode: str | None,
-    how: tuple[bool, bool],
+    draw: Callable[..., Any], lines: list[str], name: str, groups: int, mode: str | None, how: tuple[bool, bool]
 ) -> Iterator[OutputTable]:
     """Write a table and tell what is in it: one for each group that is shown."""
     checked, shown = how
@@ -270,13 +250,7 @@ def imb_table(
     processes, waiting = draw(st.sampled_from([2, 20])), draw(st.integers(0, 3))
     title = f"Multi-{name}" if groups > 1 else name
     rule = "#" + "-" * (13 * (len(columns) + 2 + shown + checked) - 1)
-    lines += [
-        "",
-        rule,
-        f"# Benchmarking {title} ",
-        *imb_processes(groups, processes, waiting),
-        rule,
-    ]
+    lines += ["", rule, f"# Benchmarking {title} ", *imb_processes(groups, processes, waiting), rule]
     lines += ["#", f"#    MODE: {mode} ", "#"] if mode else []
     header = [*["Group"] * shown, *["#bytes"] * sized, "#repetitions", *columns]
     lines.append("".join(f"{word:>13}" for word in [*header, *["defects"] * checked]))

@@ -53,9 +53,7 @@ def cases(
 ) -> list[Case]:
     """Every routine and size on every machine and MPI at every count; two partners of ping-pong."""
     return [
-        Case(
-            "simulated", machine, mpi, "mpicost", routine, peer, "warm", "dissemination", p, 1, size
-        )
+        Case("simulated", machine, mpi, "mpicost", routine, peer, "warm", "dissemination", p, 1, size)
         for machine in machines
         for mpi in environments
         for p in counts
@@ -79,9 +77,7 @@ def session(planned: Sequence[Case], seconds: Seconds = modelled) -> Night:
 
 def without(machine: str, count: int) -> Seconds:
     """The model, but for one machine at one count, where nothing came."""
-    return lambda case: (
-        None if (case.partition, case.processes) == (machine, count) else modelled(case)
-    )
+    return lambda case: None if (case.partition, case.processes) == (machine, count) else modelled(case)
 
 
 def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:

@@ -30,19 +30,12 @@ def make_past(results: Sequence[CaseResult], nights: int = 60, seed: int = 7) ->
         values[nights // 2 :] *= 1.08 if number % 10 == 0 else 1.0
         values[-1] = result.value
         found[result.case.key] = tuple(
-            make_night(
-                result,
-                nights - 1 - n,
-                float(values[n]),
-                earlier=n < nights // 3 and number % 7 == 0,
-            )
+            make_night(result, nights - 1 - n, float(values[n]), earlier=n < nights // 3 and number % 7 == 0)
             for n in range(nights)
         )
         if number % 10 == 0:
             begun = found[result.case.key][nights // 2]
-            steps[result.case.key] = [
-                Step(begun.session, f"step of +8.0% in time from {begun.day}")
-            ]
+            steps[result.case.key] = [Step(begun.session, f"step of +8.0% in time from {begun.day}")]
     return Past(found, steps)
 
 

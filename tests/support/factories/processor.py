@@ -56,10 +56,7 @@ SAMPLES = {
     "x86": (X86, "AMD EPYC: 7763 64-Core"),
     "power": (POWER, "cpu POWER9, altivec supported, machine PowerNV 8335-GTX"),
     "power alone": ("cpu\t: POWER8 (raw)\n", "cpu POWER8 (raw)"),
-    "arm": (
-        ARM,
-        "CPU implementer 0x41, CPU architecture 8, CPU variant 0x3, CPU part 0xd0c",
-    ),
+    "arm": (ARM, "CPU implementer 0x41, CPU architecture 8, CPU variant 0x3, CPU part 0xd0c"),
     "arm without a variant": (
         "CPU implementer: 0x41\nCPU variant\t:\nCPU part : 0xd40",
         "CPU implementer 0x41, CPU part 0xd40",

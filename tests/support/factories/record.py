@@ -132,19 +132,10 @@ def end_record(cases: int, cache: str = "evict") -> dict[str, Any]:
 
 
 #: What rank 1 received in the fourth trial.
-WRONG = {
-    "rank": 1,
-    "index": 9,
-    "received": -1,
-    "expected": 1001.5,
-    "moment": "timed",
-    "trial": 4,
-}
+WRONG = {"rank": 1, "index": 9, "received": -1, "expected": 1001.5, "moment": "timed", "trial": 4}
 
 
-def receive_wrong_data(
-    records: list[dict[str, Any]], place: int = 1, **changes: Any
-) -> list[dict[str, Any]]:
+def receive_wrong_data(records: list[dict[str, Any]], place: int = 1, **changes: Any) -> list[dict[str, Any]]:
     """The records of the same launch, had the case at this place received wrong data."""
     wrong = {"verified": False, "wrong": WRONG | changes}
     cases = [each | wrong if each is records[place] else each for each in records[:-1]]
@@ -164,8 +155,7 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 def bound_run(*cpus: str, hosts: int = 1, **more: Any) -> dict[str, Any]:
     """What a run record tells of MPI, compiler and binding: a rank for each text, on so many hosts."""
     ranks = [
-        {"rank": rank, "host": f"n{rank * hosts // len(cpus)}", "cpus": said}
-        for rank, said in enumerate(cpus)
+        {"rank": rank, "host": f"n{rank * hosts // len(cpus)}", "cpus": said} for rank, said in enumerate(cpus)
     ]
     found = {"processes": len(cpus), "per_node": len(cpus) // hosts, "ranks": ranks}
     return {"mpi_library": "MPICH Version: 5.0.2", "compiler": "gcc 12.2.0", **found, **more}

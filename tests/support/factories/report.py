@@ -127,9 +127,7 @@ def hostile(night: Night, text: str = HOSTILE) -> Night:
     return replace(night, results=results, more=more)
 
 
-def healthy_night(
-    planned: Sequence[Case] | None = None, reference_launches: int = 20, seed: int = 1
-) -> Night:
+def healthy_night(planned: Sequence[Case] | None = None, reference_launches: int = 20, seed: int = 1) -> Night:
     """A night on which every case lies inside its band."""
     random = np.random.default_rng(seed)
     night = Night()
@@ -156,9 +154,7 @@ def slow(factor: float) -> Callable[[Night, Case, np.random.Generator], None]:
     return lambda night, case, random: _measure(night, case, random, factor, 20)
 
 
-def without_value(
-    verdict: Verdict, reason: str
-) -> Callable[[Night, Case, np.random.Generator], None]:
+def without_value(verdict: Verdict, reason: str) -> Callable[[Night, Case, np.random.Generator], None]:
     """The trouble of yielding nothing."""
 
     def add(night: Night, case: Case, random: np.random.Generator) -> None:
@@ -182,17 +178,13 @@ def rerun(case: Case) -> str:
     )
 
 
-def _measure(
-    night: Night, case: Case, random: np.random.Generator, factor: float, launches: int
-) -> None:
+def _measure(night: Night, case: Case, random: np.random.Generator, factor: float, launches: int) -> None:
     center = _cost(case) * 1e-6
     trials = _trials(random, center * factor * math.exp(random.normal(0, 0.02)), case)
     summary = summarise_trials(trials)
     reference = Reference(case, center, 0.04, launches)
     reference = replace(reference, headline=reference)
-    measured = Measurement(
-        summary.steady, best=summary.minimum, summary=summary, headline=summary.headline
-    )
+    measured = Measurement(summary.steady, best=summary.minimum, summary=summary, headline=summary.headline)
     result = judge_case(case, measured, reference)
     if factor == 1.0 and result.verdict is Verdict.REGRESSED:
         result = replace(result, verdict=Verdict.CLEARED, reason="did not repeat in 3 launches")
@@ -260,13 +252,7 @@ def _start(result: CaseResult) -> tuple[str, str, str, int, int]:
 
 
 def _launch(
-    program: str,
-    start: str,
-    environment: str,
-    p: int,
-    per_node: int,
-    cases: int,
-    bad: CaseResult | None,
+    program: str, start: str, environment: str, p: int, per_node: int, cases: int, bad: CaseResult | None
 ) -> dict[str, Any]:
     return {
         "program": program,
@@ -285,14 +271,10 @@ def _launch(
 
 
 def _is(name: str, routine: str, processes: int, least: int = 0) -> Callable[[Case], bool]:
-    return lambda c: (
-        (c.environment, c.routine, c.processes) == (name, routine, processes) and c.bytes >= least
-    )
+    return lambda c: (c.environment, c.routine, c.processes) == (name, routine, processes) and c.bytes >= least
 
 
-_TROUBLE: list[
-    tuple[Callable[[Case], bool], Callable[[Night, Case, np.random.Generator], None]]
-] = [
+_TROUBLE: list[tuple[Callable[[Case], bool], Callable[[Night, Case, np.random.Generator], None]]] = [
     (_is("openmpi-5.0.9", "bcast", 16, 10_000), slow(2.3)),
     (_is("mpich-5.0.2", "alltoall", 8, 100_000), slow(1.3)),
     (_is("mpich-5.0.2", "barrier", 4), slow(0.5)),

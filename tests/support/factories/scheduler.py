@@ -165,11 +165,7 @@ GROWN = {
     "node": "NodeName=new001 State=IDLE",
 }
 PBS = {"pbsnodes": pbs_nodes(), "queues": PBS_QUEUES, "server": PBS_SERVER}
-TORQUE = {
-    "pbsnodes": torque_nodes(),
-    "queues": PBS_QUEUES.replace("started = False", ""),
-    "server": "",
-}
+TORQUE = {"pbsnodes": torque_nodes(), "queues": PBS_QUEUES.replace("started = False", ""), "server": ""}
 
 
 def answering(outputs: Mapping[str, str]) -> Callable[[Sequence[str]], str]:

@@ -60,9 +60,7 @@ def measured(case: Case, slowdown: float = 1.0, launches: int = LAUNCHES) -> Cas
     return replace(judge_case(case, measurement, reference), rerun=samples.rerun(case))
 
 
-def lost(
-    case: Case, verdict: Verdict = Verdict.CRASHED, reason: str = "exit code 139"
-) -> CaseResult:
+def lost(case: Case, verdict: Verdict = Verdict.CRASHED, reason: str = "exit code 139") -> CaseResult:
     """A case that came to nothing."""
     return CaseResult(case, verdict, reason, rerun=samples.rerun(case))
 
@@ -108,10 +106,5 @@ def _routines(program: str, number: int | None) -> Sequence[str]:
 def _usual(case: Case) -> float:
     """What a case gives on the made-up machine: latency and bandwidth of a link, by its own speed."""
     own = sum(map(ord, case.routine)) % 7 / 7
-    seconds = (
-        1e-6
-        * samples.SPEED[case.environment]
-        * math.log2(case.processes)
-        * (1 + own + case.bytes / 3000)
-    )
+    seconds = 1e-6 * samples.SPEED[case.environment] * math.log2(case.processes) * (1 + own + case.bytes / 3000)
     return seconds if unit_of(case) == SECONDS else max(case.bytes, 1) / seconds / 1e6

@@ -14,9 +14,7 @@ from postprocess.references import provenance, reference_file
 from postprocess.references.provenance import SERIES, VALUES
 
 
-def write_stated_references(
-    path: Path, references: Iterable[Reference], origin: dict[str, Any]
-) -> None:
+def write_stated_references(path: Path, references: Iterable[Reference], origin: dict[str, Any]) -> None:
     """Write references of a measured file with other numbers, and launches in its provenance that make them."""
     known = {each.case.key: each for each in references}
     for program in origin["programs"].values():

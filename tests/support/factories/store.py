@@ -106,8 +106,7 @@ class Site:
         hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 2}]
         record = {"record": "run", "hosts": hosts, "environment": variables}
         made = {
-            launch: json.dumps(record | {"seed": int(random.integers(2**32))})
-            for launch in launches.unique()
+            launch: json.dumps(record | {"seed": int(random.integers(2**32))}) for launch in launches.unique()
         }
         return [made[launch] for launch in launches]
 

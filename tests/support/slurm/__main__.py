@@ -53,9 +53,7 @@ def main() -> str:
     commands = parser.add_subparsers(required=True)
     starting = commands.add_parser("up", help="start a cluster and print what to export")
     starting.add_argument("--nodes", type=int, default=4)
-    starting.add_argument(
-        "--cores", type=int, default=2, help="of each node (default: %(default)s)"
-    )
+    starting.add_argument("--cores", type=int, default=2, help="of each node (default: %(default)s)")
     starting.add_argument("--accounting", action="store_true", help="with slurmdbd and a database")
     ending = commands.add_parser("down", help="take a cluster away")
     for parser_of_command, function in ((starting, up), (ending, down)):

@@ -35,9 +35,7 @@ def reason_not_here(accounting: bool = False) -> str:
     missing = [name for name in programs if not shutil.which(name, path=search_path())]
     if missing:
         packages = " ".join(sorted({programs[name] for name in missing}))
-        return (
-            f"no Slurm cluster: {missing[0]} is not installed (Debian: apt-get install {packages})"
-        )
+        return f"no Slurm cluster: {missing[0]} is not installed (Debian: apt-get install {packages})"
     if os.geteuid() != 0:
         return "no Slurm cluster: its private network needs root"
     return forbidden()
@@ -59,8 +57,4 @@ def forbidden() -> str:
     except subprocess.TimeoutExpired:
         return f"no Slurm cluster: unshare did not end within {TIMEOUT} s"
     said = " ".join(tried.stderr.split()) or f"exit code {tried.returncode}"
-    return (
-        f"no Slurm cluster: private name spaces are forbidden here: {said}"
-        if tried.returncode
-        else ""
-    )
+    return f"no Slurm cluster: private name spaces are forbidden here: {said}" if tried.returncode else ""

@@ -23,17 +23,7 @@ from .availability import Unavailable, reason_not_here
 from .machines import LIMIT, Machines, wait_until
 
 #: Slurm's commands for users.
-CLIENTS = (
-    "sbatch",
-    "scancel",
-    "squeue",
-    "scontrol",
-    "sinfo",
-    "sacct",
-    "sacctmgr",
-    "srun",
-    "salloc",
-)
+CLIENTS = ("sbatch", "scancel", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "srun", "salloc")
 
 
 @dataclass
@@ -142,10 +132,7 @@ class Cluster(Machines):
         """Start Slurm, and wait until every node is ready for jobs."""
         home = self.directory
         self.run("install", "-d", conf.MUNGE, conf.DATABASE)
-        files = [
-            f"--key-file={home / 'munge' / 'key'}",
-            f"--log-file={home / 'log' / 'munged.log'}",
-        ]
+        files = [f"--key-file={home / 'munge' / 'key'}", f"--log-file={home / 'log' / 'munged.log'}"]
         files += ["--pid-file=/run/munged.pid", "--seed-file=/run/munged.seed"]
         self.run("munged", "--force", "--num-threads=10", *files)
         if self.accounting:
@@ -171,9 +158,7 @@ class Cluster(Machines):
         install = ["mariadb-install-db", "--no-defaults", data, plain, "--skip-test-db"]
         self.run(*install, "--user=root")
         log = f"--log-error={self.directory / 'log' / 'mariadb.log'}"
-        daemon = [
-            *("mariadbd", "--no-defaults", "--user=root", data, socket, "--skip-networking", log),
-        ]
+        daemon = [*("mariadbd", "--no-defaults", "--user=root", data, socket, "--skip-networking", log)]
         self.run("sh", "-c", '"$@" >/dev/null 2>&1 &', "sh", *daemon)
         ask = ["mariadb", "--no-defaults", socket, "-e", "select 1"]
         wait_until("the database", lambda: self.run(*ask, check=False).returncode == 0)

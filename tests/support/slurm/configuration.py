@@ -48,10 +48,7 @@ def address(number: int) -> str:
 
 
 def slurm_conf(
-    directory: Path,
-    nodes: Sequence[str],
-    partitions: Mapping[str, str],
-    settings: Mapping[str, str],
+    directory: Path, nodes: Sequence[str], partitions: Mapping[str, str], settings: Mapping[str, str]
 ) -> str:
     """slurm.conf. State, logs and the jobs' temporary files are in the directory.
 
@@ -71,9 +68,7 @@ def slurm_conf(
     lines += [f"NodeName={node}" for node in nodes]
     for number, (name, members) in enumerate(partitions.items()):
         default = "YES" if number == 0 else "NO"
-        lines.append(
-            f"PartitionName={name} Nodes={members} Default={default} MaxTime=INFINITE State=UP"
-        )
+        lines.append(f"PartitionName={name} Nodes={members} Default={default} MaxTime=INFINITE State=UP")
     return "\n".join(lines) + "\n"
 
 

@@ -42,9 +42,7 @@ class Machines:
         """
         write = {
             "layout.json": json.dumps({"machines": addresses, "parent": parent}),
-            "hosts": "".join(
-                f"{ip} {name}\n" for name, ip in {"localhost": "127.0.0.1", **addresses}.items()
-            ),
+            "hosts": "".join(f"{ip} {name}\n" for name, ip in {"localhost": "127.0.0.1", **addresses}.items()),
         }
         for name in ("bin", "log"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)

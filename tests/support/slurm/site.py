@@ -11,10 +11,7 @@ from .cluster import Cluster
 
 #: Of several processes on one core: Open MPI's processes let each other run, and none is bound.
 SHARED_CORES = {
-    "openmpi": {
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-        "PRTE_MCA_hwloc_default_binding_policy": "none",
-    }
+    "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 }
 #: How each family starts: a name in ``site_configs.slurm``, or the program of this name.
 LAUNCHERS = {"mpich": "slurm.SRUN_PMI2", "openmpi": "mpirun"}

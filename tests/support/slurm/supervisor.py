@@ -26,9 +26,7 @@ SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 NEW_NAME_SPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 BRIDGE = "nodes"
-ISOLATED = [
-    *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"),
-]
+ISOLATED = [*("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")]
 ISOLATED += ["--mount", "--net", "--uts", "--ipc"]
 #: Process 1 of a machine: tells that its name spaces are there, takes its name, and collects orphans.
 PROCESS_1 = """

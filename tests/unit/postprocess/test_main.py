@@ -162,9 +162,7 @@ WRONG = [
 
 @plants("use", "words that are no command, no option or no value, in 58 ways",
         "the command line", "", 2, "plumbline: ")  # fmt: skip
-@pytest.mark.parametrize(
-    "words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape")
-)
+@pytest.mark.parametrize("words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape"))
 def test_wrong_use_is_one_line_and_status_2(words: list[str], declared: Declared):
     check_refused(words, declared)
 
@@ -188,11 +186,7 @@ def parsers(
 
 
 #: What a command needs beside the option.
-POSITIONALS = {
-    ("import",): ["report.json"],
-    ("compare",): ["old", "new"],
-    ("offer", "check"): ["rules.toml"],
-}
+POSITIONALS = {("import",): ["report.json"], ("compare",): ["old", "new"], ("offer", "check"): ["rules.toml"]}
 
 
 @plants("lost", "a place that cannot be written to", "`--json`", "", 2,
@@ -209,9 +203,7 @@ def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words
 #: Of what a shell hands over: a byte that is no UTF-8 comes as a surrogate from U+DC80 on.
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.just("\udcff")
 WORDS = st.one_of(
-    st.sampled_from(
-        ["nightly", "run", "calibrate", "list", "setup", "report", "lint", "where", "test"]
-    ),
+    st.sampled_from(["nightly", "run", "calibrate", "list", "setup", "report", "lint", "where", "test"]),
     st.sampled_from(SELECTION),
     st.sampled_from(["bcast", "8", "2,4", "0", "mpich:A=b", "-", "--", "-x", "local", "mpicc"]),
     st.text(CHARACTERS, max_size=12),
@@ -249,8 +241,7 @@ def test_an_option_of_other_commands_is_told_with_them(words, part, declared: De
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["--help"], ["run", "--help"], ["where", "-h"], ["help"], ["help", "run"], ["--version"]],
+    "words", [["--help"], ["run", "--help"], ["where", "-h"], ["help"], ["help", "run"], ["--version"]]
 )
 def test_help_is_no_error(words: list[str]):
     assert run(*words) == (0, "")
@@ -404,10 +395,7 @@ def failing(error: BaseException) -> Callable[[argparse.Namespace], int]:
     [
         (UsageError("a.tsv: row 3: wrong"), "a.tsv: row 3: wrong"),
         (UsageError("two\nlines"), "two\\nlines"),
-        (
-            OSError(28, "No space left", "/x/y"),
-            "/x/y: No space left; make room there, or name another place",
-        ),
+        (OSError(28, "No space left", "/x/y"), "/x/y: No space left; make room there, or name another place"),
         (
             OSError(28, "No space left"),
             "/nonexistent: No space left; make room there, or choose another work directory with "

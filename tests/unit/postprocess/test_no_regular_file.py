@@ -105,12 +105,7 @@ def find_other_reads(path: Path) -> Iterator[str]:
         ours = called in (name, f"files.{name}")
         reads = name in ("read_text", "read_bytes") and not ours
         in_memory = any(each.arg == "fileobj" for each in node.keywords)
-        opens = (
-            name == "open"
-            and called not in ("os.open", "webbrowser.open")
-            and not writes
-            and not in_memory
-        )
+        opens = name == "open" and called not in ("os.open", "webbrowser.open") and not writes and not in_memory
         if reads or opens or called.startswith("shutil.copyfile"):
             yield f"{path.relative_to(SOURCE)}:{node.lineno}: {called}"
 

@@ -21,14 +21,7 @@ BASH = DOCS / "completion" / "plumbline.bash"
 ZSH = DOCS / "completion" / "_plumbline"
 
 #: Variables that Plumbline sets for programs that it starts.
-INTERNAL = {
-    "TOKEN",
-    "READING",
-    "SESSION",
-    "SET_UP_SECONDS",
-    "FACTS",
-    "WITNESS",
-}
+INTERNAL = {"TOKEN", "READING", "SESSION", "SET_UP_SECONDS", "FACTS", "WITNESS"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -140,9 +133,7 @@ def test_zsh_finds_the_completion():
         _describe() {{ print -l ${{_commands%%:*}} }}
         _shtab_plumbline_commands
     """
-    done = subprocess.run(
-        ["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
     first, *names = done.stdout.split()
     assert first == "_plumbline"

@@ -60,9 +60,7 @@ def planned(
     if references:
         known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
         told = origin_of(method={"suite_version": "0.1.0", "trials": references})
-        reference_file.write_references(
-            reference_file.locate_references(roots[0], *PLACE), known, told
-        )
+        reference_file.write_references(reference_file.locate_references(roots[0], *PLACE), known, told)
     own = {"programs": ["mpicost"], "routines": ["pingpong"], **(choice or {})}
     selection = Selection(site, choice=own, tag=tag, only_looking=True)
     reframe = ReframeDriver(ROOT, folder / "home", folder / "session", roots, None)

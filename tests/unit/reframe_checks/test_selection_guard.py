@@ -34,9 +34,7 @@ def test_a_run_of_nothing_fails(declared: Declared):
     command = [sys.executable, "-I", "-c", code, "-c", CHECKS]
     ended = {}
     for words in (("-r",), ("-r", "begun"), ("-l",)):
-        ended[words] = subprocess.run(
-            [*command, *words], capture_output=True, text=True, check=False
-        )
+        ended[words] = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
     empty = ended.pop(("-r",))
     declared.check((), empty.returncode, [empty.stderr])
     assert {each.returncode for each in ended.values()} == {0}

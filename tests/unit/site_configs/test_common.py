@@ -219,9 +219,7 @@ def test_by_hand_a_site_is_for_its_hosts_and_in_a_session_for_the_one_it_was_cho
     assert a_site()["logging"][0]["handlers"][1]["name"] == f"{session}/reframe.log"
 
 
-@pytest.mark.parametrize(
-    ("looking", "expected"), [(None, "lmod"), (False, "lmod"), (True, "nomod")]
-)
+@pytest.mark.parametrize(("looking", "expected"), [(None, "lmod"), (False, "lmod"), (True, "nomod")])
 def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, looking, expected):
     if looking is not None:
         ask(monkeypatch, only_looking=looking)

@@ -61,8 +61,7 @@ def test_a_file_is_one_cluster_in_plain_link_numbers(path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "per_node"),
-    [("torus", 1), ("hypercube", 2), ("myrinet", 2), ("ethernet", 2), ("fattree", 4)],
+    ("name", "per_node"), [("torus", 1), ("hypercube", 2), ("myrinet", 2), ("ethernet", 2), ("fattree", 4)]
 )
 def test_a_machine_has_room_for_1024_processes(name: str, per_node: int):
     hosts = hosts_of(PLATFORMS / f"{name}.xml")

@@ -43,10 +43,7 @@ def test_every_command_names_its_environment():
 
 
 def test_hash_is_read_from_the_solution(tmp_path):
-    roots = [
-        {"hash": "abc", "spec": "mpicost@main"},
-        {"hash": "def", "spec": "osu-micro-benchmarks"},
-    ]
+    roots = [{"hash": "abc", "spec": "mpicost@main"}, {"hash": "def", "spec": "osu-micro-benchmarks"}]
     (tmp_path / "spack.lock").write_text(json.dumps({"roots": roots}))
     assert read_locked_hash(tmp_path) == "abc"
     assert read_locked_hash(tmp_path, "osu-micro-benchmarks") == "def"

@@ -70,10 +70,7 @@ ALL = "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)"
             "Expected 1edd but got dda5. File size = 970126 bytes.",
         ),
         (SOLVER, "cannot be solved: Cannot satisfy 'osu-micro-benchmarks@9' 1(7.5.2)"),
-        (
-            COMPILER,
-            f"ProcessError: Command exited with status 2: a.c:3:2: error: #error broken {ALL}",
-        ),
+        (COMPILER, f"ProcessError: Command exited with status 2: a.c:3:2: error: #error broken {ALL}"),
         (
             FOLDED,
             "ProcessError: Command exited with status 1: "
@@ -96,9 +93,7 @@ def test_reason_is_one_line_with_the_fix(output, line):
 )
 def test_only_what_cannot_be_fetched_has_no_source(output, kind, monkeypatch):
     monkeypatch.setattr(complaints, "describe_fetch_failure", lambda *_: "another sentence")
-    monkeypatch.setattr(
-        complaints, "describe_build_failure", lambda *_: "cannot be fetched from here"
-    )
+    monkeypatch.setattr(complaints, "describe_build_failure", lambda *_: "cannot be fetched from here")
     assert type(extract_spack_error(output)) is kind
 
 

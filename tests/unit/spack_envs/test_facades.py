@@ -28,9 +28,7 @@ def header(folder: Path) -> Path:
     return folder
 
 
-def describe(
-    family: str, prefix: Path, ending: str = "", version: str = "5.0.2"
-) -> SimpleNamespace:
+def describe(family: str, prefix: Path, ending: str = "", version: str = "5.0.2") -> SimpleNamespace:
     """An MPI as the inventory describes it."""
     wrapper, launcher = (str(prefix / "bin" / f"{name}{ending}") for name in ("mpicc", "mpiexec"))
     return SimpleNamespace(
@@ -60,9 +58,7 @@ def debian(tmp_path, monkeypatch):
 
 def output(*command: object) -> list[str]:
     """Lines that a command prints."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 

@@ -113,10 +113,7 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
     ("errors", "words"),
     [
         ("warning: x\nfatal: no\nfatal: second", "no"),
-        (
-            "fatal: unable to access 'h/x.git/': Could not resolve host: h",
-            "Could not resolve host: h",
-        ),
+        ("fatal: unable to access 'h/x.git/': Could not resolve host: h", "Could not resolve host: h"),
         ("", "git failed"),
         ("something odd", "git failed"),
     ],

@@ -227,9 +227,7 @@ def test_own_environment_has_what_the_whole_one_has(place):
 
 
 def test_git_is_not_let_near_a_repository_that_does_not_answer(place, monkeypatch):
-    monkeypatch.setattr(
-        module, "explain_no_answer", lambda product: "no answer" if product.git else ""
-    )
+    monkeypatch.setattr(module, "explain_no_answer", lambda product: "no answer" if product.git else "")
     for program in ("osu", "imb"):
         place.install(program)
     installs = [call for call in place.calls() if call.startswith("install")]

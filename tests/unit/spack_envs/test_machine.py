@@ -210,9 +210,7 @@ def source(tmp_path):
         ("source/spack_envs/mpich/spack.yaml", False),
     ],
 )
-def test_change_drops_the_old_solution_of_every_environment(
-    tmp_path, work, spack, source, changed, others_too
-):
+def test_change_drops_the_old_solution_of_every_environment(tmp_path, work, spack, source, changed, others_too):
     """Spack never looks again at what a spack.lock was solved from."""
     other = write(work, spack, an_mpi("openmpi", "5.0.11"), source)
     environment = write(work, spack, source=source)

@@ -44,6 +44,5 @@ def test_what_was_not_built_is_named_with_the_fix(tmp_path, text: str | None, de
     with declared.raises(UsageError) as refused:
         read_program(tmp_path, "mpich-5_0_2", "mpicost")
     assert str(refused.value) == (
-        f"{path}: mpicost is not built for mpich-5_0_2 yet: "
-        "./plumbline run --environment mpich-5_0_2 builds it"
+        f"{path}: mpicost is not built for mpich-5_0_2 yet: ./plumbline run --environment mpich-5_0_2 builds it"
     )

@@ -62,9 +62,7 @@ def measure_all_but(busy: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[in
 def test_a_dossier_that_met_a_busy_moment_is_left_for_the_next_call(monkeypatch):
     done, notes = measure_all_but(3, monkeypatch)
     assert done == [1, 2, *range(4, 23)]
-    assert len(notes) == 1 and notes[0].startswith(
-        "dossier 3 is left for the next call: --seconds 60"
-    )
+    assert len(notes) == 1 and notes[0].startswith("dossier 3 is left for the next call: --seconds 60")
 
 
 def test_too_little_time_for_the_first_dossier_is_wrong_use(monkeypatch):

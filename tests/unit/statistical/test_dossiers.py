@@ -62,9 +62,7 @@ def test_a_plant_that_slows_nothing_is_refused() -> None:
 
 def test_what_is_planted_slows_its_routine_from_its_size_on_and_nothing_slows_nothing() -> None:
     planned = PlannedDossier(1, "a-1", "large", "bcast")
-    slowed = {
-        (each.environment, each.routine, each.bytes) for each in cases() if planned.slows(each)
-    }
+    slowed = {(each.environment, each.routine, each.bytes) for each in cases() if planned.slows(each)}
     assert slowed == {("a-1", "bcast", 1_000_000)}
     assert planned.order == "large:bcast"
     quiet = PlannedDossier(2, "a-1")
@@ -88,10 +86,7 @@ def dossier(
 ) -> FinishedDossier:
     """Two targets, if anything is planted, and eight other cases, some of which are called slower."""
     planned = PlannedDossier(number, "a-1", plant, "bcast" if plant else "")
-    targets = [
-        DossierCase(f"t{n}", "bcast", True, verdict, ratio, 0.02, 0.05)
-        for n in range(2 * bool(plant))
-    ]
+    targets = [DossierCase(f"t{n}", "bcast", True, verdict, ratio, 0.02, 0.05) for n in range(2 * bool(plant))]
     others = [
         DossierCase(f"o{n}", "scan", False, "slower" if n < accused else "same", 1.0, 0.02, 0.05)
         for n in range(8)

@@ -69,9 +69,7 @@ def test_a_test_that_does_not_check_its_fault_fails(checked: bool | None) -> Non
     ("verdicts", "status", "said"),
     [(["pass"], 1, ["a x b"]), ([], 2, ["a x b"]), ([], 1, ["a x b", "a"]), ([], 1, [])],
 )
-def test_what_differs_from_the_declaration_fails(
-    verdicts: list[str], status: int, said: list[str]
-) -> None:
+def test_what_differs_from_the_declaration_fails(verdicts: list[str], status: int, said: list[str]) -> None:
     declared = Declared(FAULT)
     with pytest.raises(AssertionError):
         declared.check(verdicts, status, said)

@@ -30,9 +30,7 @@ def prepare_fortran(bench: Bench, module: str) -> Program:
         bench.run(str(wrapper), "-O2", *options, source, "-o", str(program))
     except Unavailable as error:
         if fatal := NO_MODULE.search(str(error)):
-            raise Unavailable(
-                f"no module {module} that the compiler reads: {fatal[1].strip()}"
-            ) from None
+            raise Unavailable(f"no module {module} that the compiler reads: {fatal[1].strip()}") from None
         raise
     return Program((str(program),))
 

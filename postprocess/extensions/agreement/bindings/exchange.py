@@ -49,11 +49,7 @@ def count_calls(bytes_: int) -> int:
 
 
 def start_exchange(
-    program: Program,
-    launcher: Sequence[str],
-    library: str,
-    sizes: Sequence[int],
-    env: Mapping[str, str],
+    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
 ) -> Exchange:
     """Start a program and read what it measured.
 
@@ -67,9 +63,7 @@ def start_exchange(
     words += [*(["env", *own] if own and not program.launcher else []), *program.command]
     words += [str(BATCHES), *(str(n) for each in sizes for n in (each, count_calls(each)))]
     try:
-        done = run_captured(
-            words, {**env, **program.variables} if program.launcher else env, TIME_LIMIT
-        )
+        done = run_captured(words, {**env, **program.variables} if program.launcher else env, TIME_LIMIT)
     except OSError as error:
         raise ExchangeError(f"cannot be started: {words[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
@@ -110,9 +104,7 @@ def read_exchange(output: str, library: str, sizes: Sequence[int]) -> Exchange |
     planned = [(routine, bytes_) for routine in ROUTINES for bytes_ in sizes]
     if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
         return "ended before its last case"
-    if any(
-        len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()
-    ):
+    if any(len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()):
         return f"a case has not {BATCHES} times above 0"
     level = "single" if world[2] == "0" else "multiple"
     return Exchange(level, {case: min(each) for case, each in times.items()})

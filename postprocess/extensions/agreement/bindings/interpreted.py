@@ -18,20 +18,14 @@ JARS = wheels.LOCKS / "bindings" / "mpj.sha256"  #: of MPJ Express, as ``sha256s
 #: Where Debian has MPJ Express, and the jars of others that it needs beside its own
 DEBIAN, OTHERS = Path("/usr/share/mpj"), Path("/usr/share/java")
 MPJ_SAYS = "MPJ Express"  #: for a library
-PACKAGES = (
-    "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
-)
+PACKAGES = "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
 
 
 def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
     """Find the interpreter with the wheel of mpi4py and the MPI's library named to it."""
     root = bench.unpack_wheel("mpi4py")
     packages = next(iter(root.glob("lib/python*/site-packages")), root)
-    variables = {
-        PACKAGES: str(packages),
-        "MPI4PY_LIBMPI": str(bench.library),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    variables = {PACKAGES: str(packages), "MPI4PY_LIBMPI": str(bench.library), "OPENBLAS_NUM_THREADS": "1"}
     only = (
         f"import os, sys; sys.path.insert(0, os.environ['{PACKAGES}']); "
         "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"

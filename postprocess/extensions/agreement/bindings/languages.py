@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from postprocess.extensions.agreement.bindings.bench import Bench
-from postprocess.extensions.agreement.bindings.compiled import (
-    prepare_c,
-    prepare_fortran,
-    prepare_rust,
-)
+from postprocess.extensions.agreement.bindings.compiled import prepare_c, prepare_fortran, prepare_rust
 from postprocess.extensions.agreement.bindings.exchange import Program
 from postprocess.extensions.agreement.bindings.interpreted import (
     prepare_intel_java,

@@ -104,11 +104,7 @@ def measure_mpi(
         for language in draw.sample([*found], len(found)):
             try:
                 started = start_exchange(
-                    ready[language],
-                    bench.mpi.launcher,
-                    extract_identity(bench.mpi.library),
-                    sizes,
-                    bench.env,
+                    ready[language], bench.mpi.launcher, extract_identity(bench.mpi.library), sizes, bench.env
                 )
             except ExchangeError as error:
                 fault = LanguageFault(name, language.name, language.title, str(error))
@@ -128,9 +124,7 @@ def compare_with_c(environment: str, found: dict[Language, list[Exchange]]) -> l
     rows = []
     for language, runs in found.items():
         for case in cases:
-            pairs = [
-                (own.seconds[case], c.seconds[case]) for own, c in zip(runs, basis, strict=True)
-            ]
+            pairs = [(own.seconds[case], c.seconds[case]) for own, c in zip(runs, basis, strict=True)]
             logs = [math.log(own / c) for own, c in pairs]
             ratio = math.exp(statistics.fmean(logs))
             low, high = compute_ratio_interval(logs) or (0.0, math.inf)

@@ -46,9 +46,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
         wanted = arguments.environment
         if unknown := {*wanted} - {mpi.name for mpi in there.mpis}:
             names = ", ".join(mpi.name for mpi in there.mpis)
-            raise UsageError(
-                f"--environment {min(unknown)}: is not on this machine; there are {names}"
-            )
+            raise UsageError(f"--environment {min(unknown)}: is not on this machine; there are {names}")
         result = BindingsResult(there.machine.cpu_model, secrets.randbelow(2**31))
         with progress.phase("running"):
             for mpi in there.mpis:
@@ -56,14 +54,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
                     own = Path(scratch, mpi.name)
                     own.mkdir()
                     bench = Bench(mpi, own, work.root / "mpi", folder)
-                    measure_mpi(
-                        bench,
-                        select_languages(kinds),
-                        sizes,
-                        arguments.launches,
-                        result,
-                        progress.now,
-                    )
+                    measure_mpi(bench, select_languages(kinds), sizes, arguments.launches, result, progress.now)
         written = json.dumps(result.as_json(), indent=1) + "\n"
         stamp = utc_now().replace(":", "").replace("-", "")
         file = work.root / FOLDER / f"{stamp}-{os.getpid()}.json"

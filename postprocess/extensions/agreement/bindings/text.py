@@ -53,9 +53,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
     )
 
 
-def order(
-    cells: dict[tuple[str, str], dict[int, str]],
-) -> Iterator[tuple[tuple[str, str], dict[int, str]]]:
+def order(cells: dict[tuple[str, str], dict[int, str]]) -> Iterator[tuple[tuple[str, str], dict[int, str]]]:
     """Order rows by routine, the languages of each as they were measured."""
     routines = [*dict.fromkeys(routine for routine, _ in cells)]
     yield from sorted(cells.items(), key=lambda item: routines.index(item[0][0]))

@@ -15,13 +15,7 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.routines.mpicost import (
-    BARRIER,
-    OWN_PROGRAM,
-    PINGPONG,
-    ROUTINES,
-    is_control,
-)
+from postprocess.model.routines.mpicost import BARRIER, OWN_PROGRAM, PINGPONG, ROUTINES, is_control
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
@@ -184,16 +178,13 @@ class PaperMeasurements:
         times = {size: time for size, each in results.items() if (time := _time(each)) is not None}
         return str(layout), times
 
-    def time(
-        self, machine: str, environment: str, operation: Operation, processes: int
-    ) -> float | None:
+    def time(self, machine: str, environment: str, operation: Operation, processes: int) -> float | None:
         """Return the time in seconds, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
 
 def arrange_sessions(
-    sessions: Mapping[str, Sequence[CaseResult]],
-    may_join: Callable[[str, str], bool] = lambda one, other: True,
+    sessions: Mapping[str, Sequence[CaseResult]], may_join: Callable[[str, str], bool] = lambda one, other: True
 ) -> PaperMeasurements:
     """Arrange mpicost's cases of sessions, by the name of the session.
 
@@ -278,9 +269,7 @@ def _own_cases(results: Sequence[CaseResult]) -> list[CaseResult]:
     return [
         r
         for r in results
-        if r.case.program == OWN_PROGRAM
-        and r.verdict is not Verdict.SKIPPED
-        and not is_control(r.case)
+        if r.case.program == OWN_PROGRAM and r.verdict is not Verdict.SKIPPED and not is_control(r.case)
     ]
 
 

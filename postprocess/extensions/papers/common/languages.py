@@ -101,16 +101,7 @@ def build_language_tables(paper: str, rows: Sequence[LanguageRow]) -> list[TextT
         TextTable(
             title,
             ("MPI", "binding", "routine", "size"),
-            (
-                "time (us)",
-                "over C (us)",
-                "ratio",
-                "from",
-                "to",
-                "difference",
-                "C again / C",
-                "launches",
-            ),
+            ("time (us)", "over C (us)", "ratio", "from", "to", "difference", "C again / C", "launches"),
             tuple(map(_write_row, found)),
             (
                 said,

@@ -67,9 +67,7 @@ COMPOSITIONS: dict[str, tuple[str, ...]] = {
     "allgather": ("gather", "bcast"),
     "allreduce_sum": ("reduce_sum", "bcast"),
 }
-SIZES = tuple(
-    2.0 ** (k / 8) for k in range(8 * 30 + 1)
-)  #: among which crossovers are looked for: to 1 GiB
+SIZES = tuple(2.0 ** (k / 8) for k in range(8 * 30 + 1))  #: among which crossovers are looked for: to 1 GiB
 PRECISION = 1e-9  #: relative, of a crossover
 
 
@@ -91,9 +89,7 @@ class Growth:
             found.append((-factor if match[1] == "-" else factor, match[3] or ""))
             at = match.end()
         if not text or at < len(text):
-            raise ValueError(
-                f"{text!r} is no sum of numbers, p and ceil(log2 p); write 3+8*ceil(log2 p)"
-            )
+            raise ValueError(f"{text!r} is no sum of numbers, p and ceil(log2 p); write 3+8*ceil(log2 p)")
         return cls(text, tuple(found))
 
     def at(self, processes: int) -> float:
@@ -141,9 +137,7 @@ def list_powers_of_two(least: int, most: int) -> list[int]:
     return [2**k for k in range(most.bit_length()) if least <= 2**k <= most]
 
 
-def find_crossovers(
-    models: Mapping[str, TimeModel], routine: str, processes: int
-) -> list[tuple[float, str]]:
+def find_crossovers(models: Mapping[str, TimeModel], routine: str, processes: int) -> list[tuple[float, str]]:
     """Find where a composition begins to replace an operation, and where it no longer does.
 
     Each is a size in bytes and the side, ``above`` or ``below``, on which the composition is faster.

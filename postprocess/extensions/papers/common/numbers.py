@@ -114,11 +114,7 @@ def _lines(table: TextTable) -> Iterator[dict[str, Any]]:
                 for each in (cell, *cell.more):
                     told = "; ".join(filter(None, [*notes, each.note]))
                     quantity = each.quantity or head.removesuffix(f" ({each.unit})")
-                    found = {
-                        "quantity": quantity,
-                        "value": repr(float(each.value)),
-                        "unit": each.unit,
-                    }
+                    found = {"quantity": quantity, "value": repr(float(each.value)), "unit": each.unit}
                     yield {**about, **each.about, **found, "note": told}
             elif cell and cell != NOT_PRINTED:
                 yield {**about, "quantity": head, "note": "; ".join([*notes, cell])}

@@ -43,9 +43,7 @@ def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
     for number, cells in enumerate(_cells(path), 1):
         if number == 1:
             if cells != columns:
-                raise HistoricalError(
-                    f"{path}: row 1: is not the header; write {','.join(columns)}"
-                )
+                raise HistoricalError(f"{path}: row 1: is not the header; write {','.join(columns)}")
             continue
         try:
             row = _row(kind, cells)
@@ -86,9 +84,7 @@ def _row(kind: type[_Row], cells: list[str]) -> _Row:
 
 def _text(column: str, cell: str) -> str:
     if not cell or cell != cell.strip() or not cell.isprintable():
-        raise ValueError(
-            f"{column}: {format_external(cell)}; write words, without blanks around them"
-        )
+        raise ValueError(f"{column}: {format_external(cell)}; write words, without blanks around them")
     return cell
 
 
@@ -191,9 +187,7 @@ class PrintedModel:
     def model(self) -> LinearModel:
         """The model in seconds and bytes."""
         return LinearModel(
-            self.t0.scaled(1e-6),
-            (self.ti or NOTHING).scaled(1e-6),
-            (self.tb or NOTHING).scaled(1e-9),
+            self.t0.scaled(1e-6), (self.ti or NOTHING).scaled(1e-6), (self.tb or NOTHING).scaled(1e-9)
         )
 
 
@@ -311,9 +305,7 @@ def load_history(directory: Path = DIRECTORY) -> History:
 
     :raises HistoricalError: for the first file that is missing or not as it should be, with its row.
     """
-    return History(
-        **{name: read_rows(directory / file, kind) for name, (file, kind) in FILES.items()}
-    )
+    return History(**{name: read_rows(directory / file, kind) for name, (file, kind) in FILES.items()})
 
 
 def lint_history(directory: Path = DIRECTORY) -> list[str]:

@@ -47,9 +47,7 @@ def build_skew_table(measured: PaperMeasurements, skews: Skews) -> TextTable | N
     Of each routine the least size at the most processes. Left out are pairs that meet before they are timed,
     loops of calls, which overlap, and what replaces another operation.
     """
-    rows = tuple(
-        row for cell in _select_cells(measured) for row in _build_row(measured, skews, cell)
-    )
+    rows = tuple(row for cell in _select_cells(measured) for row in _build_row(measured, skews, cell))
     if not rows:
         return None
     return TextTable(
@@ -88,9 +86,7 @@ def _order(cell: PaperCell) -> tuple[int, int]:
     return -cell.processes, cell.operation.bytes
 
 
-def _build_row(
-    measured: PaperMeasurements, skews: Skews, cell: PaperCell
-) -> Iterator[tuple[str, ...]]:
+def _build_row(measured: PaperMeasurements, skews: Skews, cell: PaperCell) -> Iterator[tuple[str, ...]]:
     known = [
         each[result.case.key]
         for session in measured.sessions[cell.machine]

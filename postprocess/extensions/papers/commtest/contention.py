@@ -30,12 +30,7 @@ ALONE = "0 with 1"
 NEIGHBOURS = "i with i+1"
 RING = "ring"
 #: How the routines of each experiment begin; of its protocols the fastest counts: the paper's peak
-EXPERIMENTS = {
-    "swap_first_": ALONE,
-    "swap_next_": NEIGHBOURS,
-    "swap_half_": "i with i+P/2",
-    "swap_ring_": RING,
-}
+EXPERIMENTS = {"swap_first_": ALONE, "swap_next_": NEIGHBOURS, "swap_half_": "i with i+P/2", "swap_ring_": RING}
 SHIFT = "rightshift"  #: a ring too, and of two processes a swap
 PAIR = 2  #: processes
 LOST = 0.1  #: a share of the bandwidth that contention must take at least
@@ -122,11 +117,7 @@ def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
         time = compute_minimum(results)
         if time is None or not cell.operation.bytes:
             continue
-        place = (
-            cell.machine,
-            cell.environment,
-            f"{cell.operation.cache}, {cell.operation.sync}",
-        )
+        place = (cell.machine, cell.environment, f"{cell.operation.cache}, {cell.operation.sync}")
         for name in _experiments(cell.operation.routine, cell.processes):
             size, count = cell.operation.bytes, cell.processes
             times = found.setdefault(place, {}).setdefault(name, {}).setdefault(count, {})

@@ -29,9 +29,7 @@ from postprocess.model.routines.mpicost import EVICT, FLUSH
 PLACE = ("system", "partition", "environment")
 
 
-def read_timers(
-    frame: pl.DataFrame, session: str
-) -> dict[tuple[str, str, str], tuple[float, float]]:
+def read_timers(frame: pl.DataFrame, session: str) -> dict[tuple[str, str, str], tuple[float, float]]:
     """Read resolution and overhead of the clock, in seconds, by system, partition and environment."""
     found: dict[tuple[str, str, str], tuple[float, float]] = {}
     if frame.is_empty():
@@ -59,9 +57,7 @@ def build_timer_table(
         for environment in measured.environments_on(machine):
             place = (*measured.systems[machine], environment)
             if told := [each[place] for each in known if place in each]:
-                largest = (
-                    write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True)
-                )
+                largest = (write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True))
                 rows.append((machine, environment, *largest))
     if not rows:
         return None
@@ -75,9 +71,7 @@ def build_timer_table(
         ("machine", "MPI"),
         ("resolution (us)", "a reading takes (us)"),
         (*rows, *printed),
-        (
-            "in print: of MPI_Wtime; ours: of the clock that mpicost reads, the largest of all launches",
-        ),
+        ("in print: of MPI_Wtime; ours: of the clock that mpicost reads, the largest of all launches",),
     )
 
 
@@ -101,10 +95,7 @@ def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable
             times = found.setdefault((*place, *about), {})
             times.setdefault(cell.operation.cache, []).append(time)
     rows = tuple(
-        (
-            *about,
-            *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD),
-        )
+        (*about, *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD))
         for about, times in found.items()
         if WARM in times and len(times) > 1
     )
@@ -180,12 +171,7 @@ def _printed(history: History, routine: str) -> dict[tuple[str, int], float]:
 
 
 def _table(
-    measured: PaperMeasurements,
-    history: History,
-    against: str,
-    way: Way,
-    routine: str,
-    count: int,
+    measured: PaperMeasurements, history: History, against: str, way: Way, routine: str, count: int
 ) -> TextTable | None:
     printed = _printed(history, routine)
     sizes = sorted({bytes_ for machine, bytes_ in printed if machine == against})
@@ -209,12 +195,7 @@ def _table(
                 if any(cell != NOT_PRINTED for cell in cells):
                     own = stands.get(machine, [])
                     rows.append(
-                        (
-                            machine,
-                            environment,
-                            f"{cache}, {sync}",
-                            *_pair(cells, printed, own, sizes, against),
-                        )
+                        (machine, environment, f"{cache}, {sync}", *_pair(cells, printed, own, sizes, against))
                     )
     if not rows:
         return None
@@ -254,11 +235,7 @@ def _cell(
 
 
 def _pair(
-    cells: list[str],
-    printed: Mapping[tuple[str, int], float],
-    own: list[str],
-    sizes: list[int],
-    against: str,
+    cells: list[str], printed: Mapping[tuple[str, int], float], own: list[str], sizes: list[int], against: str
 ) -> list[str]:
     """Return each ratio with that in print of the machine for which ours stands."""
     found = []

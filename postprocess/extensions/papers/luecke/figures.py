@@ -74,9 +74,7 @@ def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list
 @apply_style
 def draw_agreement_plot(shown: Agreement) -> str:
     """Draw the ratios of one MPI; the shade is a factor of two to both sides of the diagonal."""
-    figure, axes = small.draw_panel(
-        sanitize_line(shown.environment), "ratio in print", "ratio", SIZE
-    )
+    figure, axes = small.draw_panel(sanitize_line(shown.environment), "ratio in print", "ratio", SIZE)
     values = [value for dot in shown.dots for value in (dot.printed, dot.measured)]
     small.set_logarithmic_both(axes, min(values), max(values))
     ends = axes.get_xlim()
@@ -89,9 +87,7 @@ def draw_agreement_plot(shown: Agreement) -> str:
         axes.plot([d.printed for d in dots], [d.measured for d in dots], clip_on=False, **marks)
     _name_furthest(axes, shown.dots)
     near = sum(dot.distance <= math.log(NEAR) for dot in shown.dots)
-    spoken = (
-        f"{near} of {len(shown.dots)} ratios by {shown.environment} within a factor of {NEAR:g}"
-    )
+    spoken = f"{near} of {len(shown.dots)} ratios by {shown.environment} within a factor of {NEAR:g}"
     return render_inline_svg(figure, f"{spoken} of the printed ones")
 
 
@@ -132,13 +128,8 @@ TESTED = frozenset(routine.name for routine in ROUTINES if routine.test)  #: in 
 
 
 def draw_machines(measured: PaperMeasurements) -> list[PaperFigure]:
-    predicted = {
-        (e.machine, e.environment, e.operation): e for e in predictions.predict_times(measured)
-    }
-    return [
-        *_over_peers(measured, measured.machines),
-        *_over_processes(measured, measured.machines, predicted),
-    ]
+    predicted = {(e.machine, e.environment, e.operation): e for e in predictions.predict_times(measured)}
+    return [*_over_peers(measured, measured.machines), *_over_processes(measured, measured.machines, predicted)]
 
 
 def draw_libraries(measured: PaperMeasurements) -> list[PaperFigure]:
@@ -186,9 +177,7 @@ def _over_processes(
             panels += _draw(size, "processes", every, styles, models)
             if about[0] in scalability.MODELS:
                 divided = {
-                    name: {
-                        p: t / scalability.compute_divisor(about[0], p) for p, t in curve.items()
-                    }
+                    name: {p: t / scalability.compute_divisor(about[0], p) for p, t in curve.items()}
                     for name, curve in every.items()
                 }
                 title = f"{size}: time / {scalability.format_divisor(about[0])}"
@@ -202,11 +191,7 @@ def _over_processes(
 
 
 def _draw(
-    title: str,
-    x: str,
-    curves: Mapping[str, Curve],
-    styles: Mapping[str, int],
-    models: Collection[str] = (),
+    title: str, x: str, curves: Mapping[str, Curve], styles: Mapping[str, int], models: Collection[str] = ()
 ) -> list[Panel | None]:
     """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
 
@@ -214,9 +199,7 @@ def _draw(
     """
     shown = {name: _in_milliseconds(curve) for name, curve in curves.items() if curve}
     panels = [build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
-    tops = sorted(
-        (max(curve.values()), name) for name, curve in shown.items() if name not in models
-    )
+    tops = sorted((max(curve.values()), name) for name, curve in shown.items() if name not in models)
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
         low = {name for _, name in tops[: gaps[-1]]}
@@ -281,9 +264,7 @@ def _over_peers(measured: PaperMeasurements, machines: Sequence[str]) -> list[Pa
     return figures
 
 
-def _peers(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> Curve:
+def _peers(measured: PaperMeasurements, machine: str, environment: str, operation: Operation) -> Curve:
     cells = [
         cell
         for cell in measured.results

@@ -17,11 +17,7 @@ from postprocess.extensions.papers.common.linear_model import describe_few_proce
 from postprocess.extensions.papers.common.paper_figure import PaperFigure
 from postprocess.extensions.papers.common.printed import History
 from postprocess.extensions.papers.luecke import ratio_tables, ratios, scalability
-from postprocess.extensions.papers.luecke.figures import (
-    Agreement,
-    build_agreement_plots,
-    draw_agreement_plot,
-)
+from postprocess.extensions.papers.luecke.figures import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.extensions.papers.rus.sends import read_settings
 from postprocess.report import legend, plots, templating
 from postprocess.report.panels import Chapter
@@ -29,13 +25,8 @@ from postprocess.results.summary import SessionSummary
 
 PAPER = "luecke2001"  #: whose views these are
 TEXT_WIDTH = 100
-BY_HAND = frozenset(
-    {"--set-env", "--oversubscribe"}
-)  #: options that make a session another machine
-WHOLE: dict[str, Any] = {
-    "break_long_words": False,
-    "break_on_hyphens": False,
-}  #: commands are copied
+BY_HAND = frozenset({"--set-env", "--oversubscribe"})  #: options that make a session another machine
+WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
 
 SCALES = (
     "Time divided by what a simple model of messages expects of it (Luecke et al. 2001): log2 p for "
@@ -119,11 +110,7 @@ def write_paper_views(
     :raises UsageError: if they cannot be written.
     """
     measured = arrange_summaries((summary, *further))
-    context = {
-        "summary": summary,
-        "papers": views,
-        "line_keys": legend.draw_line_keys(measured.environments),
-    }
+    context = {"summary": summary, "papers": views, "line_keys": legend.draw_line_keys(measured.environments)}
     drawing: dict[str, Callable[..., str]] = {
         "panel": plots.draw_lines,
         "agreement": draw_agreement_plot,
@@ -179,9 +166,7 @@ def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> Pap
     if not chapters:
         return None
     remarks = [FOUND] if ratios.find_stand_ins(measured, history) else []
-    return PaperView(
-        "Does it scale?", SCALES, chapters, scalability.build_growth_tables(measured), remarks
-    )
+    return PaperView("Does it scale?", SCALES, chapters, scalability.build_growth_tables(measured), remarks)
 
 
 def _machines(measured: PaperMeasurements, history: History, basis: ratios.RatioBasis) -> PaperView:

@@ -64,9 +64,7 @@ class Prediction:
     def error(self) -> float:
         """The average absolute relative error of what is predicted."""
         counts = list(self.measured)
-        return compute_mean_error(
-            [self.predicted[p] for p in counts], [self.measured[p] for p in counts]
-        )
+        return compute_mean_error([self.predicted[p] for p in counts], [self.measured[p] for p in counts])
 
 
 def fit_alpha_beta(
@@ -90,14 +88,11 @@ def predict_times(measured: PaperMeasurements) -> list[Prediction]:
             for operation in measured.operations:
                 if operation.routine not in ROUTINES:
                     continue
-                model = fit_alpha_beta(
-                    measured, machine, environment, operation.cache, operation.sync
-                )
+                model = fit_alpha_beta(measured, machine, environment, operation.cache, operation.sync)
                 times = {
                     count: time
                     for count in measured.planned(machine, environment, operation)
-                    if count > 1
-                    and (time := measured.time(machine, environment, operation, count)) is not None
+                    if count > 1 and (time := measured.time(machine, environment, operation, count)) is not None
                 }
                 if model and times:
                     told = {p: model.predict(operation.routine, operation.bytes, p) for p in times}
@@ -156,11 +151,7 @@ def _predicted(measured: PaperMeasurements, predictions: list[Prediction]) -> Te
         last = counts[-1]
         rows.append(
             (
-                *(
-                    prediction.machine,
-                    prediction.environment,
-                    f"{operation.cache}, {operation.sync}",
-                ),
+                *(prediction.machine, prediction.environment, f"{operation.cache}, {operation.sync}"),
                 *(operation.routine, Number(operation.size, operation.bytes)),
                 f"{counts[0]} to {last}" if len(counts) > 1 else str(last),
                 write_time(prediction.measured[last], about={"processes": last}),

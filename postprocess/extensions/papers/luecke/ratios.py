@@ -9,11 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.papers.common.data import (
-    Operation,
-    PaperMeasurements,
-    operation_sort_key,
-)
+from postprocess.extensions.papers.common.data import Operation, PaperMeasurements, operation_sort_key
 from postprocess.extensions.papers.common.printed import History, PrintedRatio
 
 
@@ -148,9 +144,7 @@ def _find_machine(measured: PaperMeasurements, name: str) -> str | None:
     return found[0] if found else None
 
 
-def build_paper_tables(
-    measured: PaperMeasurements, history: History, basis: RatioBasis
-) -> list[RatioTable]:
+def build_paper_tables(measured: PaperMeasurements, history: History, basis: RatioBasis) -> list[RatioTable]:
     """Build a table for each routine that was planned at the process count on some machine.
 
     Of the MPIs those that have a divisor on the reference machine, and it on another.
@@ -167,13 +161,9 @@ def build_paper_tables(
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
     found: dict[str, list[RatioRow]] = {}
     for operation in sorted(planned, key=operation_sort_key):
-        rows = [
-            _row(measured, basis, operation, machine, environments, printed) for machine in others
-        ]
+        rows = [_row(measured, basis, operation, machine, environments, printed) for machine in others]
         found.setdefault(operation.routine, []).extend(rows)
-    return [
-        RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()
-    ]
+    return [RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()]
 
 
 def _usual_machine(measured: PaperMeasurements, history: History) -> str:
@@ -188,10 +178,7 @@ def _usual_machine(measured: PaperMeasurements, history: History) -> str:
 
 
 def _usual_count(
-    counts: Mapping[int, Sequence[str]],
-    measured: PaperMeasurements,
-    history: History,
-    reference: str,
+    counts: Mapping[int, Sequence[str]], measured: PaperMeasurements, history: History, reference: str
 ) -> int:
     """Return a process count of the papers' tables, else the largest one."""
     stands = find_stand_ins(measured, history).get(reference, [])
@@ -199,9 +186,7 @@ def _usual_count(
     return max(counts.keys() & papers or counts)
 
 
-def _comparable(
-    measured: PaperMeasurements, reference: str, environment: str | None
-) -> dict[int, list[str]]:
+def _comparable(measured: PaperMeasurements, reference: str, environment: str | None) -> dict[int, list[str]]:
     """List, by process count, the MPIs whose times have a divisor on the reference machine.
 
     With ``environment``, those of all machines, this one itself only if another machine has it too; without,

@@ -28,9 +28,7 @@ from postprocess.report.panels import (
 )
 
 #: The model of each routine that has one.
-MODELS = {
-    routine.name: routine.scaling for routine in ROUTINES if routine.scaling is not Scaling.NONE
-}
+MODELS = {routine.name: routine.scaling for routine in ROUTINES if routine.scaling is not Scaling.NONE}
 LEAST = 8  #: the paper finds bcast flat "except when p < 8"
 MOST_ON_PAGE = 120
 
@@ -110,11 +108,7 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable | None:
 
 
 def _factor(
-    measured: PaperMeasurements,
-    machine: str,
-    environment: str,
-    operation: Operation,
-    limits: tuple[int, int],
+    measured: PaperMeasurements, machine: str, environment: str, operation: Operation, limits: tuple[int, int]
 ) -> str:
     first, last = (
         _scaled(measured.time(machine, environment, operation, count), operation.routine, count)
@@ -136,8 +130,7 @@ def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int)
             about = (operation.routine, *measured.name_conditions(operation))
             groups.setdefault(about, []).append(operation)
     pictures = [
-        _picture(measured, machine, title, operations, strict, most)
-        for title, operations in groups.items()
+        _picture(measured, machine, title, operations, strict, most) for title, operations in groups.items()
     ]
     return Chapter(machine, 0, tuple(pictures))
 
@@ -153,12 +146,7 @@ def _picture(
     chosen = thin_values(range(len(operations)), most)
     left_out = len(operations) - len(chosen)
     panels = [
-        Panel(
-            operations[n].size,
-            "processes",
-            _lines(measured, machine, operations[n], strict),
-            scale=LINEAR,
-        )
+        Panel(operations[n].size, "processes", _lines(measured, machine, operations[n], strict), scale=LINEAR)
         for n in chosen
     ]
     return PanelPicture(

@@ -11,12 +11,7 @@ import numpy as np
 from postprocess.base.formats import factor
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.common.data import Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import (
-    Number,
-    write_count,
-    write_ratio,
-    write_share,
-)
+from postprocess.extensions.papers.common.numbers import Number, write_count, write_ratio, write_share
 from postprocess.extensions.papers.common.printed import History
 from postprocess.report.trial_selection import LaunchTrials
 
@@ -54,9 +49,7 @@ def compute_spread(launch: LaunchTrials) -> LaunchSpread | None:
 
 
 def build_spread_table(
-    measured: PaperMeasurements,
-    trials: Mapping[str, Mapping[str, Sequence[LaunchTrials]]],
-    history: History,
+    measured: PaperMeasurements, trials: Mapping[str, Mapping[str, Sequence[LaunchTrials]]], history: History
 ) -> TextTable | None:
     """Build a row for each machine and MPI, and those in print; None where no case has two trials that count.
 
@@ -70,9 +63,7 @@ def build_spread_table(
         name = f"{what}, p = {cell.processes}"
         place = (cell.machine, cell.environment, f"{operation.cache}, {operation.sync}")
         tests = (ALL, SEVEN) if operation.bytes in SIZES.get(operation.routine, ()) else (ALL,)
-        for launch in (
-            launch for each in known for r in results for launch in each.get(r.case.key, ())
-        ):
+        for launch in (launch for each in known for r in results for launch in each.get(r.case.key, ())):
             if spread := compute_spread(launch):
                 for which in tests:
                     groups.setdefault((*place, which), []).append((name, spread))
@@ -82,10 +73,7 @@ def build_spread_table(
     return TextTable(
         "Table I: standard deviation of the filtered trials, and what the filter removes",
         ("machine", "MPI", "conditions", "tests"),
-        (
-            *("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"),
-            "maximum of",
-        ),
+        (*("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"), "maximum of"),
         (*rows, *_printed(history)),
         (
             f"tests: {SEVEN}, at the sizes of Luecke, Kraeva and Ju (2003), as in print; or all that were "
@@ -124,11 +112,7 @@ def _printed(history: History) -> list[tuple[str, ...]]:
         for figure in history.figures
         if figure.paper == "Luecke 2003" and figure.routine == "all tests"
     }
-    quantities = (
-        "average_std_dev_filtered",
-        "maximum_std_dev_filtered",
-        "trials_removed_by_filter",
-    )
+    quantities = ("average_std_dev_filtered", "maximum_std_dev_filtered", "trials_removed_by_filter")
     return [
         (
             *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED),
@@ -163,9 +147,7 @@ def build_library_tables(measured: PaperMeasurements, basis: str | None = None) 
                     ("routine", "size", *measured.varying, "processes"),
                     tuple(others),
                     rows,
-                    (
-                        "geometric mean over the process counts, and in brackets the least and the most",
-                    ),
+                    ("geometric mean over the process counts, and in brackets the least and the most",),
                     (("machine", machine),),
                 )
             )
@@ -178,11 +160,7 @@ def _about(measured: PaperMeasurements, operation: Operation) -> tuple[str, ...]
 
 
 def _factors(
-    measured: PaperMeasurements,
-    machine: str,
-    basis: str,
-    others: list[str],
-    operation: Operation,
+    measured: PaperMeasurements, machine: str, basis: str, others: list[str], operation: Operation
 ) -> tuple[str, list[str]]:
     cells, seen = [], set()
     for name in others:

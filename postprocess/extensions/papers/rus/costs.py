@@ -13,12 +13,7 @@ from postprocess.base.formats import format_significant
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 from postprocess.base.units import MEGABYTES
 from postprocess.extensions.papers.common.data import SENDS, Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import (
-    Number,
-    write_bytes,
-    write_plain,
-    write_rate,
-)
+from postprocess.extensions.papers.common.numbers import Number, write_bytes, write_plain, write_rate
 from postprocess.extensions.papers.common.paper_figure import (
     PaperFigure,
     build_panel,
@@ -82,12 +77,7 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
             about = (operation.routine, write_bytes(buffer), str(cell.processes))
             rows.append(
                 (
-                    *(
-                        cell.machine,
-                        cell.environment,
-                        f"{operation.cache}, {operation.sync}",
-                        *about,
-                    ),
+                    *(cell.machine, cell.environment, f"{operation.cache}, {operation.sync}", *about),
                     *(write_plain(time * 1e6, "us"), write_plain(known * 1e6, "us")),
                     Number(format_significant(time / known, 3), time / known),
                 )
@@ -117,11 +107,7 @@ def _cost_table(
     for operation in operations:
         for count in measured.planned(machine, environment, operation):
             latency = operation.bytes <= LATENCY
-            buffer = (
-                operation.bytes
-                if latency
-                else find_buffer(operation.routine, operation.bytes, count)
-            )
+            buffer = operation.bytes if latency else find_buffer(operation.routine, operation.bytes, count)
             time = measured.time(machine, environment, operation, count)
             row = cells.setdefault((not latency, buffer, operation.routine), {})
             row[count] = _cost(operation, count, time)
@@ -202,11 +188,7 @@ def _order(about: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 
 def _rus_figure(
-    measured: PaperMeasurements,
-    machine: str,
-    environment: str,
-    operations: Sequence[Operation],
-    title: str,
+    measured: PaperMeasurements, machine: str, environment: str, operations: Sequence[Operation], title: str
 ) -> PaperFigure:
     routine = operations[0].routine
     times = {
@@ -234,9 +216,7 @@ def _rus_figure(
     unit = MEGABYTES if rated else MILLISECONDS
     what = "bandwidth" if rated else "time"
     by_count = {
-        f"p = {count}": {
-            buffer(s, count): value(s, count) for s in times if s and count in times[s]
-        }
+        f"p = {count}": {buffer(s, count): value(s, count) for s in times if s and count in times[s]}
         for count in thin_values(counts, FOUR)
     }
     by_size: dict[int, dict[int, float]] = {}

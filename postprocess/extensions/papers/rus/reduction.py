@@ -11,12 +11,7 @@ from collections.abc import Iterator
 
 from postprocess.base.text_table import TextTable
 from postprocess.extensions.papers.common.data import Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import (
-    write_bytes,
-    write_count,
-    write_ratio,
-    write_time,
-)
+from postprocess.extensions.papers.common.numbers import write_bytes, write_count, write_ratio, write_time
 from postprocess.extensions.papers.rus.sends import collect_sends, count_sends, predict_send
 from postprocess.model.routines.mpicost import REDUCE_LOCAL
 
@@ -57,9 +52,7 @@ def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
     if REDUCE not in routines or REDUCE_LOCAL in routines:
         return ""
     if {system for system, _ in measured.systems.values()} == {SIMULATED}:
-        return (
-            "Arithmetic takes no simulated time: no reduce is held against its sends and additions."
-        )
+        return "Arithmetic takes no simulated time: no reduce is held against its sends and additions."
     return f"Not measured: the arithmetic of a reduce; {COMMAND}"
 
 

@@ -23,12 +23,7 @@ from postprocess.extensions.papers.common.numbers import (
 )
 from postprocess.extensions.papers.rus.costs import find_buffer
 from postprocess.model.routines.rus import AS_SENDS
-from postprocess.stats.curves.segments import (
-    Segment,
-    compute_mean_error,
-    fit_segments,
-    predict_time,
-)
+from postprocess.stats.curves.segments import Segment, compute_mean_error, fit_segments, predict_time
 
 GOOD = 0.25  #: average relative error beyond which the send model is not used
 SEND_MODE, MODES = "pingpong_", ("standard", "synchronous", "buffered")
@@ -141,9 +136,7 @@ def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
             conditions = f"{cell.operation.cache}, {cell.operation.sync}"
             place = (cell.machine, cell.environment, conditions, str(cell.processes))
             found.setdefault(place, {}).setdefault(mode, {})[cell.operation.bytes] = time
-    rows = [
-        (*place, *_mode_cells(modes)) for place, modes in found.items() if len(modes) == len(MODES)
-    ]
+    rows = [(*place, *_mode_cells(modes)) for place, modes in found.items() if len(modes) == len(MODES)]
     if not rows:
         return None
     return TextTable(
@@ -235,12 +228,7 @@ def _tree_rows(
 
 
 def _over_loop(
-    measured: PaperMeasurements,
-    machine: str,
-    environment: str,
-    operation: Operation,
-    count: int,
-    time: float,
+    measured: PaperMeasurements, machine: str, environment: str, operation: Operation, count: int, time: float
 ) -> str:
     composed = AS_SENDS.get(operation.routine)
     if composed is None:
@@ -285,9 +273,7 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
     }
     if not swept:
         return None
-    settings = list(
-        dict.fromkeys(s for sizes in swept.values() for each in sizes.values() for s in each)
-    )
+    settings = list(dict.fromkeys(s for sizes in swept.values() for each in sizes.values() for s in each))
     rows = [
         (*place, write_bytes(size), *_cells(settings, sizes[size]))
         for place, sizes in swept.items()
@@ -309,9 +295,7 @@ def _cells(settings: Sequence[str], times: dict[str, float]) -> list[str]:
     least = min(times.values())
     best = [setting for setting in settings if times.get(setting, math.inf) < CLEAR * least]
     shown = [
-        write_time(times[each], quantity="half a ping-pong", note=each)
-        if each in times
-        else NOT_PRINTED
+        write_time(times[each], quantity="half a ping-pong", note=each) if each in times else NOT_PRINTED
         for each in settings
     ]
     return [*shown, NOT_PRINTED if len(best) == len(times) else "; ".join(best)]

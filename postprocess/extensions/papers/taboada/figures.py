@@ -12,12 +12,7 @@ from postprocess.base.formats import plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.extensions.papers.common.data import PaperMeasurements
-from postprocess.extensions.papers.common.numbers import (
-    write_plain,
-    write_rate,
-    write_ratio,
-    write_share,
-)
+from postprocess.extensions.papers.common.numbers import write_plain, write_rate, write_ratio, write_share
 from postprocess.extensions.papers.common.paper_figure import (
     MOST_LINES,
     Curve,
@@ -26,12 +21,7 @@ from postprocess.extensions.papers.common.paper_figure import (
     number_styles,
 )
 from postprocess.extensions.papers.common.printed import History
-from postprocess.extensions.papers.taboada.model_fit import (
-    SEND,
-    FittedModel,
-    MeasuredModel,
-    fit_measured,
-)
+from postprocess.extensions.papers.taboada.model_fit import SEND, FittedModel, MeasuredModel, fit_measured
 from postprocess.report.panels import FROM_ZERO, Panel
 
 FORM = "[MACHINE=]US:MB/S"
@@ -60,9 +50,7 @@ def parse_theory(words: Sequence[str]) -> dict[str, NetworkTheory]:
         match = TOLD.fullmatch(word)
         numbers = [float(match[2]) * 1e-6, float(match[3]) * 1e6] if match else [0.0]
         if not match or not all(0 < number < math.inf for number in numbers):
-            raise UsageError(
-                f"--theory {word}: is not {FORM}; write as in 1.3:12500 or torus=1.8:350"
-            )
+            raise UsageError(f"--theory {word}: is not {FORM}; write as in 1.3:12500 or torus=1.8:350")
         machine = match["machine"] or ""
         if machine in found:
             raise UsageError(f"--theory {word}: tells a machine twice; tell it once")
@@ -105,11 +93,7 @@ def build_theory_table(
 
 
 def _cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
-    best = (
-        (write_plain(theory.startup * 1e6, "us"), write_ratio(t0 / theory.startup))
-        if theory
-        else None
-    )
+    best = (write_plain(theory.startup * 1e6, "us"), write_ratio(t0 / theory.startup)) if theory else None
     shown = write_rate(rate) if rate else NOT_PRINTED
     part = rate / theory.bandwidth if theory and rate else None
     share = write_share(part, f"{part:.0%}") if part is not None else NOT_PRINTED
@@ -138,9 +122,7 @@ COLLECTIVE = (
     *("bcast", "reduce_sum", "scatter", "alltoall"),
     *("gather", "allgather", "allreduce_sum", "reduce_scatter_sum", "scan_sum"),
 )
-_Chosen = Mapping[
-    str, tuple[int, FittedModel, Mapping[int, float]]
-]  #: by MPI: count, fit and times
+_Chosen = Mapping[str, tuple[int, FittedModel, Mapping[int, float]]]  #: by MPI: count, fit and times
 
 
 def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
@@ -207,12 +189,8 @@ def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> PaperFigure
         if chosen:
             shown = "/".join(map(str, sorted(counts)))
             panels.append(_rate_panel(f"{routine}, {shown} processes", chosen))
-            poor += [
-                f"{routine} of {name}" for name, (_, fit, _) in chosen.items() if not fit.is_good
-            ]
-    remark = (
-        f"{plural(len(poor), 'model')} off by more than a quarter, not drawn: {', '.join(poor)}"
-    )
+            poor += [f"{routine} of {name}" for name, (_, fit, _) in chosen.items() if not fit.is_good]
+    remark = f"{plural(len(poor), 'model')} off by more than a quarter, not drawn: {', '.join(poor)}"
     return PaperFigure(title, tuple(filter(None, panels)), remark if poor else "")
 
 

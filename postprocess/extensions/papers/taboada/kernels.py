@@ -54,9 +54,7 @@ def collect_kernels(sessions: Mapping[str, Sequence[CaseResult]]) -> dict[str, l
         name: [
             result
             for result in results
-            if result.case.program == KERNELS
-            and result.value
-            and result.verdict not in WITHOUT_VALUE
+            if result.case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE
         ]
         for name, results in sessions.items()
     }
@@ -89,9 +87,7 @@ def arrange_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> KernelTimes
     return found
 
 
-def build_kernel_tables(
-    machines: Mapping[str, Sequence[CaseResult]], history: History
-) -> list[TextTable]:
+def build_kernel_tables(machines: Mapping[str, Sequence[CaseResult]], history: History) -> list[TextTable]:
     """Build the tables of kernels; none without any."""
     times = arrange_kernels(machines)
     if not times:
@@ -158,14 +154,9 @@ def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
     for reading, dense in readings:
         for sparse in sorted(each for each in there if each.per_node == 1):
             nodes = sparse.processes
-            pairs = {
-                "Table 6": Layout(nodes, dense),
-                "Table 7": Layout(nodes * dense, dense),
-            }
+            pairs = {"Table 6": Layout(nodes, dense), "Table 7": Layout(nodes * dense, dense)}
             found += [
-                Placement(table, reading, sparse, layout)
-                for table, layout in pairs.items()
-                if layout in there
+                Placement(table, reading, sparse, layout) for table, layout in pairs.items() if layout in there
             ]
     return sorted(found)
 
@@ -180,9 +171,7 @@ def _placements(times: KernelTimes, history: History) -> Iterable[TextTable]:
             keys = ((place.kernel, place.size, name, first, second) for name in libraries)
             beside = [printed.get(key) for key in keys]
             told = Number(f"{ratio:.2f}", ratio, quantity="ratio", note=f"{reading}, over {second}")
-            known = (
-                NOT_PRINTED if each is None else Number(f"{each:.2f}", each) for each in beside
-            )
+            known = (NOT_PRINTED if each is None else Number(f"{each:.2f}", each) for each in beside)
             rows[table].append((*place, reading, f"{first} over {second}", told, *known))
     heads = {
         "Table 6": "the same processes, one on each node over several",
@@ -215,9 +204,7 @@ def describe_missing_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> st
     times = arrange_kernels(machines)
     if not times:
         return f"Kernels: in a session of their own: {COMMAND}"
-    readings = {
-        placement.table for layouts in times.values() for placement in list_placements(layouts)
-    }
+    readings = {placement.table for layouts in times.values() for placement in list_placements(layouts)}
     lacking = [
         *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
         *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),

@@ -22,13 +22,7 @@ from postprocess.extensions.papers.common.data import PaperCell, PaperMeasuremen
 from postprocess.extensions.papers.common.linear_model import FACTORS, TERMS, Growth, LinearModel
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
-from postprocess.stats.curves.segments import (
-    Segment,
-    compute_mean_error,
-    find_segment,
-    fit_line,
-    fit_segments,
-)
+from postprocess.stats.curves.segments import Segment, compute_mean_error, find_segment, fit_line, fit_segments
 
 #: Operations whose n is that of all processes' blocks together; of all others it is mpicost's ``bytes``
 IN_ALL = frozenset({"scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum"})
@@ -56,13 +50,9 @@ class FittedModel:
     ti: float
     tb: float
     smallest: float  #: size whose time is t0: 0, or the least that was measured
-    segments: tuple[
-        Segment, ...
-    ]  #: in each, ``start`` is t0 + ti of the segment and ``slope`` its tb
+    segments: tuple[Segment, ...]  #: in each, ``start`` is t0 + ti of the segment and ``slope`` its tb
     errors: Mapping[str, float]  #: of each of ``ERRORS``: average absolute relative error
-    held_out: (
-        int  #: sizes behind the errors; 0 where there were none: then they are of the fitted sizes
-    )
+    held_out: int  #: sizes behind the errors; 0 where there were none: then they are of the fitted sizes
     hockney: Segment  #: his t0 and tb of least relative errors
 
     def time(self, size: float, processes: int = 0) -> float:
@@ -188,9 +178,7 @@ def _refine(t0: float, times: Mapping[int, float]) -> tuple[Segment, ...]:
     """Find the segments, and in each the ti and tb of the form that fit its times best."""
     sizes = list(times)
     return tuple(
-        _fit_form(
-            t0, part, [(size, times[size]) for size in sizes if part.first <= size <= part.last]
-        )
+        _fit_form(t0, part, [(size, times[size]) for size in sizes if part.first <= size <= part.last])
         for part in fit_segments(sizes, list(times.values()))
     )
 
@@ -206,10 +194,7 @@ def _fit_form(t0: float, part: Segment, times: Sequence[tuple[int, float]]) -> S
         return np.asarray((t0 + moving + ti * moving / (t0 + moving)) / y - 1)
 
     first = np.array([max(part.start - t0, -0.9 * t0), part.slope]) / scale
-    found = (
-        scipy.optimize.least_squares(errors, first, bounds=([-1.0, 0.0], [math.inf, math.inf])).x
-        * scale
-    )
+    found = scipy.optimize.least_squares(errors, first, bounds=([-1.0, 0.0], [math.inf, math.inf])).x * scale
     return Segment(part.first, part.last, t0 + float(found[0]), float(found[1]))
 
 
@@ -330,6 +315,4 @@ def compute_minimum(results: Sequence[CaseResult]) -> float | None:
 
 def _place(cell: PaperCell) -> ModelPlace:
     operation = cell.operation
-    return ModelPlace(
-        cell.machine, cell.environment, operation.routine, operation.cache, operation.sync
-    )
+    return ModelPlace(cell.machine, cell.environment, operation.routine, operation.cache, operation.sync)

@@ -39,17 +39,10 @@ from postprocess.extensions.papers.taboada.model_fit import (
 from postprocess.model.routines.mpicost import BARRIER, PINGPONG
 from postprocess.model.routines.taboada import REPLACED_BY, ROUTINES
 
-NO_INTERCEPT = (
-    0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
-)
+NO_INTERCEPT = 0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
 REFUSED = "no fit"
 BEYOND = f"off by more than {GOOD:.0%}"
-COMPARED = (
-    0,
-    1024,
-    65536,
-    1048576,
-)  #: sizes at which a measured model is held against one in print
+COMPARED = (0, 1024, 65536, 1048576)  #: sizes at which a measured model is held against one in print
 NEEDED = (SEND, *(name for name in ROUTINES if name != PINGPONG), *REPLACED_BY.values())
 COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 
@@ -57,11 +50,7 @@ COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build the tables of models, of their accuracy and of substitutions; none without enough sizes."""
     models = fit_measured(measured)
-    tables = [
-        _models(place, group)
-        for place, group in _by_place(models).items()
-        if any(m.fits for m in group)
-    ]
+    tables = [_models(place, group) for place, group in _by_place(models).items() if any(m.fits for m in group)]
     if not tables:
         return []
     crossings = _substitutions(measured, models)
@@ -114,9 +103,7 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
         ("machine", "MPI", "routine", "processes"),
         tuple(f"n = {size}" for size in COMPARED),
         tuple(rows),
-        (
-            "n by the paper's convention; the model in print holds to its largest count of processes",
-        ),
+        ("n by the paper's convention; the model in print holds to its largest count of processes",),
     )
 
 
@@ -135,8 +122,7 @@ def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[Measured
         whose = ModelPlace(place.machine, place.environment, "", place.cache, place.sync)
         found.setdefault(whose, []).append(model)
     return {
-        place: sorted(group, key=lambda m: [*FACTORS].index(m.place.routine))
-        for place, group in found.items()
+        place: sorted(group, key=lambda m: [*FACTORS].index(m.place.routine)) for place, group in found.items()
     }
 
 
@@ -185,9 +171,7 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     else:
         kept = {count: fit for count, fit in model.fits.items() if fit.holds}
         texts = [
-            _several(
-                counts, [getattr(kept[n], name) * by if n in kept else None for n in counts], unit
-            )
+            _several(counts, [getattr(kept[n], name) * by if n in kept else None for n in counts], unit)
             for name, by, unit in parts
         ]
     holding = [fit for fit in model.fits.values() if fit.holds]
@@ -220,8 +204,7 @@ def _grown(model: MeasuredModel, name: str, growth: Growth | None) -> str:
 
 def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
     parts = [
-        f"{'-' if factor < 0 else '+'} {abs(factor):.3g}{f' {name}' if name else ''}"
-        for factor, name in terms
+        f"{'-' if factor < 0 else '+'} {abs(factor):.3g}{f' {name}' if name else ''}" for factor, name in terms
     ]
     text = " ".join(parts)
     return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
@@ -245,9 +228,7 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     for model in (each for group in _by_place(models).values() for each in group):
         for count, fit in sorted(model.fits.items()):
             place = model.place
-            breaks = ", ".join(
-                f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks
-            )
+            breaks = ", ".join(f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks)
             judged = count_sizes(fit.held_out) if fit.held_out else "the fitted sizes"
             rows.append(
                 (
@@ -276,9 +257,7 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     )
 
 
-def _substitutions(
-    measured: PaperMeasurements, models: Sequence[MeasuredModel]
-) -> TextTable | None:
+def _substitutions(measured: PaperMeasurements, models: Sequence[MeasuredModel]) -> TextTable | None:
     """Build a table like table 5: where a composition is faster by the models, and what was measured."""
     rows = []
     for place, group in _by_place(models).items():
@@ -311,17 +290,13 @@ def _substitutions(
     )
 
 
-def _crossing(
-    fits: Mapping[str, FittedModel], routine: str, count: int
-) -> tuple[str, str | None, float]:
+def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> tuple[str, str | None, float]:
     """Return where by the models the composition is faster, on which side of which size that is."""
     if not all(fit.is_good for fit in fits.values()):
         return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
     gaps = [each for fit in fits.values() if fit.is_parted for each in fit.breaks]
-    found = [
-        crossover for crossover in find_crossovers(fits, routine, count) if crossover[0] <= largest
-    ]
+    found = [crossover for crossover in find_crossovers(fits, routine, count) if crossover[0] <= largest]
     if found:
         texts = []
         for size, side in found:
@@ -336,12 +311,7 @@ def _crossing(
 
 
 def _saving(
-    measured: PaperMeasurements,
-    place: ModelPlace,
-    routine: str,
-    count: int,
-    side: str | None,
-    edge: float,
+    measured: PaperMeasurements, place: ModelPlace, routine: str, count: int, side: str | None, edge: float
 ) -> tuple[str, str]:
     """Return the share of time that the composition saved, the median of sizes; and of how many sizes.
 

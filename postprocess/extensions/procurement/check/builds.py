@@ -29,12 +29,7 @@ from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from site_configs.programs.program import PROGRAMS, find_product
-from spack_envs.programs import (
-    UNKNOWN,
-    BuiltBinary,
-    locate_program_file,
-    read_program,
-)
+from spack_envs.programs import UNKNOWN, BuiltBinary, locate_program_file, read_program
 
 LEVEL = re.compile(r"-O\S*")
 #: What published builds have, what compilers record by themselves, and what distributions add to everything.
@@ -64,9 +59,7 @@ def find_changed_flags(program: str, told: str, by_spack: bool) -> list[str] | N
         found += [
             word
             for word in words
-            if word not in levels
-            and not USUAL.fullmatch(word)
-            and not (by_spack and TARGET.fullmatch(word))
+            if word not in levels and not USUAL.fullmatch(word) and not (by_spack and TARGET.fullmatch(word))
         ]
     return list(dict.fromkeys(found))
 
@@ -190,9 +183,7 @@ def find_own_change(run: Mapping[str, Any], sources: OfferSources) -> SourceChan
     return SourceChange(text, told in sources.patched)
 
 
-def find_change(
-    each: LaunchEvidence, built: BuiltBinary, sources: OfferSources
-) -> SourceChange | None:
+def find_change(each: LaunchEvidence, built: BuiltBinary, sources: OfferSources) -> SourceChange | None:
     """Find how the source of OSU or IMB was changed, as its build tells; None if nothing tells of a change."""
     program = each.launch.program
     if built.source != OFFICIAL:
@@ -269,9 +260,7 @@ def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Vi
             what = f"nothing tells the flags of {launch.program}, and {category} allows none"
             yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
         elif changed:
-            what = (
-                f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
-            )
+            what = f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
             yield Violation(Code.CHANGE_NOT_ALLOWED, each.place, what)
 
 

@@ -14,14 +14,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import (
-    Amount,
-    Count,
-    FileName,
-    Text,
-    parse_record,
-    read_record,
-)
+from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record, read_record
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
@@ -217,9 +210,7 @@ def copy_told(source: Path, target: Path) -> None:
     """
     patches = sorted(path for path in (source / PATCHES).glob("*") if path.is_file())
     copied = (source / TELL, *patches)
-    files.replace_files(
-        {target / path.relative_to(source): files.read_regular(path) for path in copied}
-    )
+    files.replace_files({target / path.relative_to(source): files.read_regular(path) for path in copied})
 
 
 def format_told_template() -> str:

@@ -73,9 +73,7 @@ def check_delivery(offered: OpenedOffer, parts: Sequence[OpenedOffer]) -> Iterat
                 yield Violation(Code.LAUNCH_TWICE, place, f"is {twice}, too")
             span = read_span(each.launch, each.session)
             if span and span[0] < sealed - CLOCKS_DIFFER:
-                began, when = (
-                    time.strftime(DATE_FORMAT, time.gmtime(t)) for t in (span[0], sealed)
-                )
+                began, when = (time.strftime(DATE_FORMAT, time.gmtime(t)) for t in (span[0], sealed))
                 what = f"began {began}, and the offer was sealed {when}"
                 yield Violation(Code.LAUNCH_BEFORE, place, what)
             before |= {mark: place for mark in marks}

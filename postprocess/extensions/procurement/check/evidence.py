@@ -66,9 +66,7 @@ class LaunchEvidence:
 
     def finish(self, built: BuiltBinary | None = None) -> FinishedLaunch:
         """Return the launch as its session had it."""
-        return FinishedLaunch(
-            self.launch, self.outcome, 0.0, "", {}, built.spec if built else "", built
-        )
+        return FinishedLaunch(self.launch, self.outcome, 0.0, "", {}, built.spec if built else "", built)
 
     @property
     def place(self) -> str:
@@ -124,9 +122,7 @@ def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[Measu
                 continue
             measured = each.outcome.records.measurements.get(case.variable)
             if measured and not measured.unseen:
-                key = RowKey(
-                    asked.case.name, case.bytes, each.launch.environment, each.done.category
-                )
+                key = RowKey(asked.case.name, case.bytes, each.launch.environment, each.done.category)
                 found.setdefault(key, []).append((each, case.layout, measured))
     order = {name: number for number, name in enumerate(each.name for each in rules.case)}
     return [

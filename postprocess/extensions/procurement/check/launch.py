@@ -19,11 +19,7 @@ from postprocess.judging.outcome import (
     read_exit_code,
 )
 from postprocess.model.conditions import cpus_of
-from postprocess.model.interposed import (
-    describe_differing_ranks,
-    describe_unplanned_injection,
-    list_interposed,
-)
+from postprocess.model.interposed import describe_differing_ranks, describe_unplanned_injection, list_interposed
 from postprocess.model.launch import Records
 from postprocess.model.routines.benchmark import WINDOW_SHARE
 from postprocess.model.routines.mpicost import OWN_PROGRAM
@@ -36,11 +32,7 @@ COARSE = 1e-6  #: seconds of a step of the clock
 FAILED = {verdict: Code[f"LAUNCH_{verdict.name}"] for verdict in FAILED_LAUNCH}
 #: Keys of a run record that must be told.
 TOLD_KEYS = ("kernel", "cpu_model", "environment", "date_utc")
-LIMITS = {
-    "light": Code.FASTER_THAN_LIGHT,
-    "wire": Code.FASTER_THAN_WIRE,
-    "memory": Code.FASTER_THAN_MEMORY,
-}
+LIMITS = {"light": Code.FASTER_THAN_LIGHT, "wire": Code.FASTER_THAN_WIRE, "memory": Code.FASTER_THAN_MEMORY}
 
 
 def check_launch(
@@ -70,13 +62,9 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
     data = read_contents(path)
     if launch.benchmarks and find_build(each) is None:
-        return Violation(
-            Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built"
-        )
+        return Violation(Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built")
     try:
-        return (
-            read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
-        )
+        return read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
     except RecordError as error:
         code = FAILED.get(error.verdict, Code.LAUNCH_INCOMPLETE)
         ended = read_exit_code(launch.ending(session))
@@ -93,9 +81,7 @@ def has_end(data: bytes | None) -> bool:
     return bool(lines) and b'"end"' in lines[-1][:40]
 
 
-def check_records(
-    each: LaunchEvidence, records: LaunchRecords | BenchmarkRecords
-) -> Iterator[Violation]:
+def check_records(each: LaunchEvidence, records: LaunchRecords | BenchmarkRecords) -> Iterator[Violation]:
     """Check that records are of this launch, of its MPI and processes, with right data and nothing in front."""
     run, launch, place = records.run, each.launch, each.place
     for wrong in records.wrong.values():
@@ -147,9 +133,7 @@ def check_facts(each: LaunchEvidence, records: Records) -> Iterator[Violation]:
     """Check that records tell of kernel, processor and environment, and that the clock is fine enough."""
     run = records.run
     keys = () if each.launch.exact else TOLD_KEYS
-    if lacking := [
-        key for key in keys if not (run.get(key) or (key == "environment" and key in run))
-    ]:
+    if lacking := [key for key in keys if not (run.get(key) or (key == "environment" and key in run))]:
         yield Violation(Code.FACTS_MISSING, each.place, f"{lacking[0]}: is not told")
     step = run.get("timer", {}).get("resolution", 0.0)
     if step > COARSE:

@@ -128,9 +128,7 @@ def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:
 def check_told(offer: OpenedOffer) -> Iterator[Violation]:
     """Check that everything is told that the rules ask for."""
     for name in offer.rules.tell:
-        if not getattr(offer.told, name) or (
-            not TOLD[name] and not getattr(offer.told, name).strip()
-        ):
+        if not getattr(offer.told, name) or (not TOLD[name] and not getattr(offer.told, name).strip()):
             yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is not told")
 
 
@@ -213,9 +211,7 @@ def check_layouts(offer: OpenedOffer) -> Iterator[Violation]:
         known = {(item.case.program, str(item.asked.layout)) for item in plan.possible}
         layout = each.launch.cases[0].layout
         if (each.launch.program, layout) not in known:
-            yield Violation(
-                Code.LAYOUT_NOT_ASKED, each.place, f"{layout} is in no case of the rules"
-            )
+            yield Violation(Code.LAYOUT_NOT_ASKED, each.place, f"{layout} is in no case of the rules")
 
 
 def check_rows(offer: OpenedOffer) -> Iterator[Violation]:

@@ -40,9 +40,7 @@ class OfficialSource:
     def commits(self) -> frozenset[str]:
         """The commits from which recipes build what has no archive."""
         recipes = (self.clone / RECIPES).glob("*/package.py")
-        return frozenset(
-            name for recipe in recipes for name in COMMIT.findall(files.read_text(recipe))
-        )
+        return frozenset(name for recipe in recipes for name in COMMIT.findall(files.read_text(recipe)))
 
     def hash_patched(self, patches: Sequence[Path]) -> str:
         """Return the hash of mpicost with patches, in their order; empty if they do not apply.
@@ -65,13 +63,10 @@ def hash_source(suite: Path) -> str:
 
     OSError if a file is missing.
     """
-    names = [
-        f"{folder}/{path.name}" for folder in COMPILED for path in suite.glob(f"{folder}/*.[ch]")
-    ]
+    names = [f"{folder}/{path.name}" for folder in COMPILED for path in suite.glob(f"{folder}/*.[ch]")]
     names += ["src/build_info.h.in", "CMakeLists.txt", "cmake/source_hash.cmake"]
     lines = (
-        f"{hashlib.sha256(files.read_regular(suite / name)).hexdigest()}  {name}\n"
-        for name in sorted(names)
+        f"{hashlib.sha256(files.read_regular(suite / name)).hexdigest()}  {name}\n" for name in sorted(names)
     )
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:DIGITS]
 

@@ -78,25 +78,13 @@ class Code(Enum):
     INTERPOSED = ("interposed", True, "load nothing in front of the MPI")
     RANKS_DIFFER = ("ranks-differ", True, "load the same on all nodes")
     DELAYED = ("delayed", True, "measure without delays of the self-test")
-    SOURCE_OTHER = (
-        "source-other",
-        True,
-        "build the official source, or name the patch in offer.toml",
-    )
+    SOURCE_OTHER = ("source-other", True, "build the official source, or name the patch in offer.toml")
     PATCH_MISSING = ("patch-missing", True, "keep the patch below patches/")
     PATCH_VOID = ("patch-void", True, "keep what git diff writes, with its paths from the clone")
     PATCH_OTHER = ("patch-other", True, "name the patches that were built, all of them")
-    SOURCE_UNCHECKED = (
-        "source-unchecked",
-        False,
-        "build it by Spack, or ask the bidder for its source",
-    )
+    SOURCE_UNCHECKED = ("source-unchecked", False, "build it by Spack, or ask the bidder for its source")
     CHANGE_NOT_ALLOWED = ("change-not-allowed", True, "measure it in a category that allows it")
-    FLAGS_UNCHECKED = (
-        "flags-unchecked",
-        False,
-        "build it by Spack, or ask the bidder for its flags",
-    )
+    FLAGS_UNCHECKED = ("flags-unchecked", False, "build it by Spack, or ask the bidder for its flags")
     FEW_LAUNCHES = ("few-launches", True, "offer run goes on where it stopped")
     FEW_ITERATIONS = ("few-iterations", True, "repeat each launch as often as the rules ask")
     ROW_MISSING = ("row-missing", True, "offer run measures it, where the machine can")
@@ -107,11 +95,7 @@ class Code(Enum):
     MACHINE_BUSY = ("machine-busy", False, "measure when nothing else runs")
     CLOCK_COARSE = ("clock-coarse", True, "let the kernel use a finer clock")
     CLOCK_BACKWARDS = ("clock-backwards", True, "set the clock and measure again")
-    FASTER_THAN_LIGHT = (
-        "faster-than-light",
-        True,
-        "no message travels so fast; look at the records",
-    )
+    FASTER_THAN_LIGHT = ("faster-than-light", True, "no message travels so fast; look at the records")
     FASTER_THAN_WIRE = (
         "faster-than-wire",
         True,
@@ -125,22 +109,14 @@ class Code(Enum):
     FORM_MISSING = ("form-missing", True, "./plumbline offer sheet FOLDER writes the form")
     FORM_ALTERED = ("form-altered", True, "type in the open cells only")
     COMMITMENT_MISSING = ("commitment-missing", True, "type a number into committed")
-    COMMITMENT_IMPOSSIBLE = (
-        "commitment-impossible",
-        True,
-        "type a number above 0 that is possible",
-    )
+    COMMITMENT_IMPOSSIBLE = ("commitment-impossible", True, "type a number above 0 that is possible")
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
     FORM_OTHER = ("form-other", True, "./plumbline offer sheet FOLDER writes it anew")
     LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered")
     LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered")
     LAUNCH_SHARED = ("launch-shared", True, "ask each bidder for launches of its own")
-    PROTOCOL_OTHER = (
-        "protocol-other",
-        True,
-        "./plumbline accept with its DIR as --output writes it anew",
-    )
+    PROTOCOL_OTHER = ("protocol-other", True, "./plumbline accept with its DIR as --output writes it anew")
     SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
     SEAL_BROKEN = ("seal-broken", True, "ask the bidder for the archive as it was signed")
     SIGNER_UNKNOWN = ("signer-unknown", True, "let somebody sign who is named in the signers' file")
@@ -191,13 +167,7 @@ class Violation:
 
 #: What one fault gives every launch, or row.
 REPEATED = (
-    *(
-        Code.MPI_OTHER,
-        Code.LAYOUT_OTHER,
-        Code.LAYOUT_NOT_ASKED,
-        Code.SOURCE_OTHER,
-        Code.PATCH_OTHER,
-    ),
+    *(Code.MPI_OTHER, Code.LAYOUT_OTHER, Code.LAYOUT_NOT_ASKED, Code.SOURCE_OTHER, Code.PATCH_OTHER),
     *(Code.INTERPOSED, Code.DELAYED, Code.BINDING_SHARED, Code.BINDING_UNKNOWN),
     *(
         Code.BUILD_UNKNOWN,
@@ -211,10 +181,7 @@ REPEATED = (
 )
 
 #: Of which one place is enough, though each has a number of its own.
-ALIKE = (
-    *(Code.MACHINE_BUSY, Code.FASTER_THAN_LIGHT, Code.FASTER_THAN_WIRE),
-    Code.FASTER_THAN_MEMORY,
-)
+ALIKE = (*(Code.MACHINE_BUSY, Code.FASTER_THAN_LIGHT, Code.FASTER_THAN_WIRE), Code.FASTER_THAN_MEMORY)
 
 
 def format_violations(found: Iterable[Violation]) -> list[str]:

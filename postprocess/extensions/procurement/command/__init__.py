@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from postprocess.extensions.procurement.command import (
-    check,
-    compare,
-    new,
-    references,
-    run,
-    seal,
-    sheet,
-)
+from postprocess.extensions.procurement.command import check, compare, new, references, run, seal, sheet
 
 HELP = "Write and check the rules of a procurement; measure, fill in, seal and compare offers."
 EXAMPLE = "./plumbline offer new rules.toml"

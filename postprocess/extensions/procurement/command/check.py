@@ -32,11 +32,7 @@ from postprocess.extensions.procurement.measure.acceptance_check import (
     check_acceptance,
     is_acceptance,
 )
-from postprocess.extensions.procurement.measure.plan import (
-    describe_cost,
-    plan_on_site,
-    preview_offer,
-)
+from postprocess.extensions.procurement.measure.plan import describe_cost, plan_on_site, preview_offer
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
 from postprocess.extensions.procurement.rules.lint import lint_rules
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
@@ -52,25 +48,18 @@ from postprocess.session.lifecycle.context import open_session_context
 
 HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
 EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
-FAILS = (
-    "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
-)
+FAILS = "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
 PARSER = {"others": ((3, "a row of the acceptance is undecided"),)}
 
 
 def add_arguments(parser: Parser) -> None:
     """Add what is checked, and the site."""
     parser.add_argument(
-        "path",
-        type=Path,
-        metavar="PATH",
-        help="rules; an offer or an acceptance, as a folder or sealed",
+        "path", type=Path, metavar="PATH", help="rules; an offer or an acceptance, as a folder or sealed"
     )
     add_options(parser, *SITE, "--partition", "--environment")
     add_nics(parser)
-    parser.group(HOW).add_argument(
-        "--no-cost", action="store_true", help="do not plan the rules on a site"
-    )
+    parser.group(HOW).add_argument("--no-cost", action="store_true", help="do not plan the rules on a site")
     add_buyer(parser)
     add_json(parser)
     parser.set_defaults(time_limit=None)
@@ -111,11 +100,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def print_check(
-    work: WorkDirectory,
-    path: Path,
-    issued: str = "",
-    signers: Path | None = None,
-    report: Path | None = None,
+    work: WorkDirectory, path: Path, issued: str = "", signers: Path | None = None, report: Path | None = None
 ) -> int:
     """Check an offer, and print its violations. Returns the exit status."""
     official = OfficialSource(work.source)

@@ -13,10 +13,7 @@ from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
-from postprocess.extensions.procurement.check.delivery import (
-    HandedIn,
-    find_shared_launches,
-)
+from postprocess.extensions.procurement.check.delivery import HandedIn, find_shared_launches
 from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
 from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import format_violations
@@ -27,12 +24,7 @@ from postprocess.extensions.procurement.comparison_page import (
     tabulate_scores,
     write_comparison,
 )
-from postprocess.extensions.procurement.rank import (
-    RankedOffer,
-    compare_offers,
-    rank_offer,
-    take_measured,
-)
+from postprocess.extensions.procurement.rank import RankedOffer, compare_offers, rank_offer, take_measured
 from postprocess.extensions.procurement.rules.lint import read_rules
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
 from postprocess.extensions.procurement.sealed import UNKNOWN, opened_archive
@@ -140,7 +132,5 @@ def read_present(folder: Path, code: str) -> OpenedOffer:
     """
     measured = open_offer(folder)
     if measured.stored.header.rules != code:
-        raise UsageError(
-            f"--present {folder}: was measured by other rules than the offers; measure it again"
-        )
+        raise UsageError(f"--present {folder}: was measured by other rules than the offers; measure it again")
     return measured

@@ -20,10 +20,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the file and the set."""
     parser.add_argument("file", type=Path, metavar="FILE", help="rules to write")
     parser.group(WHAT).add_argument(
-        "--set",
-        choices=list_rule_sets(),
-        default="quick",
-        help="what to start from (default: %(default)s)",
+        "--set", choices=list_rule_sets(), default="quick", help="what to start from (default: %(default)s)"
     )
 
 

@@ -20,18 +20,14 @@ from postprocess.extensions.procurement.measure.acceptance_check import (
 )
 from postprocess.extensions.procurement.measure.plan import enter_launches
 
-HELP = (
-    "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."
-)
+HELP = "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose."
 EXAMPLE = "./plumbline offer references accept"
 FAILS = "the launches broke a run rule, or are none of the delivered machine"
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the folder."""
-    parser.add_argument(
-        "folder", type=Path, metavar="DIR", help="folder of the acceptance, or of an offer"
-    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the acceptance, or of an offer")
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -43,11 +39,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         offer = open_offer(folder / MEASURED)
     else:
         offer = open_offer(folder)
-        found = [
-            violation
-            for violation in check_offer(offer, official)
-            if violation.code not in TOLD_BY_ROWS
-        ]
+        found = [violation for violation in check_offer(offer, official) if violation.code not in TOLD_BY_ROWS]
     if is_rejected(found):
         for line in format_violations(violation for violation in found if violation.code.grave):
             show_line(f"plumbline: {folder}: {line}", error=True)

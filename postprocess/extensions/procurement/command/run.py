@@ -24,9 +24,7 @@ def add_arguments(parser: Parser) -> None:
     """Add rules, folder, site and category."""
     parser.add_argument("rules", type=Path, metavar="FILE", help="rules")
     add_output_directory(
-        parser,
-        "--output",
-        "measure into DIR, or go on with it (default: offer/ of the work directory)",
+        parser, "--output", "measure into DIR, or go on with it (default: offer/ of the work directory)"
     )
     add_options(parser, *SITE, "--partition", "--environment")
     add_nics(parser)

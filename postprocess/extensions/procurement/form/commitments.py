@@ -58,10 +58,7 @@ NOTES = (
 
 
 def render_form_page(
-    title: str,
-    facts: Sequence[str],
-    rows: Sequence[FormRow],
-    typed: Mapping[str, Mapping[str, Cell]],
+    title: str, facts: Sequence[str], rows: Sequence[FormRow], typed: Mapping[str, Mapping[str, Cell]]
 ) -> str:
     """Render the form as a page."""
     shown = [name for name in FILLED if name not in ("row", "risk")]
@@ -102,9 +99,7 @@ COMPARED: Mapping[str, Callable[[bytes, bytes], bool]] = {
 }
 
 
-def render_form(
-    offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments | None
-) -> dict[str, bytes]:
+def render_form(offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments | None) -> dict[str, bytes]:
     """Render the form with what was typed, by the names of the files."""
     typed = list_typed(rows, kept)
     code = hash_rules(offer.stored.folder / RULES)
@@ -117,9 +112,7 @@ def render_form(
     }
 
 
-def list_typed(
-    rows: list[FormRow], kept: StoredCommitments | None
-) -> Mapping[str, Mapping[str, Cell]]:
+def list_typed(rows: list[FormRow], kept: StoredCommitments | None) -> Mapping[str, Mapping[str, Cell]]:
     """List what was typed before, in the unit that people read."""
     units = {row.key.key: row.unit for row in rows}
     return {
@@ -207,9 +200,7 @@ def take_form(
         row = known.pop(str(each.filled[0]), None)
         place = f"{name}, line {each.line}"
         if row is None:
-            wrong.append(
-                Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is no row, or twice")
-            )
+            wrong.append(Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is no row, or twice"))
             continue
         for head, ours, theirs in zip(FILLED, row.cells(), each.filled, strict=True):
             if not is_same_cell(ours, theirs):
@@ -305,9 +296,7 @@ def check_commitment(
         what = f"{quantity(each.committed, row.unit)}, and the limit is {quantity(bound, row.unit)}"
         yield Violation(Code.COMMITMENT_BEYOND_LIMIT, row.key.key, what)
     if each.projected and not each.model:
-        yield Violation(
-            Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told"
-        )
+        yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told")
     best = -find_slowest([-value for value in row.values], row.unit)
     rounded = best * (1 - ROUNDING if row.unit == SECONDS else 1 + ROUNDING)
     if each.committed and is_worse(rounded, each.committed, row.unit) and not each.model:
@@ -315,9 +304,7 @@ def check_commitment(
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)
 
 
-def find_cases(
-    rows: Sequence[MeasuredRow], evidence: Sequence[LaunchEvidence]
-) -> Mapping[str, Case]:
+def find_cases(rows: Sequence[MeasuredRow], evidence: Sequence[LaunchEvidence]) -> Mapping[str, Case]:
     """Find the measured case of each row."""
     cases = {case for each in evidence for case in each.launch.cases}
     found = {}

@@ -26,18 +26,7 @@ TYPED_DIGITS = 12  #: of one that was typed before
 MOST_DISTANCE = math.log(2)
 #: Columns that the form fills in, and those that the bidder types.
 FILLED = (
-    *(
-        "row",
-        "demand",
-        "test",
-        "bytes",
-        "layout",
-        "MPI",
-        "category",
-        "unit",
-        "launches",
-        "measured",
-    ),
+    *("row", "demand", "test", "bytes", "layout", "MPI", "category", "unit", "launches", "measured"),
     *("spread %", "slowest", "proposed", "risk", "reference system", "limit"),
 )
 TYPED = ("committed", "projected", "model")

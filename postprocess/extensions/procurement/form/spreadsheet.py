@@ -23,25 +23,14 @@ XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked
 HEAD = 3  #: line of the heads of columns in the spreadsheet; above it are title and hash
 #: Letters that a column is wide; others have 11
-WIDTHS = {
-    "row": 36,
-    "test": 20,
-    "risk": 44,
-    "model": 26,
-    "MPI": 19,
-    "demand": 11,
-    "unit": 7,
-    "bytes": 9,
-}
+WIDTHS = {"row": 36, "test": 20, "risk": 44, "model": 26, "MPI": 19, "demand": 11, "unit": 7, "bytes": 9}
 USUAL_WIDTH = 11
 WRAPPED = ("row", "test", "MPI", "risk", "model")
 LINE_HEIGHT = 14.5  #: points
 A4 = 9  #: as spreadsheets number papers
 SEPARATORS = (",", ";", "\t", "|")  #: of CSV, by the country of the spreadsheet program; ours first
 MOST_ABOVE = 10  #: lines that may stand above the heads, as ``sep=;`` and empty ones
-DECIMAL_COMMA = re.compile(
-    r"[-+]?\d+,\d+([eE][-+]?\d+)?"
-)  #: a number, where commas separate no columns
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")  #: a number, where commas separate no columns
 FIX_HEADS = "give it its name again, or copy what was typed into a form that is written anew"
 TEXTS = (".csv", ".txt", ".tsv")  #: what spreadsheet programs call their files of text
 FIRST_HEAD = re.compile(rf"\W*{COLUMNS[0]}\W")
@@ -81,10 +70,7 @@ def guard_cell(cell: Cell) -> Cell:
 
 
 def build_xlsx(
-    title: str,
-    code: str,
-    rows: Sequence[FormRow],
-    typed: Mapping[str, Mapping[str, Cell]],
+    title: str, code: str, rows: Sequence[FormRow], typed: Mapping[str, Mapping[str, Cell]]
 ) -> bytes:
     """Build the form as a spreadsheet whose open cells are those to be typed.
 
@@ -116,9 +102,7 @@ def build_xlsx(
         letter = get_column_letter(number)
         sheet.column_dimensions[letter].width = WIDTHS.get(name, USUAL_WIDTH)
         for cell in sheet[letter][HEAD - 1 :]:
-            cell.alignment = Alignment(
-                wrap_text=name in WRAPPED or cell.row == HEAD, vertical="top"
-            )
+            cell.alignment = Alignment(wrap_text=name in WRAPPED or cell.row == HEAD, vertical="top")
     for number in range(HEAD, sheet.max_row + 1):
         sheet.row_dimensions[number].height = LINE_HEIGHT * count_lines(sheet[number])
     set_up_printing(sheet, title)
@@ -232,11 +216,7 @@ def decode_csv(path: Path, data: bytes) -> str:
         return data.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        what = (
-            f"line {line} is not in UTF-8 (byte {data[error.start]:#04x})"
-            if not marked
-            else str(error)
-        )
+        what = f"line {line} is not in UTF-8 (byte {data[error.start]:#04x})" if not marked else str(error)
         raise UsageError(f"{path}: {what}; save it as 'CSV UTF-8', or as .xlsx") from None
 
 
@@ -265,10 +245,7 @@ def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
 
     try:
         data = pack_anew(data)
-        books = [
-            load_workbook(io.BytesIO(data), read_only=True, data_only=each)
-            for each in (True, False)
-        ]
+        books = [load_workbook(io.BytesIO(data), read_only=True, data_only=each) for each in (True, False)]
         values, formulas = (list_rows(book["offer"]) for book in books)
     except Exception as error:  # whatever a damaged archive, XML or style brings
         raise UsageError(

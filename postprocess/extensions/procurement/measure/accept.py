@@ -9,13 +9,7 @@ from tempfile import TemporaryDirectory
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.signature import (
-    ACCEPTANCE,
-    OFFER,
-    compute_root,
-    find_fingerprint,
-    read_signing_key,
-)
+from postprocess.base.signature import ACCEPTANCE, OFFER, compute_root, find_fingerprint, read_signing_key
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.procurement.accept import (
@@ -30,11 +24,7 @@ from postprocess.extensions.procurement.check.data import PASSES, RULES, copy_to
 from postprocess.extensions.procurement.check.evidence import MeasuredRow
 from postprocess.extensions.procurement.check.offer import open_offer
 from postprocess.extensions.procurement.check.official import OfficialSource
-from postprocess.extensions.procurement.check.violations import (
-    Code,
-    Violation,
-    format_violations,
-)
+from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations
 from postprocess.extensions.procurement.measure.acceptance_check import (
     LINKS,
     MEASURED,
@@ -88,9 +78,7 @@ class AcceptanceDemand:
         return self.folder.with_name(f"{self.folder.name}.tar")
 
 
-def run_acceptance(
-    work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress
-) -> int:
+def run_acceptance(work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress) -> int:
     """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend
@@ -114,9 +102,7 @@ def run_acceptance(
     return 1 if wrong else status
 
 
-def open_committed(
-    demand: AcceptanceDemand, official: OfficialSource, progress: Progress
-) -> CheckedOffer:
+def open_committed(demand: AcceptanceDemand, official: OfficialSource, progress: Progress) -> CheckedOffer:
     """Open the offer below the folder of the acceptance, or find there the one of an earlier call.
 
     :raises UsageError: if its seal is broken, it is by other rules than the buyer's, or another offer is there
@@ -141,9 +127,7 @@ def open_committed(
     refuse_other_rules(demand, found)
     for line in format_violations(found.violations):
         progress.note(f"the offer: {line}")
-    progress.say(
-        f"offer of {found.offer.told.offeror}, signed by {sealed.by}, root {sealed.root[:16]}"
-    )
+    progress.say(f"offer of {found.offer.told.offeror}, signed by {sealed.by}, root {sealed.root[:16]}")
     if not demand.signers:
         progress.note(f"{demand.archive}: {UNKNOWN}")
     return found
@@ -185,15 +169,11 @@ def measure_category(
     bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
     while bench.targets:
         bench.run()
-        bench.targets = next_looks(
-            rules, checked, bench.open_measured().rows, category, bench.targets
-        )
+        bench.targets = next_looks(rules, checked, bench.open_measured().rows, category, bench.targets)
     return bench.wrong
 
 
-def measure_all_pairs(
-    context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand
-) -> None:
+def measure_all_pairs(context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand) -> None:
     """Measure all pairs of nodes where rules ask for them, with the MPI of the first row that was measured."""
     rules = checked.offer.rules
     known = [row.key.environment for row in open_offer(demand.folder / MEASURED).rows]
@@ -218,9 +198,7 @@ def first_looks(rules: Rules, checked: CheckedOffer, category: str) -> dict[str,
     names = {
         row.key.case
         for row in checked.offer.rows
-        if row.key.category == category
-        and row.key.key in known
-        and known[row.key.key].committed is not None
+        if row.key.category == category and row.key.key in known and known[row.key.key].committed is not None
     }
     return {name: looks_of(rules, name)[0] for name in sorted(names)}
 

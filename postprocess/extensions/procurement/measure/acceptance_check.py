@@ -22,12 +22,7 @@ from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations
 from postprocess.extensions.procurement.measure.links import judge_links
 from postprocess.extensions.procurement.protocol import ACCEPT, Parties, render_protocol
-from postprocess.extensions.procurement.sealed import (
-    CheckedOffer,
-    SealedFolder,
-    check_folder,
-    verify_seal,
-)
+from postprocess.extensions.procurement.sealed import CheckedOffer, SealedFolder, check_folder, verify_seal
 
 OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
 #: What rows say themselves.
@@ -73,9 +68,7 @@ def judge_measured(
         evidence = swept.evidence if swept else ()
         machine = delivered.stored.passes[-1].machine
         links = judge_links(rules, rules.links, machine, evidence)
-    return judge_delivery(
-        rules, offered.offer.rows, offered.commitments, delivered.rows, links
-    ), violations
+    return judge_delivery(rules, offered.offer.rows, offered.commitments, delivered.rows, links), violations
 
 
 def list_offer_violations(offered: CheckedOffer) -> list[Violation]:
@@ -103,9 +96,7 @@ def open_links(folder: Path) -> OpenedOffer | None:
 def check_measured(measured: OpenedOffer, official: OfficialSource) -> list[Violation]:
     """Check measurements of an acceptance by the run rules of offers, but for what rows say themselves."""
     besides = (*TOLD_BY_ROWS, *(OF_ROWS if is_sweep(measured) else ()))
-    own = [
-        violation for violation in check_offer(measured, official) if violation.code not in besides
-    ]
+    own = [violation for violation in check_offer(measured, official) if violation.code not in besides]
     name = measured.stored.folder.name
     return [replace(violation, place=f"{name}/{violation.place}") for violation in own]
 
@@ -116,11 +107,7 @@ def is_sweep(measured: OpenedOffer) -> bool:
 
 
 def check_acceptance(
-    folder: Path,
-    official: OfficialSource,
-    issued: str = "",
-    signers: Path | None = None,
-    sealed: bool = True,
+    folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None, sealed: bool = True
 ) -> CheckedAcceptance:
     """Check an acceptance: both seals, the offer, the measurement, and the protocol against them.
 
@@ -163,22 +150,14 @@ def check_copies(folder: Path) -> Iterator[Violation]:
 
 
 def compare_protocol(
-    folder: Path,
-    offered: CheckedOffer,
-    parties: Parties,
-    found: Acceptance,
-    broken: list[Violation],
+    folder: Path, offered: CheckedOffer, parties: Parties, found: Acceptance, broken: list[Violation]
 ) -> Iterator[Violation]:
     """Compare every file of the protocol with what the files of the acceptance say."""
     html, table, data, markdown = ACCEPT
     try:
         theirs = parse_json(files.read_text(folder / data))
     except (OSError, ValueError) as error:
-        yield Violation(
-            Code.PROTOCOL_OTHER,
-            data,
-            describe_unread(error),
-        ).inside(folder)
+        yield Violation(Code.PROTOCOL_OTHER, data, describe_unread(error)).inside(folder)
         return
     known = theirs if isinstance(theirs, Mapping) else {}
     if not parties.accepted_by:  # not signed until now: it may say by whom it will be
@@ -195,11 +174,7 @@ def compare_protocol(
         try:
             text = files.read_text(folder / name)
         except (OSError, ValueError) as error:
-            yield Violation(
-                Code.PROTOCOL_OTHER,
-                name,
-                describe_unread(error),
-            ).inside(folder)
+            yield Violation(Code.PROTOCOL_OTHER, name, describe_unread(error)).inside(folder)
             continue
         same = is_same_table if name == table else is_same_page
         if not same(pages[name], text):

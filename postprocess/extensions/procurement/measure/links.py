@@ -12,19 +12,9 @@ from postprocess.extensions.procurement.accept import JudgedLinks
 from postprocess.extensions.procurement.check.data import copy_told
 from postprocess.extensions.procurement.check.evidence import LaunchEvidence
 from postprocess.extensions.procurement.measure.run import OfferBench
-from postprocess.extensions.procurement.rules.rules_data import (
-    LinksRule,
-    MachineFacts,
-    Rules,
-    count_nodes,
-)
+from postprocess.extensions.procurement.rules.rules_data import LinksRule, MachineFacts, Rules, count_nodes
 from postprocess.features.links.data import MEASURES, PairSweep, build_sweeps
-from postprocess.features.links.detect import (
-    FEWEST_NODES,
-    SweepAnalysis,
-    analyse_sweep,
-    count_launches_needed,
-)
+from postprocess.features.links.detect import FEWEST_NODES, SweepAnalysis, analyse_sweep, count_launches_needed
 from postprocess.features.links.text import (
     check_sweep_launch,
     describe_coverage,
@@ -62,9 +52,7 @@ def judge_links(
     if not looks:
         why = f"{plural(nodes, 'node')}: {FEWEST_NODES} are needed to tell a node from a link"
         return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, 0, remarks=(why,))
-    failed = tuple(
-        f"{run.launch.name}: {run.outcome.reason}" for run in checked if not run.outcome.records
-    )
+    failed = tuple(f"{run.launch.name}: {run.outcome.reason}" for run in checked if not run.outcome.records)
     sweeps = build_sweeps(whole, rule.nodes_per_switch)
     if len(sweeps) != 1:
         reasons = failed or ("no launch of it",)
@@ -91,9 +79,7 @@ def judge_links(
     )
 
 
-def find_links_verdict(
-    analysis: SweepAnalysis, sweep: PairSweep, looks: Sequence[int]
-) -> RowVerdict:
+def find_links_verdict(analysis: SweepAnalysis, sweep: PairSweep, looks: Sequence[int]) -> RowVerdict:
     """Find the verdict of a whole sweep."""
     if analysis.nodes or analysis.pairs:
         return RowVerdict.MISSED
@@ -106,11 +92,7 @@ def is_blind(analysis: SweepAnalysis) -> bool:
     """Return whether at some size no node, or no link, could have been named however slow it is."""
     sizes = {each.measure.bytes for each in analysis.limits}
     return any(
-        all(
-            math.isinf(getattr(limit, what))
-            for limit in analysis.limits
-            if limit.measure.bytes == size
-        )
+        all(math.isinf(getattr(limit, what)) for limit in analysis.limits if limit.measure.bytes == size)
         for size in sizes
         for what in ("node", "pair")
     )
@@ -158,9 +140,7 @@ def select_sweep(bench: OfferBench, environment: str, nodes: int, launches: int)
     }
     if OWN_PROGRAM in bench.rules.iterations and not machine.exact:
         choice[TRIAL_COUNT.variable] = bench.rules.iterations["mpicost"]
-    return replace(
-        asked, choice=choice, environments=[environment], launches=launches, tag=TAG, set_env={}
-    )
+    return replace(asked, choice=choice, environments=[environment], launches=launches, tag=TAG, set_env={})
 
 
 def run_sweep(bench: OfferBench, nodes: int, selection: Selection) -> None:

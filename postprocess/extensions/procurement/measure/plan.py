@@ -8,12 +8,7 @@ from dataclasses import replace
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.ledger import (
-    CalibrationHeader,
-    append_launches,
-    collect_launches,
-    locate_ledger,
-)
+from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches, locate_ledger
 from postprocess.extensions.procurement.check.data import locate_session
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.rules.lint import (
@@ -47,9 +42,7 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
             header = CalibrationHeader(done.session, done.set_env)
             own = [each for each in offer.evidence if each.done.number == done.number]
             finished = [
-                each.finish(
-                    read_program(each.session, each.launch.environment, each.launch.program)
-                )
+                each.finish(read_program(each.session, each.launch.environment, each.launch.program))
                 for each in own
             ]
             session = locate_session(offer.stored.folder, done.session)
@@ -68,16 +61,13 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
     """
     selection = context.request.selection
     reading = read_usable_site(context.work, selection.site)
-    found = {
-        entry.name: entry for entry in select_sound(reading, list_entries(reading, "partition"))
-    }
+    found = {entry.name: entry for entry in select_sound(reading, list_entries(reading, "partition"))}
     wanted = PARTITION.wanted(selection.choice) or tuple(found)
     if len(wanted) != 1 or wanted[0] not in found:
         choice = ", ".join(sorted(found)) or "none"
         asked = ",".join(PARTITION.wanted(selection.choice))
         raise UsageError(
-            f"{PARTITION.flag} {asked}: an offer is about one partition; "
-            f"{context.request.site} has {choice}"
+            f"{PARTITION.flag} {asked}: an offer is about one partition; {context.request.site} has {choice}"
             if asked
             else f"an offer is about one partition; choose one by {PARTITION.flag}: "
             f"{context.request.site} has {choice}"
@@ -112,9 +102,7 @@ def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> lis
     :raises UsageError: if nothing can be measured
     """
     if not plan.possible:
-        raise UsageError(
-            f"no case of the rules is possible here: {plan.impossible[0].asked.problem}"
-        )
+        raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].asked.problem}")
     return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
 
 

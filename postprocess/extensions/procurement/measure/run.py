@@ -36,16 +36,8 @@ from postprocess.extensions.procurement.check.data import (
 from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
 from postprocess.extensions.procurement.check.official import OfficialSource
 from postprocess.extensions.procurement.check.violations import Code, list_broken
-from postprocess.extensions.procurement.measure.plan import (
-    find_unplanned,
-    plan_on_site,
-    select_offer,
-)
-from postprocess.extensions.procurement.rules.lint import (
-    OfferPlan,
-    count_needed_launches,
-    read_rules,
-)
+from postprocess.extensions.procurement.measure.plan import find_unplanned, plan_on_site, select_offer
+from postprocess.extensions.procurement.rules.lint import OfferPlan, count_needed_launches, read_rules
 from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
@@ -82,9 +74,7 @@ class OfferDemand:
     least: int | None = None  #: launches of each row, in the place of the rules'
 
 
-def run_offer(
-    work: WorkDirectory, request: Request, demand: OfferDemand, progress: Progress
-) -> int:
+def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progress: Progress) -> int:
     """Measure an offer, or go on with one. Returns the number of passes that were made.
 
     :raises UsageError: for anything that is the user's to mend
@@ -97,9 +87,7 @@ def run_offer(
         context = open_session_context(work, request, progress)
         plan = plan_on_site(context, rules, demand.nics)
         if not plan.possible:
-            raise UsageError(
-                f"{demand.rules}: nothing is possible: {plan.impossible[0].asked.problem}"
-            )
+            raise UsageError(f"{demand.rules}: nothing is possible: {plan.impossible[0].asked.problem}")
         begin_folder(context, demand, plan)
         bench = OfferBench(context, rules, plan, demand)
         return bench.run()
@@ -116,24 +104,16 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
         header = read_offer(folder).header
         asked = (rules, context.request.site, plan.machine.partition)
         if (header.rules, header.site, header.partition) != asked:
-            raise UsageError(
-                f"{folder}: holds an offer by other rules or of another machine; choose another"
-            )
+            raise UsageError(f"{folder}: holds an offer by other rules or of another machine; choose another")
         context.progress.say(f"going on with {folder}")
         return
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty and holds no offer; choose another folder")
     files.replace_files(
-        {
-            folder / RULES: files.read_regular(demand.rules),
-            folder / TELL: format_told_template().encode(),
-        }
+        {folder / RULES: files.read_regular(demand.rules), folder / TELL: format_told_template().encode()}
     )
     write_header(
-        folder,
-        OfferHeader(
-            SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION
-        ),
+        folder, OfferHeader(SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION)
     )
 
 
@@ -170,9 +150,7 @@ class OfferBench:
         """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
         official = OfficialSource(self.context.work.source)
         found = check_offer(self.open_measured(), official)
-        for line in list_broken(
-            violation for violation in found if violation.code not in MENDED_LATER
-        ):
+        for line in list_broken(violation for violation in found if violation.code not in MENDED_LATER):
             self.context.progress.note(f"a reason to reject: {line}")
 
     def open_measured(self) -> OpenedOffer:

@@ -103,9 +103,7 @@ def plan_offer(rules: Rules, machine: MachineFacts) -> OfferPlan:
     return OfferPlan(machine, tuple(found))
 
 
-def build_offer_choice(
-    rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None
-) -> Mapping[str, Any]:
+def build_offer_choice(rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None) -> Mapping[str, Any]:
     """Build the choice of a pass."""
     choice: dict[str, Any] = {PARTITION.variable: [plan.machine.partition]}
     choice |= build_wanted_choice(plan.list_wanted(names))

@@ -239,9 +239,7 @@ class Rules:
     cache: Literal["", "evict", "flush", "warm"] = ""  #: of mpicost; empty for the site's
     merit: Literal["weighted geometric mean"] = "weighted geometric mean"
     risk: Risks = field(default_factory=Risks)
-    category: Mapping[str, Category] = field(
-        default_factory=lambda: {BASELINE: Category("nothing is changed")}
-    )
+    category: Mapping[str, Category] = field(default_factory=lambda: {BASELINE: Category("nothing is changed")})
     links: LinksRule | None = None  #: None where acceptance leaves them out
     reference: tuple[ReferenceValue, ...] = ()
 

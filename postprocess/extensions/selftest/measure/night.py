@@ -58,9 +58,7 @@ class SelftestDemand:
     spread: float = 0.0
 
 
-def take_references(
-    bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand
-) -> str:
+def take_references(bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand) -> str:
     """Give the bench references: its own, or those of an earlier self-test. Says where they are from.
 
     They are taken with the library of delays loaded and idle, as it is in every night.
@@ -102,9 +100,7 @@ def describe_bursts(catalog: ReferenceCatalog) -> str:
     return f"{launches}, {bursts}"
 
 
-def has_enough_references(
-    catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int
-) -> bool:
+def has_enough_references(catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int) -> bool:
     """Return whether each case has a reference of enough launches without options set by hand.
 
     In a shell whose variables steer an MPI, with the same ones.
@@ -123,9 +119,7 @@ def has_other_settings(catalog: ReferenceCatalog, launch: PlannedLaunch, case: C
     return bool(reference_set and reference_set.options_of(case) != launch.by_hand)
 
 
-def calibrate_bench(
-    bench: SelftestBench, root: Path, demand: SelftestDemand, gap: float = SESSION_GAP
-) -> None:
+def calibrate_bench(bench: SelftestBench, root: Path, demand: SelftestDemand, gap: float = SESSION_GAP) -> None:
     """Measure references of the self-test's own, the library idle. Bursts that are there already count.
 
     Their launches are in a ledger in the self-test's own folder.
@@ -199,9 +193,7 @@ class SelftestBench:
             replace(
                 plan,
                 options=tuple(
-                    f"{RECORDS}{plan.records(reframe.session)}"
-                    if word.startswith(RECORDS)
-                    else word
+                    f"{RECORDS}{plan.records(reframe.session)}" if word.startswith(RECORDS) else word
                     for word in plan.options
                 ),
                 token=secrets.token_hex(16),
@@ -229,15 +221,11 @@ class SelftestBench:
             again.extend(fresh)
             return fresh
 
-        last = confirm_slow_cases(
-            first, finished, self.catalog, selection, measure, context.progress
-        ).results
+        last = confirm_slow_cases(first, finished, self.catalog, selection, measure, context.progress).results
         store_trials(context.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)
-        return FinishedNight(
-            night.number, session.name, seconds, tuple(context.progress.notes), tuple(rows)
-        )
+        return FinishedNight(night.number, session.name, seconds, tuple(context.progress.notes), tuple(rows))
 
     def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
         """Judge some launches."""
@@ -253,9 +241,7 @@ class SelftestBench:
 
     def settings(self, selection: Selection, environment: str) -> dict[str, Any]:
         """Return what counts as set by hand for a launch."""
-        return collect_manual_settings(
-            self.libraries, selection.oversubscribe, environment, selection.shell
-        )
+        return collect_manual_settings(self.libraries, selection.oversubscribe, environment, selection.shell)
 
     def planting(self, plantings: Sequence[Injection]) -> Selection:
         """Return the selection of a night, with its injections; the library is idle elsewhere."""
@@ -286,9 +272,7 @@ class SelftestBench:
             case, planting = result.case, plantings.get(result.case.environment)
             reference = self.catalog.reference(case, result.core_latency)
             median_of = max(result.launches, 1)
-            heard = (
-                run.measurements.get(case.variable) for run in again if case in run.launch.cases
-            )
+            heard = (run.measurements.get(case.variable) for run in again if case in run.launch.cases)
             rows.append(
                 CaseNight(
                     key=case.key,
@@ -335,7 +319,5 @@ def tell_limits(reference: Reference | None, median_of: int) -> dict[str, Any]:
 def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:
     """Find the environments of which most launches were delayed."""
     launches = Counter(run.launch.environment for run in finished)
-    delayed = Counter(
-        launched.launch.environment for launched in finished if is_delayed(launched.run)
-    )
+    delayed = Counter(launched.launch.environment for launched in finished if is_delayed(launched.run))
     return {name for name, number in delayed.items() if 2 * number > launches[name]}

@@ -15,18 +15,8 @@ from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.selftest import data as rows_file
-from postprocess.extensions.selftest.data import (
-    FinishedNight,
-    InjectionNight,
-    SelftestHeader,
-    schedule_nights,
-)
-from postprocess.extensions.selftest.measure.night import (
-    SelftestBench,
-    SelftestDemand,
-    pause,
-    take_references,
-)
+from postprocess.extensions.selftest.data import FinishedNight, InjectionNight, SelftestHeader, schedule_nights
+from postprocess.extensions.selftest.measure.night import SelftestBench, SelftestDemand, pause, take_references
 from postprocess.extensions.selftest.page import JSON, MARKDOWN, SelftestPage, build_selftest_page
 from postprocess.extensions.selftest.score import score_nights
 from postprocess.model.case import Case
@@ -49,9 +39,7 @@ FEWEST_PROCESSES = 2
 SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
 
 
-def run_selftest(
-    work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress
-) -> int:
+def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress) -> int:
     """Plant slowdowns into nights, and score what is caught. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
@@ -91,14 +79,10 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
         prefix = find_mpicost_prefix(context.work.root, run.launch.environment)
         if not (prefix / LIBRARY).exists():
-            raise UsageError(
-                f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it"
-            )
+            raise UsageError(f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it")
         prefixes[run.launch.environment] = prefix
     if any(each.exact for each in planned):
-        raise UsageError(
-            "simulated time repeats, and a real delay does not show in it: choose a real site"
-        )
+        raise UsageError("simulated time repeats, and a real delay does not show in it: choose a real site")
     bench.prefixes = prefixes
     settings = {name: bench.settings(bench.selection, name) for name in prefixes}
     return bench, [replace(each, by_hand=settings[each.environment]) for each in planned]
@@ -112,17 +96,11 @@ def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[Pl
     selection = context.request.selection
     everything = context.preview(selection)
     layouts = {(launch.processes, -launch.per_node) for launch in everything}
-    processes, densest = min(
-        (layout for layout in layouts if layout[0] >= FEWEST_PROCESSES), default=(0, 0)
-    )
+    processes, densest = min((layout for layout in layouts if layout[0] >= FEWEST_PROCESSES), default=(0, 0))
     if not processes:
         raise UsageError("nothing is measured at two processes or more: ./plumbline list")
     choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
-    smallest = [
-        launch
-        for launch in everything
-        if (launch.processes, -launch.per_node) == (processes, densest)
-    ]
+    smallest = [launch for launch in everything if (launch.processes, -launch.per_node) == (processes, densest)]
     return replace(selection, choice=choice, launches=1), smallest
 
 
@@ -142,9 +120,7 @@ def describe_selftest(
     )
 
 
-def resume_or_begin(
-    path: Path, asked: SelftestHeader
-) -> tuple[SelftestHeader, list[FinishedNight]]:
+def resume_or_begin(path: Path, asked: SelftestHeader) -> tuple[SelftestHeader, list[FinishedNight]]:
     """Read the header and the finished nights of a self-test; begin it if it was not begun.
 
     :raises UsageError: if it was begun otherwise.

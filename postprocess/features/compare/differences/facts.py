@@ -22,13 +22,7 @@ PLACE = "PREFIX"  #: in a value, for where the library is installed
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
 SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "OMP_")
-MADE_BY_LAUNCHERS = (
-    "I_MPI_INFO_",
-    "I_MPI_HYDRA_",
-    "I_MPI_INTERNAL_",
-    "I_MPI_ROOT",
-    "OMPI_MCA_PREFIXES",
-)
+MADE_BY_LAUNCHERS = ("I_MPI_INFO_", "I_MPI_HYDRA_", "I_MPI_INTERNAL_", "I_MPI_ROOT", "OMPI_MCA_PREFIXES")
 #: How each kind of difference is named, in the order of showing.
 MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"
 SETTING, VARIABLE = "environment variable", "control variable"
@@ -90,8 +84,7 @@ class SideFacts:
     def values(self) -> dict[str, str]:
         """Value of each control variable, without where the library is installed."""
         return {
-            variable.name: variable.value.replace(self.prefix, PLACE) or UNREAD
-            for variable in self.variables
+            variable.name: variable.value.replace(self.prefix, PLACE) or UNREAD for variable in self.variables
         }
 
 
@@ -136,9 +129,7 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
         (SETTING, old.settings, new.settings),
         (VARIABLE, old.values, new.values),
     )
-    verbosities = {
-        variable.name: variable.verbosity for variable in (*old.variables, *new.variables)
-    }
+    verbosities = {variable.name: variable.verbosity for variable in (*old.variables, *new.variables)}
     return [
         FactDifference(kind, *each, verbosities.get(each[0], "") if kind == VARIABLE else "")
         for kind, one, two in kinds

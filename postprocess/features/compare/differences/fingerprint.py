@@ -56,9 +56,7 @@ def list_settings_to_try(old: SideFacts, new: SideFacts) -> list[TriedSetting]:
     """
     found = [
         TriedSetting(difference.name, variable, *difference.texts)
-        for difference in sorted(
-            compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name)
-        )
+        for difference in sorted(compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name))
         if (variable := find_variable(difference, new))
     ]
     return list({each.variable: each for each in found}.values())
@@ -170,9 +168,7 @@ def select_like_cores(
     groups = group_placements([launch.core_latency for launch in launches])
     sides = []
     for group in groups:
-        old, new = (
-            [launches[n] for n in group.members if launches[n].side == side] for side in SIDES
-        )
+        old, new = ([launches[n] for n in group.members if launches[n].side == side] for side in SIDES)
         sides.append((old, new))
     return max(sides, key=lambda pair: min(map(len, pair)), default=([], []))
 

@@ -12,13 +12,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list
 from postprocess.cli.parser import HOW, Parser
 from postprocess.features.compare import data
-from postprocess.features.compare.decision import (
-    USUAL,
-    WAIVABLE,
-    AskedWaiver,
-    decide,
-    write_decision,
-)
+from postprocess.features.compare.decision import USUAL, WAIVABLE, AskedWaiver, decide, write_decision
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.page import write_comparison_page
 from postprocess.references.expected_failures import MOST_DAYS

@@ -11,20 +11,13 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.features.compare import data
 from postprocess.features.compare.decision import FILE as DECISION
-from postprocess.features.compare.decision import (
-    find_decision_fault,
-    list_expired,
-    read_decision,
-    tell_waivers,
-)
+from postprocess.features.compare.decision import find_decision_fault, list_expired, read_decision, tell_waivers
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.page import HTML, JSON, MARKDOWN, find_changed_pages
 
 HELP = "Verify who signed a dossier, that nothing in it changed, and that its waivers hold."
 EXAMPLE = "./plumbline dossier verify DIR --signers allowed_signers"
-FAILS = (
-    "a file or page was changed, went or came, a decision would not be signed, or a waiver is over"
-)
+FAILS = "a file or page was changed, went or came, a decision would not be signed, or a waiver is over"
 #: Files of a dossier that are computed anew, or that others are computed from.
 COMPUTED = (data.FILE, DECISION, HTML, MARKDOWN, JSON)
 
@@ -52,13 +45,8 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         if fault := find_decision_fault(judged, decision):
             faults.append(f"{DECISION}: {fault}")
         faults += find_changed_pages(folder, judged, decision)
-        faults += [
-            f"waiver of {waiver.pattern}: was until {waiver.until}"
-            for waiver in list_expired(decision)
-        ]
-        show_line(
-            f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}"
-        )
+        faults += [f"waiver of {waiver.pattern}: was until {waiver.until}" for waiver in list_expired(decision)]
+        show_line(f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}")
         for line in [*tell_waivers(decision), *list_unchecked(folder)]:
             show_line(f"  {line}")
     for each in faults:

@@ -21,13 +21,7 @@ HTML, MARKDOWN, JSON = "history.html", "history.md", "history.json"
 SCHEMA = 1
 EXTENT = (420, 230)  #: of a picture, in CSS pixels
 DRAWN = 60  #: cases, those with the largest steps first: a picture takes 10 kB
-LINE: dict[str, Any] = {
-    "color": INK,
-    "linewidth": 1.6,
-    "marker": "o",
-    "markersize": 4.5,
-    "markeredgewidth": 0,
-}
+LINE: dict[str, Any] = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 STEP: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
 
 
@@ -71,11 +65,7 @@ def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
         "every": text.tabulate_history("Every case", judged, ordered),
         "controls": text.tabulate_history("Controls without MPI", judged, judged.controls),
         "rerun": [
-            (
-                history.case.words,
-                text.describe_place(history),
-                list(dict.fromkeys(history.rerun.values())),
-            )
+            (history.case.words, text.describe_place(history), list(dict.fromkeys(history.rerun.values())))
             for history in drawn
         ],
         "how_to_read": text.HOW_TO_READ,
@@ -86,13 +76,9 @@ def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
 def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
     """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
     labels = [version.label.rpartition("@")[2] for version in judged.header.versions]
-    figure, axes = small.draw_panel(
-        f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT
-    )
+    figure, axes = small.draw_panel(f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT)
     scale = SHOWN[case.unit][0]
-    known = [
-        (n, scale * each.value) for n, each in enumerate(case.versions) if each.value is not None
-    ]
+    known = [(n, scale * each.value) for n, each in enumerate(case.versions) if each.value is not None]
     most = max((value for _, value in known), default=1.0)
     small.set_linear_y(axes, 0.0, 1.15 * most)
     axes.plot([n for n, _ in known], [value for _, value in known], **LINE)
@@ -130,11 +116,6 @@ def build_history_json(judged: JudgedHistory) -> dict[str, Any]:
 def describe_entries(cases: Sequence[CaseHistory]) -> list[dict[str, Any]]:
     """Describe cases for programs."""
     return [
-        {
-            "key": history.case.key,
-            **history.case._asdict(),
-            **asdict(history),
-            "case": history.case.key,
-        }
+        {"key": history.case.key, **history.case._asdict(), **asdict(history), "case": history.case.key}
         for history in cases
     ]

@@ -16,25 +16,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from postprocess.features.compare.cases import group_of_sizes, margin_of
-from postprocess.features.compare.data import (
-    CaseValue,
-    ComparisonHeader,
-    SharedCase,
-    StoredComparison,
-)
-from postprocess.features.compare.pairs import (
-    Measured,
-    compute_difference,
-    find_pair_problem,
-    index_values,
-)
+from postprocess.features.compare.data import CaseValue, ComparisonHeader, SharedCase, StoredComparison
+from postprocess.features.compare.pairs import Measured, compute_difference, find_pair_problem, index_values
 from postprocess.model.verdict import Verdict
-from postprocess.stats.comparison.paired_verdicts import (
-    PairedCase,
-    PairedResult,
-    PairedVerdict,
-    judge_pairs,
-)
+from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
 
 LEAST_ROUNDS = 6  #: fewer give no interval
 STEPS = (PairedVerdict.SLOWER, PairedVerdict.FASTER)
@@ -200,11 +185,7 @@ def list_log_ratios(case: CaseRounds, before: str, after: str) -> list[float]:
 
 
 def describe_pair(
-    header: ComparisonHeader,
-    key: str,
-    case: CaseRounds,
-    step: tuple[int, int],
-    names: Sequence[str],
+    header: ComparisonHeader, key: str, case: CaseRounds, step: tuple[int, int], names: Sequence[str]
 ) -> PairedCase:
     """Return a step for the statistics."""
     shared = SharedCase.from_key(key)
@@ -233,11 +214,7 @@ def describe_history(
     """Put together what is shown of a case."""
     versions = []
     for name in names:
-        values = [
-            each.value.value or 0.0
-            for (version, _), each in case.measured.items()
-            if version == name
-        ]
+        values = [each.value.value or 0.0 for (version, _), each in case.measured.items() if version == name]
         problem = case.problems.get(name)
         failed = problem is not None and problem.verdict != Verdict.SKIPPED
         said = f"{problem.verdict}: {problem.reason}" if problem else ""
@@ -245,6 +222,4 @@ def describe_history(
             said = "not in the plan"
         median = statistics.median(values) if values else None
         versions.append(VersionValue(median, len(values), said, failed))
-    return CaseHistory(
-        SharedCase.from_key(key), case.unit, tuple(versions), tuple(steps), dict(case.rerun)
-    )
+    return CaseHistory(SharedCase.from_key(key), case.unit, tuple(versions), tuple(steps), dict(case.rerun))

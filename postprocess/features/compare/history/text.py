@@ -127,17 +127,10 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 def format_history_text(judged: JudgedHistory) -> str:
     """Format a history for a terminal."""
-    lines = [
-        "",
-        format_headline(judged),
-        *(f"  {each}" for each in format_history_facts(judged)),
-        "",
-    ]
+    lines = ["", format_headline(judged), *(f"  {each}" for each in format_history_facts(judged)), ""]
     text = "".join(f"{line}\n" for line in [*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)
-    shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[
-        :FEW
-    ]
+    shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
     text += "\n" + render_text(tabulate_history("cases", judged, shown))
     if len(ordered) > len(shown):
         text += f"{plural(len(ordered) - len(shown), 'more case')} on the pages\n"

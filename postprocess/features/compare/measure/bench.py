@@ -28,11 +28,7 @@ from postprocess.features.compare.data import (
     StoredComparison,
 )
 from postprocess.features.compare.differences.facts import summarise_facts
-from postprocess.features.compare.judge import (
-    ComparisonVerdict,
-    judge_comparison,
-    list_fact_differences,
-)
+from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison, list_fact_differences
 from postprocess.features.compare.measure.sides import (
     choose_case,
     collect_values,
@@ -99,9 +95,7 @@ def find_case_noise(
     return dict(found)
 
 
-def predict_noise(
-    reference: Reference | None, rows: Sequence[StoredCase], source: str
-) -> SideNoise | None:
+def predict_noise(reference: Reference | None, rows: Sequence[StoredCase], source: str) -> SideNoise | None:
     """Predict how far the mean of the sessions of these launches lies off; None if nothing tells."""
     if reference is None or reference.exact or reference.moderated[1] <= 0:
         return None
@@ -344,9 +338,7 @@ class ComparisonBench:
         ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if is_exact(stored) else (LADDERS, USUAL)
         looks = choose_looks(usual[-1], ladders)
         if (seconds := self.header.seconds) is not None:
-            counts = [
-                int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)
-            ]
+            counts = [int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)]
             looks = choose_looks(counts[0], ladders) or choose_looks(counts[1], ladders)
         about = f"a pair of launches of everything takes about {duration(once)}"
         if not looks:
@@ -406,23 +398,16 @@ class ComparisonBench:
             progress.now(f"block {block}, {name} side: {side.label}")
             session, finished = self.launch(side, wanted, nodes)
             values = self.collect(side, session, finished)
-            values = self.launch_lost(
-                side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY}
-            )
+            values = self.launch_lost(side, finished, values, LOST if nodes else {Ending.TAKEN_AWAY})
         self.keep(block, position, name, session, time.monotonic() - begin, values)
         if name == NEW:
             keep_for_references(self.path.parent, self.selection, session, side, finished)
 
     def launch(
-        self,
-        side: ComparedSide,
-        wanted: Sequence[SharedCase],
-        nodes: Mapping[LaunchKind, Sequence[str]],
+        self, side: ComparedSide, wanted: Sequence[SharedCase], nodes: Mapping[LaunchKind, Sequence[str]]
     ) -> tuple[Session, list[FinishedLaunch]]:
         """Launch cases of one side, on these nodes where the scheduler can be asked for them."""
-        cases = {
-            find_own_case(case, side.environment): nodes.get(kind_of(case), ()) for case in wanted
-        }
+        cases = {find_own_case(case, side.environment): nodes.get(kind_of(case), ()) for case in wanted}
         chosen = select_side(self.context, self.selection, side)
         choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
         asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))

@@ -102,9 +102,7 @@ def has_time_beside_pairs(bench: ComparisonBench) -> bool:
         return True
     once = sum(each.seconds for each in stored.passes if each.block == 0)
     left = bench.header.seconds - stored.seconds - once * stored.looks[-1]
-    return left >= max(
-        (fingerprint.seconds for fingerprint in stored.fingerprints), default=once / 2
-    )
+    return left >= max((fingerprint.seconds for fingerprint in stored.fingerprints), default=once / 2)
 
 
 def choose_order(number: int) -> tuple[str, str]:
@@ -169,8 +167,6 @@ def read_fingerprint_launches(
                 )
             )
     if not found:
-        reasons = [
-            said.reason for values in launches for said in values.cases.values() if said.reason
-        ]
+        reasons = [said.reason for values in launches for said in values.cases.values() if said.reason]
         raise UsageError(f"ping-pong has no value: {next(iter(reasons), 'no launch was planned')}")
     return found

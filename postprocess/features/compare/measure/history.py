@@ -14,20 +14,12 @@ from postprocess.base.formats import duration, first_of, plural, utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    ComparedSide,
-    ComparisonHeader,
-    SharedCase,
-)
+from postprocess.features.compare.data import ComparedSide, ComparisonHeader, SharedCase
 from postprocess.features.compare.history import page as history_page
 from postprocess.features.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
 from postprocess.features.compare.history.text import format_history_text
 from postprocess.features.compare.measure.bench import ComparisonBench, is_exact
-from postprocess.features.compare.measure.run import (
-    choose_with_controls,
-    discard_unplanned,
-    find_or_begin,
-)
+from postprocess.features.compare.measure.run import choose_with_controls, discard_unplanned, find_or_begin
 from postprocess.features.compare.measure.sides import find_environment, index_environments
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
@@ -118,9 +110,7 @@ class HistoryBench(ComparisonBench):
         return [SharedCase.from_key(key) for key in sorted(keys)]
 
 
-def run_history(
-    work: WorkDirectory, request: Request, demand: HistoryDemand, progress: Progress
-) -> int:
+def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, progress: Progress) -> int:
     """Measure all versions of an MPI, judge, show. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend
@@ -162,9 +152,7 @@ def find_releases(
         family, version = split_release(word)
         if family not in wheels.FAMILIES:
             choice = ", ".join(wheels.FAMILIES)
-            raise UsageError(
-                f"--history {word}: is no family or release of one; choose of {choice}"
-            )
+            raise UsageError(f"--history {word}: is no family or release of one; choose of {choice}")
         try:
             offered = [version] if version else wheels.list_offered_versions(family, folder)
         except wheels.WheelError as error:
@@ -184,10 +172,7 @@ def find_releases(
 
 
 def describe_demand(
-    context: SessionContext,
-    demand: HistoryDemand,
-    labels: Sequence[str],
-    left_out: Mapping[str, str],
+    context: SessionContext, demand: HistoryDemand, labels: Sequence[str], left_out: Mapping[str, str]
 ) -> ComparisonHeader:
     """Describe a history as it begins.
 
@@ -197,9 +182,7 @@ def describe_demand(
     if context.request.site != "local" and len(labels) == 1:
         own = [each for each in declared if each.startswith(f"{labels[0]}-")]
         labels = sorted(own, key=wheels.split_version) or labels
-    versions = tuple(
-        ComparedSide(label, find_environment(context, declared, label)) for label in labels
-    )
+    versions = tuple(ComparedSide(label, find_environment(context, declared, label)) for label in labels)
     if len({version.environment for version in versions}) < max(LEAST_VERSIONS, len(versions)):
         there = first_of([version.label for version in versions], None) or "none"
         raise UsageError(f"--history: needs two different versions or more; there are {there}")

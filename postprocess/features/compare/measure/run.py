@@ -108,9 +108,7 @@ class ComparisonDemand:
     seed: int | None = None
 
 
-def run_comparison(
-    work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress
-) -> int:
+def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress) -> int:
     """Compare two sides. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
@@ -124,10 +122,7 @@ def run_comparison(
 
 
 def measure_comparison(
-    context: SessionContext,
-    demand: ComparisonDemand,
-    asked: ComparisonHeader,
-    with_facts: bool = True,
+    context: SessionContext, demand: ComparisonDemand, asked: ComparisonHeader, with_facts: bool = True
 ) -> Path:
     """Measure a comparison to its end, or go on with it; return the path of its passes.
 

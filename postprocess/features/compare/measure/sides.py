@@ -90,11 +90,7 @@ def choose_case(passes: Sequence[ComparisonPass], side: str) -> SharedCase | Non
     ]
     return max(
         found,
-        key=lambda each: (
-            each.program == OWN_PROGRAM,
-            int(each.layout.partition("x")[0]),
-            -each.bytes,
-        ),
+        key=lambda each: (each.program == OWN_PROGRAM, int(each.layout.partition("x")[0]), -each.bytes),
         default=None,
     )
 
@@ -119,9 +115,7 @@ def find_own_case(shared: SharedCase, environment: str) -> Case:
     )
 
 
-def collect_values(
-    finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
-) -> list[LaunchValues]:
+def collect_values(finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]) -> list[LaunchValues]:
     """Collect what the launches of a pass say of each case."""
     by_case = {result.case: result for result in results}
     return [
@@ -167,10 +161,7 @@ def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str
 
 
 def note_effects(
-    context: SessionContext,
-    path: Path,
-    old: ComparedSide,
-    finished: Sequence[FinishedLaunch],
+    context: SessionContext, path: Path, old: ComparedSide, finished: Sequence[FinishedLaunch]
 ) -> ReferenceEffects:
     """Write down which references of the old side's environment hold for these launches of the new side.
 
@@ -189,11 +180,7 @@ def note_effects(
         told = launched.launch.accepts, launched.launch.by_hand
         for case in launched.launch.cases if launched.run else ():
             own = catalog.find_set(case)
-            held = (
-                own
-                and case in own.references
-                and not own.difference(launched.conditions, case, *told)
-            )
+            held = own and case in own.references and not own.difference(launched.conditions, case, *told)
             without += not held
             before = replace(case, environment=old.environment)
             references = catalog.find_set(before)
@@ -209,11 +196,7 @@ def note_effects(
 
 
 def keep_for_references(
-    folder: Path,
-    selection: Selection,
-    session: Session,
-    side: ComparedSide,
-    finished: Sequence[FinishedLaunch],
+    folder: Path, selection: Selection, session: Session, side: ComparedSide, finished: Sequence[FinishedLaunch]
 ) -> None:
     """Keep launches of the new side in the dossier as a calibration's; those with a planted delay never.
 
@@ -226,10 +209,7 @@ def keep_for_references(
         return
     own = dict(selection.set_env.get(side.environment, {})) | dict(side.set_env)
     opened = ledger.CalibrationHeader(
-        session.name,
-        {side.environment: own} if own else {},
-        selection.oversubscribe,
-        shell=selection.shell,
+        session.name, {side.environment: own} if own else {}, selection.oversubscribe, shell=selection.shell
     )
     launches = ledger.collect_launches(opened, session.directory, finished)
     if launches:
@@ -266,9 +246,7 @@ def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) ->
     reading = read_usable_site(context.work, context.request.selection.site)
     declared = index_environments(reading)
     sides = [
-        ComparedSide(
-            each.label, find_environment(context, declared, each.label), each.set_env, each.plant
-        )
+        ComparedSide(each.label, find_environment(context, declared, each.label), each.set_env, each.plant)
         for each in (old, new)
     ]
     differences = tuple(list_side_differences(declared, *sides))
@@ -291,9 +269,7 @@ def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
     return select_sound(reading, list_entries(reading, kind))
 
 
-def find_environment(
-    context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str
-) -> str:
+def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str) -> str:
     """Find the environment that a side names: by name, as a release such as ``mpich@4.3.2``, or by its prefix.
 
     :raises UsageError: if there is none
@@ -342,13 +318,10 @@ def tell_variables(environment: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in dict(found).items()}
 
 
-def compare_variables(
-    what: str, old: Mapping[str, str], new: Mapping[str, str]
-) -> list[tuple[str, str, str]]:
+def compare_variables(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Compare variables by name."""
     return [
-        (f"{what} {name}", old.get(name, ""), new.get(name, ""))
-        for name in sorted(old.keys() | new.keys())
+        (f"{what} {name}", old.get(name, ""), new.get(name, "")) for name in sorted(old.keys() | new.keys())
     ]
 
 

@@ -56,8 +56,7 @@ def compare_stored(work: WorkDirectory, demand: StoredDemand, progress: Progress
     :raises UsageError: for anything that is the user's to mend
     """
     sides = {
-        name: read_side(work, word, demand.choice)
-        for name, word in ((OLD, demand.old), (NEW, demand.new))
+        name: read_side(work, word, demand.choice) for name, word in ((OLD, demand.old), (NEW, demand.new))
     }
     require_comparable(sides[OLD], sides[NEW])
     mixed = any(len(each.environments) > 1 for each in sides.values())
@@ -84,9 +83,7 @@ def require_comparable(old: StoredSide, new: StoredSide) -> None:
     """
     if len(old.systems | new.systems) > 1:
         both = first_of(sorted(old.systems | new.systems), NAMED)
-        raise UsageError(
-            f"{old.label} and {new.label}: are of {both}; ./plumbline papers compares machines"
-        )
+        raise UsageError(f"{old.label} and {new.label}: are of {both}; ./plumbline papers compares machines")
     several = len(old.environments) > 1 or len(new.environments) > 1
     if several and not old.environments & new.environments:
         raise UsageError(
@@ -123,9 +120,7 @@ def describe_side(side: StoredSide) -> ComparedSide:
     return ComparedSide(side.label, first_of(sorted(side.environments), None))
 
 
-def list_told_differences(
-    old: StoredSide, new: StoredSide, mixed: bool
-) -> list[tuple[str, str, str]]:
+def list_told_differences(old: StoredSide, new: StoredSide, mixed: bool) -> list[tuple[str, str, str]]:
     """List in what the launches of both sides differ, by their records: what, the old side, the new one."""
     told = [tell_side(each, mixed) for each in (old, new)]
     one, two = ({what: first_of(sorted(each[what]), NAMED) for what in told[0]} for each in told)
@@ -134,11 +129,7 @@ def list_told_differences(
 
 def tell_side(side: StoredSide, mixed: bool) -> dict[str, set[str]]:
     """Tell what the launches of a side ran on, and with what."""
-    runs = {
-        (row.case.environment, row.session, row.provenance): row.run
-        for row in side.rows
-        if row.provenance
-    }
+    runs = {(row.case.environment, row.session, row.provenance): row.run for row in side.rows if row.provenance}
     hosts = [host for run in runs.values() for host in run.get("hosts") or ()]
     return {
         "sessions": set(side.sessions),

@@ -124,14 +124,10 @@ def read_side(work: WorkDirectory, word: str, choice: Mapping[str, Any]) -> Stor
     :raises UsageError: if there is no such session or environment, or none of the chosen cases in it
     """
     named, _, environment = word.partition(":")
-    rows = [
-        row for session in find_sessions(work, named) for row in read_stored_session(work, session)
-    ]
+    rows = [row for session in find_sessions(work, named) for row in read_stored_session(work, session)]
     there = sorted({row.case.environment for row in rows})
     if environment and environment not in there:
-        raise UsageError(
-            f"{word}: has no such environment; it has {first_of(there, NAMED) or 'none'}"
-        )
+        raise UsageError(f"{word}: has no such environment; it has {first_of(there, NAMED) or 'none'}")
     own = [row for row in rows if environment in ("", row.case.environment)]
     chosen = tuple(row for row in own if is_chosen(row.case, choice))
     if not chosen:

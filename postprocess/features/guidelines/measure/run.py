@@ -36,16 +36,7 @@ from postprocess.features.guidelines.text import (
 )
 from postprocess.judging.evaluate import evaluate_flagged
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import (
-    BYTES,
-    PARTITION,
-    PER_NODE,
-    PROCESSES,
-    PROGRAM,
-    ROUNDS,
-    ROUTINE,
-    VARIANTS,
-)
+from postprocess.model.options import BYTES, PARTITION, PER_NODE, PROCESSES, PROGRAM, ROUNDS, ROUTINE, VARIANTS
 from postprocess.model.routines.guidelines import Measured
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
@@ -88,8 +79,7 @@ class OverrideBench:
         series: list[OverrideSeries] = []
         for place, operations in list_losers(select_violated(judged)).items():
             candidates = {
-                operation: list_overrides(libraries[place], operation.routine)
-                for operation in operations
+                operation: list_overrides(libraries[place], operation.routine) for operation in operations
             }
             series += self.try_place(place, candidates)
         return judge_overrides(series, exact)
@@ -100,9 +90,7 @@ class OverrideBench:
         """Try the settings of one place. Operations without one that looked good have no values."""
         progress = self.context.progress
         most = max(map(len, candidates.values()), default=0)
-        progress.say(
-            f"{place}: {plural(most, 'setting')} for {plural(len(candidates), 'operation')}"
-        )
+        progress.say(f"{place}: {plural(most, 'setting')} for {plural(len(candidates), 'operation')}")
         by_routine = {each.routine: list(found) for each, found in candidates.items()}
         looked = self.measure(place, list(candidates), by_routine, LOOKING)
         best = {each: choose_best(each, looked, found) for each, found in candidates.items()}
@@ -138,14 +126,9 @@ class OverrideBench:
         deep = max(map(len, overrides.values()), default=0)
         if not deep:
             return []
-        settings = [
-            [override[n] for override in overrides.values() if n < len(override)]
-            for n in range(deep)
-        ]
+        settings = [[override[n] for override in overrides.values() if n < len(override)] for n in range(deep)]
         named = {f"setting{n + 1}": each for n, each in enumerate(settings)}
-        variants = [
-            {"name": name, "variables": merge_overrides(each)} for name, each in named.items()
-        ]
+        variants = [{"name": name, "variables": merge_overrides(each)} for name, each in named.items()]
         choice = {
             **self.selection.choice,
             ROUNDS: rounds,
@@ -184,18 +167,14 @@ def choose_best(
     """Choose the override that looked best for an operation; None if none looked good."""
     gains = {override.name: list_gains(operation, override, looked) for override in candidates}
     found = {
-        override: statistics.median(gains[override.name])
-        for override in candidates
-        if gains[override.name]
+        override: statistics.median(gains[override.name]) for override in candidates if gains[override.name]
     }
     best = max(found, key=lambda each: found[each], default=None)
     return best if best and found[best] > math.log(LEAST_GAIN) else None
 
 
 def list_gains(
-    operation: Measured,
-    override: Override,
-    measured: Sequence[tuple[int, Sequence[Override], LaunchTimes]],
+    operation: Measured, override: Override, measured: Sequence[tuple[int, Sequence[Override], LaunchTimes]]
 ) -> list[float]:
     """List ln(without / with) an override, of each round that has both."""
     usual = {number: each.times.get(operation) for number, force, each in measured if not force}
@@ -219,17 +198,13 @@ class GuidelineDemand:
     strict: bool  #: whether a violated guideline fails the session
 
 
-def run_guidelines(
-    work: WorkDirectory, asked: Request, demand: GuidelineDemand, progress: Progress
-) -> int:
+def run_guidelines(work: WorkDirectory, asked: Request, demand: GuidelineDemand, progress: Progress) -> int:
     """Measure and judge guidelines. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
     """
     if demand.launches < FEWEST_LAUNCHES:
-        raise UsageError(
-            f"--launches {demand.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
-        )
+        raise UsageError(f"--launches {demand.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}")
     with work.held():
         context = open_session_context(work, asked, progress)
         asked = context.request
@@ -239,9 +214,7 @@ def run_guidelines(
         with refused_session(session), progress.phase("set-up"):
             planned = make_plan(reframe, selection)
         report_plan(planned, progress, selection.choice)
-        progress.say(
-            f"{plural(sum(bool(launch.cases) for launch in planned), 'launch', 'es')} in all"
-        )
+        progress.say(f"{plural(sum(bool(launch.cases) for launch in planned), 'launch', 'es')} in all")
         _, done = measure_in_session(context, reframe, "running", selection, planned)
         try:
             launches = list(extract_times(done.finished))

@@ -17,21 +17,7 @@ from postprocess.features.compare.dossier.sign import parse_factor
 from postprocess.results.query import parse_since
 from site_configs.schema.fields import DURATION
 
-ODD = (
-    "\u0663",
-    "\u00b3",
-    "\uff13",
-    "\u2462",
-    "1_0",
-    "+3",
-    " 3",
-    "3 ",
-    "3\n",
-    "0x3",
-    "",
-    "3,5",
-    "nan",
-)
+ODD = ("\u0663", "\u00b3", "\uff13", "\u2462", "1_0", "+3", " 3", "3 ", "3\n", "0x3", "", "3,5", "nan")
 PARSERS: dict[str, Callable[[str], object]] = {
     "whole": parse_whole,
     "decimal": parse_decimal,

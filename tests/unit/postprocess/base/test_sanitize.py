@@ -51,11 +51,7 @@ def test_lines_of_a_library_string():
 def inline_text(rendered: str) -> str:
     """The text that Markdown shows in a paragraph, provided that it shows nothing but text."""
     paragraph, inline, end = MARKDOWN.parse(rendered)
-    assert (paragraph.type, inline.type, end.type) == (
-        "paragraph_open",
-        "inline",
-        "paragraph_close",
-    )
+    assert (paragraph.type, inline.type, end.type) == ("paragraph_open", "inline", "paragraph_close")
     children = inline.children or []
     assert {child.type for child in children} <= {"text", "text_special"}, rendered
     return "".join(child.content for child in children)

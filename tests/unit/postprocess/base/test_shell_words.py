@@ -32,9 +32,7 @@ def test_bash_reads_a_word_back_and_reframe_expands_nothing(text: str) -> None:
     assert osext.expandvars(word) == word
 
 
-@pytest.mark.parametrize(
-    "attack", ["$(touch {})", "`touch {}`", "${{X:=$(touch {})}}", "'$(touch {})'"]
-)
+@pytest.mark.parametrize("attack", ["$(touch {})", "`touch {}`", "${{X:=$(touch {})}}", "'$(touch {})'"])
 def test_no_reader_runs_a_command(attack: str, tmp_path: Path) -> None:
     file = tmp_path / "run"
     word = quote_word(attack.format(file))

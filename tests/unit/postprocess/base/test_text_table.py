@@ -45,10 +45,7 @@ def corpus(program: str) -> dict[str, list[OutputTable]]:
 
 
 OUTPUTS = {program: corpus(program) for program in PROGRAMS}
-TABLES = {
-    program: [table for tables in OUTPUTS[program].values() for table in tables]
-    for program in PROGRAMS
-}
+TABLES = {program: [table for tables in OUTPUTS[program].values() for table in tables] for program in PROGRAMS}
 
 
 def every_line(argument: object) -> str:
@@ -79,10 +76,7 @@ def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark)
 
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
-    rates = {
-        find_unit_scale(column) == 1.0 and column != WHOLE_START
-        for column in (line.column, line.judged)
-    }
+    rates = {find_unit_scale(column) == 1.0 and column != WHOLE_START for column in (line.column, line.judged)}
     assert rates == {line.unit == MEGABYTES}
     assert line.unit in (SECONDS, MEGABYTES)
 
@@ -96,13 +90,7 @@ def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program,
         slowest = "max" in line.column.lower()
         # osu_latency prints nothing but its mean, osu_multi_lat that over all pairs
         assert slowest or line.name in (
-            *(
-                "osu_latency",
-                "osu_multi_lat",
-                "osu_latency_persistent",
-                "osu_latency_mt",
-                "osu_latency_mp",
-            ),
+            *("osu_latency", "osu_multi_lat", "osu_latency_persistent", "osu_latency_mt", "osu_latency_mp"),
         )
 
 
@@ -131,9 +119,7 @@ SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
 def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
     lines = CHECKS[program].table
     made = starts(CHECKS[program], lines, sizes)
-    planned = [
-        (line.routine, size) for start in made for line in start.benchmarks for size in start.sizes
-    ]
+    planned = [(line.routine, size) for start in made for line in start.benchmarks for size in start.sizes]
     wanted = {(line.routine, size) for line in lines for size in line.chosen_sizes(sizes)}
     assert Counter(planned) == Counter(wanted)
     assert len({start.name for start in made}) == len(made)

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.units import (
-    MEGABYTES,
-    SECONDS,
-    compute_slowdown,
-    find_better_direction,
-)
+from postprocess.base.units import MEGABYTES, SECONDS, compute_slowdown, find_better_direction
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1e9)
 

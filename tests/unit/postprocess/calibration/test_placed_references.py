@@ -91,9 +91,7 @@ def test_ranks_on_other_cores_are_held_against_their_like(two_places: ReferenceC
 def test_a_gross_change_elsewhere_is_not_provisional(two_places, tmp_path, declared):
     gross = judge(two_places, launched(tmp_path / "gross", OTHER, 100.0))
     assert not gross.elsewhere
-    assert judge(
-        two_places, launched(tmp_path / "far", OTHER, 30.0)
-    ).elsewhere  # as such cores make it
+    assert judge(two_places, launched(tmp_path / "far", OTHER, 30.0)).elsewhere  # as such cores make it
     declared.check_case(gross.verdict, gross.reason)
 
 
@@ -172,9 +170,7 @@ def test_one_launch_makes_a_reference_of_its_place_with_the_spread_of_similar_ca
 def test_launches_that_tell_nothing_count_for_the_row(tmp_path: Path):
     """Beside other work the ranks of a launch may not run at the same time."""
     some: list[tuple[Latencies, float]] = [(NEAR, 1 + each / 100) for each in range(12)]
-    mixed, _ = calibrated(
-        tmp_path / "mixed", [*some, *((ASIDE, 3 + each / 100) for each in range(6))]
-    )
+    mixed, _ = calibrated(tmp_path / "mixed", [*some, *((ASIDE, 3 + each / 100) for each in range(6))])
     assert mixed.reference(CASE, FAR[0]) is None
     aside = judge(mixed, launched(tmp_path / "aside", ASIDE, 1.0))
     assert aside.core_latency == pytest.approx(5.1e-8, rel=0.01) and not aside.elsewhere
@@ -217,6 +213,4 @@ def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(elsewh
     far = [PlacedLaunches(2e-7, [1.0] * elsewhere, [], [], [])] if elsewhere else []
     assert is_shifting([[], [near], [near, *far]]) is shifting
     unknown = PlacedLaunches(None, [1.0] * 20, [], [], [])
-    assert not is_shifting(
-        [[unknown, near]]
-    )  # of launches before the time from core to core was measured
+    assert not is_shifting([[unknown, near]])  # of launches before the time from core to core was measured

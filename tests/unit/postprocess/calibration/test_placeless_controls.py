@@ -16,13 +16,9 @@ NEAR, FAR = 5e-8, 2.5e-7
 
 
 @pytest.mark.parametrize(("routine", "compared"), [("control_compute", True), ("bcast", False)])
-def test_what_touches_no_other_core_has_a_reference_everywhere(
-    tmp_path, routine: str, compared: bool
-):
+def test_what_touches_no_other_core_has_a_reference_everywhere(tmp_path, routine: str, compared: bool):
     one = case(routine)
-    known = ReferenceSet(
-        tmp_path / "a.tsv", {one: Reference(one, 1e-6, 0.01, 20, core_latency=NEAR)}, {}
-    )
+    known = ReferenceSet(tmp_path / "a.tsv", {one: Reference(one, 1e-6, 0.01, 20, core_latency=NEAR)}, {})
     assert (known.find_placed(one, FAR) is not None) is compared
     assert known.find_placed(one, NEAR) is not None
 
@@ -31,8 +27,7 @@ def launches(near: int, far: int):
     """Launches of one environment by how far apart the ranks' cores were."""
     one = launch()
     return [
-        replace(one, core_latencies=dict.fromkeys(one.values, place))
-        for place in [NEAR] * near + [FAR] * far
+        replace(one, core_latencies=dict.fromkeys(one.values, place)) for place in [NEAR] * near + [FAR] * far
     ]
 
 

@@ -120,9 +120,7 @@ def test_launches_beside_other_work_are_named():
     assert mark == (
         "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
     )
-    lines = proposal_text.format_proposal(
-        propose_references(PLACE, collect_samples(some), None), 40
-    )
+    lines = proposal_text.format_proposal(propose_references(PLACE, collect_samples(some), None), 40)
     assert sum("beside other work" in line for line in lines) == 1
     some = [replace(each, others=BUSY_SHARE) for each in days()]
     assert changes(some, None)[CASES[0]].marks == ()
@@ -171,13 +169,8 @@ def test_another_method_replaces_a_program_and_tells_what_vanishes(stored: Path,
     other = {"method": METHOD | {"trials": 7}}
     found = propose_references(PLACE, collect_samples(days(cases=CASES[:1], facts=other)), stored)
     assert [change.kind for change in found.changes].count("vanishes") == len(CASES) - 1
-    assert any(
-        "would have no reference any more" in line
-        for line in proposal_text.format_proposal(found, 40)
-    )
-    assert set(reference_file.load_references(found.write(tmp_path / "out"), *PLACE)) == set(
-        CASES[:1]
-    )
+    assert any("would have no reference any more" in line for line in proposal_text.format_proposal(found, 40))
+    assert set(reference_file.load_references(found.write(tmp_path / "out"), *PLACE)) == set(CASES[:1])
 
 
 def test_a_rate_that_fell_is_a_slowdown(tmp_path: Path):
@@ -196,10 +189,7 @@ def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
         found,
         changes=tuple(
             replace(
-                change,
-                marks=tuple(
-                    replace(mark, text=wording.format(mark.kind.name)) for mark in change.marks
-                ),
+                change, marks=tuple(replace(mark, text=wording.format(mark.kind.name)) for mark in change.marks)
             )
             for change in found.changes
         ),
@@ -271,9 +261,7 @@ def test_the_table_ends_where_nobody_reads_on(stored: Path):
 def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():
     """A first proposal of a machine has thousands."""
     many = [case("bcast", size) for size in (1, 8, 1000, 1001, 100_000, 1_000_000)]
-    found = propose_references(
-        PLACE, collect_samples(days(cases=[*many, case("barrier", 0)])), None
-    )
+    found = propose_references(PLACE, collect_samples(days(cases=[*many, case("barrier", 0)])), None)
     lines = proposal_text.format_proposal(found, 6)
     told = [line.split()[:5] for line in lines if line.startswith("  mpicost ")]
     assert told == [

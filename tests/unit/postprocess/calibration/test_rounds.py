@@ -19,10 +19,7 @@ from tests.support.factories.launch import CASES, PLACE, planned
 from tests.support.factories.ledger import launch
 
 OTHER = "openmpi-5_0_11"
-PLAN = [
-    planned(),
-    planned(environment=OTHER, cases=tuple(replace(each, environment=OTHER) for each in CASES)),
-]
+PLAN = [planned(), planned(environment=OTHER, cases=tuple(replace(each, environment=OTHER) for each in CASES))]
 SELECTION = Selection(Path("site.py"))
 
 

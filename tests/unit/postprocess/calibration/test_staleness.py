@@ -76,9 +76,7 @@ def aged(number: int) -> list[CalibrationLaunch]:
     """Launches of January 2024, on a machine as it was then."""
     machine = {"host": "login", "kernel": "5.14", "firmware": "F1"}
     when = [f"2024-01-{day:02d}T01:00:00Z" for day in range(1, number + 1)]
-    return [
-        launch(1.0, ended_utc=each, session=each, machine=machine, kernel="5.14") for each in when
-    ]
+    return [launch(1.0, ended_utc=each, session=each, machine=machine, kernel="5.14") for each in when]
 
 
 def test_launches_of_new_make_a_reference_young_once_they_are_most(tmp_path: Path):
@@ -131,8 +129,7 @@ def test_simulated_time_does_not_age(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("fact", "name"),
-    [("kernel", "the kernel"), ("firmware", "the firmware"), ("cpu_model", "the processor")],
+    ("fact", "name"), [("kernel", "the kernel"), ("firmware", "the firmware"), ("cpu_model", "the processor")]
 )
 def test_a_machine_that_has_changed_makes_its_references_stale(tmp_path: Path, fact, name):
     (path,) = update_references(tmp_path, [launch(1.0, 1, machine={"host": "login", fact: "old"})])
@@ -194,10 +191,7 @@ def test_of_cases_that_scatter_about_their_center_few_are_accused(path: Path):
     dice = random.Random(1)
     accused = 0
     for _ in range(200):
-        nights = {
-            c.key: CaseNights([dice.lognormvariate(0, 0.05) for _ in range(30)], LIBRARY)
-            for c in CASES
-        }
+        nights = {c.key: CaseNights([dice.lognormvariate(0, 0.05) for _ in range(30)], LIBRARY) for c in CASES}
         accused += bool(stale(path, nights))
     assert accused <= 20
 
@@ -268,12 +262,7 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"mode": "run"},
-        {"unit": "MB/s"},
-        *({"verdict": each} for each in Verdict if each not in JUDGED),
-    ],
+    "other", [{"mode": "run"}, {"unit": "MB/s"}, *({"verdict": each} for each in Verdict if each not in JUDGED)]
 )
 def test_what_was_run_by_hand_not_judged_or_in_another_unit_is_no_night(work: WorkDirectory, other):
     for day in range(1, 16):
@@ -343,9 +332,7 @@ def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirector
         night(work, day, 1.03)
     root, late = work.root / "other", [f"2026-12-{day}T01:00:00Z" for day in (28, 29, 30)]
     some = [launch(1.0, day, cases=CASES[1:]) for day in (1, 2, 3)]
-    update_references(
-        root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)]
-    )
+    update_references(root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)])
     for each in (root / PLACE[0] / PLACE[1]).iterdir():
         each.replace(work.provisional / PLACE[0] / PLACE[1] / each.name)
     assert age.report_age(work, "local", None, Progress()) == 0
@@ -354,9 +341,7 @@ def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirector
 def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
     night(work, 1, 1.0, source_hash="new")
     assert age.report_age(work, "local", None, Progress()) == 1
-    update_references(
-        work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})]
-    )
+    update_references(work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})])
     capsys.readouterr()
     assert age.report_age(work, "local", None, Progress()) == 0
     assert "4 references in 1 file: 0 stale" in capsys.readouterr().out

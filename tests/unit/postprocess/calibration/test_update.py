@@ -41,8 +41,7 @@ def update(root: Path, by: Session, done: list[FinishedLaunch], only: set | None
 
 def launches(root: Path, *scales: float, **changes: Any) -> list[FinishedLaunch]:
     return [
-        finished(root / str(number), scale, number=number, **changes)
-        for number, scale in enumerate(scales, 1)
+        finished(root / str(number), scale, number=number, **changes) for number, scale in enumerate(scales, 1)
     ]
 
 
@@ -183,13 +182,10 @@ def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provis
 def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
     references_update.update_references(tmp_path, many(1))
     said: list[str] = []
-    (path,) = references_update.update_references(
-        tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append
-    )
+    (path,) = references_update.update_references(tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append)
     assert {each.launches for each in stored(path).values()} == {1}
     assert said == [
-        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place "
-        "with --output"
+        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place with --output"
     ]
 
 
@@ -218,11 +214,7 @@ def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(tm
 def test_an_automatic_calibration_with_options_replaces_those_with_others_only(tmp_path: Path):
     """The same, and none, are as good for its launches."""
     others = {"set_env": {"A": "1"}}
-    for name, by_hand, center in (
-        ("none", {}, 2.0),
-        ("same", BY_HAND, 2.0),
-        ("other", others, 1.0),
-    ):
+    for name, by_hand, center in (("none", {}, 2.0), ("same", BY_HAND, 2.0), ("other", others, 1.0)):
         references_update.update_references(tmp_path / name, many(5, 2.0, by_hand=by_hand))
         path = automatic(tmp_path / name, many(5, 1.0, 21, by_hand=BY_HAND))
         assert {each.center for each in stored(path).values()} == {center}, name
@@ -254,9 +246,7 @@ def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tm
         "its references were measured with another …; move the file away, or choose another "
         "place with --output")  # fmt: skip
 @pytest.mark.parametrize(
-    "other",
-    [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}],
-    ids=str,
+    "other", [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}], ids=str
 )
 @pytest.mark.parametrize("only", [None, set(CASES[2:])])
 def test_another_method_is_refused_and_changes_nothing(tmp_path, other, only, declared):

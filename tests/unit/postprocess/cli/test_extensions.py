@@ -42,9 +42,7 @@ def test_an_installed_extension_is_found(installed):
 @plants("environment", "a package that cannot be imported, or is no extension", "an installed extension",
         "", 0, "left out: mend or uninstall it")  # fmt: skip
 @pytest.mark.parametrize("value", ["no_such_package:EXTENSION", f"{HERE}:NOTHING", f"{HERE}:HERE"])
-def test_an_installed_package_that_is_no_extension_is_left_out(
-    installed, declared, value: str, capsys
-):
+def test_an_installed_package_that_is_no_extension_is_left_out(installed, declared, value: str, capsys):
     installed(value)
     assert INSTALLED not in find_extensions()
     told = capsys.readouterr().err

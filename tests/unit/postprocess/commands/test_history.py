@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.commands.history import (
-    Night,
-    describe_history,
-    draw_sparkline,
-    explain_no_match,
-    is_meant,
-)
+from postprocess.commands.history import Night, describe_history, draw_sparkline, explain_no_match, is_meant
 from postprocess.model.case import Case
 
 KEY = "local:cpu:mpich-5_0_2:mpicost:bcast:evict-dissemination:2x2:1000"
@@ -34,9 +28,7 @@ def test_a_case_is_meant_by_parts_of_its_key(words: list[str], meant: bool):
 
 
 def test_a_word_that_is_said_of_no_case_is_told_with_the_nearest():
-    assert (
-        explain_no_match(["bcst"], [KEY]) == "bcst: is said of no stored case; did you mean bcast?"
-    )
+    assert explain_no_match(["bcst"], [KEY]) == "bcst: is said of no stored case; did you mean bcast?"
     assert "no night is stored yet" in explain_no_match(["bcast"], [])
 
 

@@ -87,13 +87,7 @@ def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path, d
     assert str(refused.value) == f"{path}: no such file or directory; {fix}"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("readme.md", ""),
-        ("references.csv", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), [("readme.md", ""), ("references.csv", "")])
 def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name, text):
     path = tmp_path / name
     path.write_text(text, errors="surrogateescape")
@@ -113,9 +107,7 @@ def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name
         (STRANGER, "stranger: plans no case"),
     ],
 )
-def test_a_check_that_does_not_load_is_not_well(
-    work, progress, tmp_path: Path, monkeypatch, text, problem
-):
+def test_a_check_that_does_not_load_is_not_well(work, progress, tmp_path: Path, monkeypatch, text, problem):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     path = tmp_path / "check.py"
@@ -129,8 +121,7 @@ def test_a_family_of_which_nothing_is_chosen_runs_nowhere(work, tmp_path: Path):
     path, site = tmp_path / "check.py", ROOT / "site_configs" / "slurm_cluster.py"
     families = {"one": {"bcast": [8]}, "two": {"scatter": [8]}}
     classes = [
-        FAMILY.replace("family", name).format(table).removeprefix(HEAD)
-        for name, table in families.items()
+        FAMILY.replace("family", name).format(table).removeprefix(HEAD) for name, table in families.items()
     ]
     path.write_text(HEAD + "".join(classes))
     reframe = ReframeDriver(work.source, work.root, work.new_session(), [], None)
@@ -195,9 +186,7 @@ def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
         ("environment, partition, site", "environment, partition", "site(", "name 'site'"),
     ],
 )
-def test_a_wrong_site_is_one_line_that_names_it(
-    work, progress, tmp_path, old, new, line, complaint
-):
+def test_a_wrong_site_is_one_line_that_names_it(work, progress, tmp_path, old, new, line, complaint):
     assert old in SITE
     path = tmp_path / "mine.py"
     text = SITE.replace(old, new)

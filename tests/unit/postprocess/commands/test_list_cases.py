@@ -215,8 +215,7 @@ def test_the_list_names_every_case(work, monkeypatch, capsys):
     assert lines[-4].startswith("left out: osu, imb: ")
     assert lines[-3] == "4 cases in 2 starts, 2 jobs"
     assert re.fullmatch(
-        r"tonight: about .* for 20 launches of a first calibration \(roughly: not all .*\)",
-        lines[-2],
+        r"tonight: about .* for 20 launches of a first calibration \(roughly: not all .*\)", lines[-2]
     )
     assert lines[-1].startswith("every later night: about ")
     assert [each.only_looking for each in looked] == [True]

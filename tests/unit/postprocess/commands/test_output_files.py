@@ -99,18 +99,14 @@ def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, check_refusal
 
 @plants("lost", "a folder of the work directory", "`--output` of four commands", "", 2,
         "holds Plumbline's own data; choose another directory")  # fmt: skip
-@pytest.mark.parametrize(
-    "command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]]
-)
+@pytest.mark.parametrize("command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]])
 def test_a_directory_of_the_work_directory_is_refused(home, check_refusal, command):
     why = "holds Plumbline's own data; choose another directory"
     check_refusal(*command, "--output", path=home / "store" / "x", why=why)
     assert not (home / "store" / "x").exists()
 
 
-@pytest.mark.parametrize(
-    "text", ["", '{"schema": 3, "cases": []}', '{"session": "s", "good": true}']
-)
+@pytest.mark.parametrize("text", ["", '{"schema": 3, "cases": []}', '{"session": "s", "good": true}'])
 def test_a_summary_of_an_earlier_night_may_be_written_over(home, capsys, text) -> None:
     """The command gets as far as its own complaint."""
     path = home.parent / "summary.json"

@@ -63,12 +63,7 @@ def test_a_number_chooses_what_stands_under_one_reason(work: WorkDirectory):
 @plants("use", "a session, a number or an option that chooses no failed case", "`run --failed`", "", 2,
         "no finished session there; | it has groups 1 to 2; | runs cases as they were run; ")  # fmt: skip
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--failed", "20200101T000000Z-1"],
-        ["--failed", "latest:3"],
-        ["--failed", "--routine", "bcast"],
-    ],
+    "words", [["--failed", "20200101T000000Z-1"], ["--failed", "latest:3"], ["--failed", "--routine", "bcast"]]
 )
 def test_what_chooses_nothing_is_refused(work: WorkDirectory, words, declared: Declared):
     with pytest.raises(UsageError) as error:

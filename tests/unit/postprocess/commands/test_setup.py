@@ -253,9 +253,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (10.0, 0), (0.1, 1)])
 @pytest.mark.parametrize("name", [[], ["20261121T090000Z-1"]])
-def test_a_report_is_built_again_and_ends_as_its_session_did(
-    command, work, built, factor, status, name
-):
+def test_a_report_is_built_again_and_ends_as_its_session_did(command, work, built, factor, status, name):
     directory = stored(work, factor)
     ended = command("report", *name)
     assert (ended[0], ended[2]) == (status, "")
@@ -365,10 +363,7 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        (
-            {"program": ["osu"], "trials": 5},
-            "--trials 5: is for mpicost and kernels only, and --program osu ",
-        ),
+        ({"program": ["osu"], "trials": 5}, "--trials 5: is for mpicost and kernels only, and --program osu "),
         ({"program": ["mpicost"], "iterations": 7}, "--iterations 7: is for osu and imb only, "),
         ({"program": ["osu", "imb"], "cache": "flush"}, "--cache flush: is for mpicost only, "),
         ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),

@@ -124,17 +124,13 @@ def test_what_is_slower_than_all_by_itself_sticks_out():
 
 def test_two_causes_are_both_told():
     found, _ = causes(
-        1,
-        lambda one: 0.1 * (one.environment == "mpich") + 0.5 * (one.environment == "intel"),
-        QUIET,
+        1, lambda one: 0.1 * (one.environment == "mpich") + 0.5 * (one.environment == "intel"), QUIET
     )
     members = {each.environment for cause in found for each in cause.cases}
     assert members == {"mpich", "intel"}
 
 
-@pytest.mark.parametrize(
-    "noise", [Noise(), Noise(night=0.03), Noise(launch=0.03), Noise(own=0.1, tails=4)]
-)
+@pytest.mark.parametrize("noise", [Noise(), Noise(night=0.03), Noise(launch=0.03), Noise(own=0.1, tails=4)])
 @pytest.mark.parametrize("told_values", [True, False])
 def test_a_healthy_night_has_no_finding_though_its_cases_move_together(noise, told_values):
     assert not any(causes(seed, noise=noise, told=told_values)[0] for seed in range(10))
@@ -304,9 +300,7 @@ def test_what_is_in_common_of_nothing_is_nothing():
 
 def test_a_case_without_a_band_is_not_explained():
     one = cases()[0]
-    blind = JudgedSlowdown(
-        CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0
-    )
+    blind = JudgedSlowdown(CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0)
     assert not only(all_slower).explains(blind)
 
 

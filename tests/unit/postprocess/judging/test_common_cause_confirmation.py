@@ -58,9 +58,7 @@ def fresh(
 
     def measure(selection: Selection) -> list[FinishedLaunch]:
         asked.append(selection)
-        done = FinishedLaunch(
-            planned(cases=tuple(references)), LaunchOutcome(None), 1.0, "stage", {}
-        )
+        done = FinishedLaunch(planned(cases=tuple(references)), LaunchOutcome(None), 1.0, "stage", {})
         return [
             replace(done, launch=replace(done.launch, number=number + 1))
             for number in range(selection.launches)
@@ -82,9 +80,7 @@ def beyond(results: Sequence[CaseResult]) -> set[Case]:
 def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress, monkeypatch):
     results, catalog = slower_night()
     measure, _ = fresh(results, monkeypatch, lambda _: 1.4)  # gross: called at once
-    confirmed = confirm_slow_cases(
-        results, [], catalog, SITE, measure, progress, lambda _: "since ever"
-    )
+    confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress, lambda _: "since ever")
     (note,) = progress.notes
     said = "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
     assert note.startswith(said)
@@ -104,9 +100,7 @@ def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Pro
     (cause,) = find_common_causes(results, catalog, {})
     assume_shown = {case: 1.2 for case in cause.probe_cases}
     monkeypatch.setattr(
-        common_cause_retest,
-        "evaluate_case",
-        lambda one, _, catalog: judged(one, catalog, assume_shown[one]),
+        common_cause_retest, "evaluate_case", lambda one, _, catalog: judged(one, catalog, assume_shown[one])
     )
     confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
     assert confirmed.causes
@@ -123,8 +117,7 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
     results[5] = judged(bad, catalog, 2 * results[5].reference)
     measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
     after = {
-        each.case: each
-        for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
+        each.case: each for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
     }
     assert after[bad].verdict == Verdict.REGRESSED
     assert "fresh launches" in after[bad].reason
@@ -179,10 +172,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
         launch = replace(first.launch, cases=cause.probe_cases)
         return [replace(first, launch=launch, outcome=LaunchOutcome(None, verdict, "why")), *others]
 
-    after = {
-        r.case: r
-        for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results
-    }
+    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results}
     for case in cause.probe_cases:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a confirmation run: why")
 
@@ -197,10 +187,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(progress, m
         launch = replace(first.launch, cases=(beside,))
         return [first, *others, replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG))]
 
-    after = {
-        r.case: r
-        for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results
-    }
+    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results}
     expected = (WRONG[0], f"in a confirmation run: {WRONG[1]}")
     assert (after[beside].verdict, after[beside].reason) == expected
 
@@ -210,9 +197,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(progress, m
 
 def test_the_cases_of_a_cause_are_one_group():
     results, catalog = slower_night()
-    told = common_cause_retest.name_confirmed_causes(
-        results, find_common_causes(results, catalog, {})
-    )
+    told = common_cause_retest.name_confirmed_causes(results, find_common_causes(results, catalog, {}))
     after = [replace(each, reason="another sentence") for each in told]
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
     shared = [each for each in named if each.cause]

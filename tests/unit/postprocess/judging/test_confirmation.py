@@ -15,11 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.units import MEGABYTES
 from postprocess.judging import confirmation
-from postprocess.judging.confirmation import (
-    LEAST_CASES_OF_SLOW_NODE,
-    RetestCandidate,
-    confirm_slow_cases,
-)
+from postprocess.judging.confirmation import LEAST_CASES_OF_SLOW_NODE, RetestCandidate, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import RetestTarget
 from postprocess.judging.rules import judge_case
@@ -161,11 +157,7 @@ def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, prog
 
 @pytest.mark.parametrize(
     ("scales", "end", "verdict"),
-    [
-        ([SLOW, FINE], interrupt, "suspect"),
-        ([FINE, None], interrupt, "crashed"),
-        ([], None, "suspect"),
-    ],
+    [([SLOW, FINE], interrupt, "suspect"), ([FINE, None], interrupt, "crashed"), ([], None, "suspect")],
 )
 def test_what_was_not_decided_before_an_interrupt_is_suspect(
     tmp_path: Path, progress: Progress, scales, end, verdict: str
@@ -188,9 +180,7 @@ def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
     assert slow[0].reason.count("\n") == 0
     assert "; so were 5 of 5 fresh launches: " in slow[0].reason
-    assert (
-        f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason
-    )  # of the night's launch
+    assert f"; {slow[0].value * 1e6:.2f} us is 3 times as slow" in slow[0].reason  # of the night's launch
 
 
 def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
@@ -198,10 +188,7 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
     (asked,) = machine.asked
     assert asked.environments == [PLACE[2]]
     hosts = tuple(sorted({host["name"] for host in finished(tmp_path / "x").run["hosts"]}))
-    wanted = {
-        RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts)
-        for each in CASES
-    }
+    wanted = {RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts) for each in CASES}
     expected = {"trials": 5, "sizes": [8], AGAIN: [asdict(each) for each in sorted(wanted)]}
     assert asked.choice == expected
 
@@ -303,9 +290,7 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
 def test_a_fresh_launch_is_slow_by_what_the_first_was_slow_by(by_headline, of_headline):
     """What is told of it is that number too, as it is to the reference of the first."""
     told = {"headline": 3e-6, "headline_reference": 2e-6, "headline_limit": 2.2e-6}
-    first = CaseResult(
-        case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told
-    )
+    first = CaseResult(case(), Verdict.REGRESSED, value=1e-6, reference=1e-6, by_headline=by_headline, **told)
     again = replace(first, by_headline=of_headline)
     if not of_headline:
         again = replace(again, headline=2e-6, value=3e-6)

@@ -60,9 +60,7 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> FinishedLaunch:
 
 @plants("references", "a number too large for a band", "judging one case", "incorrect", 1,
         "cannot be judged: OverflowError: math range error; its trials are kept")  # fmt: skip
-def test_a_case_that_cannot_be_judged_is_incorrect_and_others_are_judged(
-    well, monkeypatch, declared: Declared
-):
+def test_a_case_that_cannot_be_judged_is_incorrect_and_others_are_judged(well, monkeypatch, declared: Declared):
     """A number too large for a band ended the session after its launches, with nothing stored."""
     real = evaluate.evaluate_case
 
@@ -120,8 +118,7 @@ def test_a_headline_beyond_its_own_limit_is_slow_and_reframe_asserts_values_alon
     slow = replace(known.headline, center=known.headline.center / by)
     reference_set.references[CASES[0]] = replace(known, headline=slow)
     (found, *_) = sorted(
-        evaluate_launches([agreed(well, catalog)], catalog, "local"),
-        key=lambda each: each.case != CASES[0],
+        evaluate_launches([agreed(well, catalog)], catalog, "local"), key=lambda each: each.case != CASES[0]
     )
     assert (found.verdict == Verdict.REGRESSED, found.by_headline) == (by > 1, by > 1)
     assert found.headline_limit == compute_band(slow).upper and not found.beyond
@@ -138,9 +135,7 @@ def test_a_suspiciously_fast_launch_is_fast_and_reframe_need_not_mind(well: Fini
 @pytest.mark.parametrize("said", ["pass", "xfail", "xpass", None, ""])
 def test_a_regression_that_reframe_does_not_see_is_incorrect(well, said, declared):
     catalog = book_of(well, factor=0.1)
-    results = evaluate_launches(
-        [replace(well, asserted={CASES[0].variable: said})], catalog, "local"
-    )
+    results = evaluate_launches([replace(well, asserted={CASES[0].variable: said})], catalog, "local")
     assert set(words(results)) == {"incorrect"}
     first = next(result for result in results if result.case == CASES[0])
     assert first.reason == (f"Plumbline says regressed, ReFrame says {said}: one of them is wrong")
@@ -165,9 +160,7 @@ def test_a_case_inside_its_band_that_reframe_does_not_pass_is_incorrect(
 @pytest.mark.parametrize("said", ["no-reference", "not-comparable"])
 def test_what_reframe_held_against_nothing_is_judged_by_a_reference_of_later(well, said):
     asserted = {case.variable: said for case in CASES}
-    results = evaluate_launches(
-        [replace(well, asserted=asserted)], book_of(well, factor=0.1), "local"
-    )
+    results = evaluate_launches([replace(well, asserted=asserted)], book_of(well, factor=0.1), "local")
     assert set(words(results)) == {"regressed"}
 
 
@@ -195,9 +188,7 @@ def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(w
 
 @plants("references", "measured with other trials, on another processor or by another version",
         "a reference", "not-comparable", 1, " is …, and … in mpich-5_0_2.tsv; calibrate again")  # fmt: skip
-@pytest.mark.parametrize(
-    "method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str
-)
+@pytest.mark.parametrize("method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str)
 def test_a_reference_of_another_method_is_not_comparable(well: FinishedLaunch, method, declared):
     catalog = book_of(well, cases=CASES[1:], **method)
     results = {result.case: result for result in evaluate_launches([well], catalog, "local")}
@@ -285,12 +276,10 @@ def test_a_median_is_held_against_the_band_of_a_median(well: FinishedLaunch, tmp
         known_set.references[each] = replace(known, spread=0.06)
     bands = [compute_band(known, median_of=5) for known in known_set.references.values()]
     scale = max(
-        band.upper / known.center
-        for band, known in zip(bands, known_set.references.values(), strict=True)
+        band.upper / known.center for band, known in zip(bands, known_set.references.values(), strict=True)
     )
     one, *others = (
-        agreed(finished(tmp_path / str(number), scale * 1.01, number=number), catalog)
-        for number in range(1, 6)
+        agreed(finished(tmp_path / str(number), scale * 1.01, number=number), catalog) for number in range(1, 6)
     )
     assert set(words(evaluate_launches([one], catalog, "local"))) == {"pass"}
     five = evaluate_launches([one, *others], catalog, "local")
@@ -365,9 +354,7 @@ def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finis
     ],
 )
 def test_the_rerun_command_names_the_case(changes, trials, expected):
-    command = format_rerun_command(
-        planned(trials=trials, rounds=TRIAL_ROUNDS), case(**changes), "local"
-    )
+    command = format_rerun_command(planned(trials=trials, rounds=TRIAL_ROUNDS), case(**changes), "local")
     start = "./plumbline run --environment mpich-5_0_2 --program mpicost "
     assert command == start + expected
 
@@ -476,9 +463,7 @@ def test_how_a_program_was_built_is_stored(well: FinishedLaunch):
     """Also of a launch that failed; what nobody told is unknown."""
     results = evaluate_launches([well], book_of(well), "local")
     built = BuiltBinary("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
-    known, unknown = (
-        build_rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None)
-    )
+    known, unknown = (build_rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None))
     assert (known.compiler, known.flags) == ("gcc 12.2.0", "-O3")
     assert (unknown.compiler, unknown.flags) == ("unknown", "unknown")
 
@@ -502,18 +487,14 @@ def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figu
     assert [result.figures for result in results] == expected
 
 
-def osu_book(
-    done: FinishedLaunch, factor: float = 1.0, launches: int = 20, **method
-) -> ReferenceCatalog:
+def osu_book(done: FinishedLaunch, factor: float = 1.0, launches: int = 20, **method) -> ReferenceCatalog:
     """References of a start of OSU, ``factor`` above what it measured."""
     known = {
         each: Reference(each, factor * done.measurements[each.variable].value, 0.05, launches)
         for each in done.launch.cases
     }
     origin = origin_of(
-        "osu",
-        method=method_of(done.run, exact=False) | method,
-        circumstances=circumstances_of(done.run),
+        "osu", method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
     )
     path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
     return ReferenceCatalog({("local:cpu", "mpich-5_0_2"): ReferenceSet(path, known, origin)})
@@ -532,9 +513,7 @@ def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_pat
 def test_a_slow_start_regresses_and_reframe_must_say_so_too(tmp_path: Path):
     done = measured(tmp_path)
     catalog = osu_book(done, factor=0.1)
-    assert set(words(evaluate_launches([done], catalog, "local"))) == {
-        "incorrect"
-    }  # it passed all of them
+    assert set(words(evaluate_launches([done], catalog, "local"))) == {"incorrect"}  # it passed all of them
     failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
     assert set(words(evaluate_launches([failing], catalog, "local"))) == {"regressed"}
 

@@ -13,7 +13,5 @@ def test_lines_of_others_are_counted_and_quoted_once():
     runs = [{FOREIGN: 2, FIRST_FOREIGN: "UCX  WARN  one"}, {FOREIGN: 1, FIRST_FOREIGN: "two"}, {}]
     found = [SimpleNamespace(launch=launch, run=run) for run in runs]
     (line,) = describe_foreign_lines(found)
-    assert line.startswith(
-        "mine:cpu, openmpi, osu: 3 lines in the output of 2 launches that the program"
-    )
+    assert line.startswith("mine:cpu, openmpi, osu: 3 lines in the output of 2 launches that the program")
     assert line.endswith("the first: UCX  WARN  one")

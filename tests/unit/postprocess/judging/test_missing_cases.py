@@ -28,9 +28,7 @@ EVERYTHING = RequestedCases(Selection(Path()))
 UNREVIEWED = Path("unreviewed")
 
 
-def asked(
-    families: list[str] | None = None, environments: Sequence[str] = (), **choice
-) -> RequestedCases:
+def asked(families: list[str] | None = None, environments: Sequence[str] = (), **choice) -> RequestedCases:
     return RequestedCases(Selection(Path(), environments=environments, choice=choice), families)
 
 
@@ -39,9 +37,7 @@ def asked(
 def test_a_case_without_its_environment_is_incomplete(tmp_path: Path, declared: Declared):
     write_references(tmp_path)
     here = planned()
-    gone = find_unplanned_environments(
-        [tmp_path], [replace(here, environment="other")], UNREVIEWED, EVERYTHING
-    )
+    gone = find_unplanned_environments([tmp_path], [replace(here, environment="other")], UNREVIEWED, EVERYTHING)
     assert {result.case for result in gone} == set(here.cases)
     status = compute_exit_status(gone, strict=False)
     declared.check((r.verdict for r in gone), status, (r.reason for r in gone))
@@ -52,9 +48,7 @@ def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_pa
     reference_file.write_references(
         reference_file.locate_references(tmp_path, *PLACE), [rate], origin_of("osu")
     )
-    (gone,) = find_unplanned_environments(
-        [tmp_path], [planned(environment="other")], UNREVIEWED, EVERYTHING
-    )
+    (gone,) = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, EVERYTHING)
     assert (gone.case, gone.reference, gone.unit) == (rate.case, 100.0, MEGABYTES)
     assert gone.rerun == f"./plumbline run --environment {PLACE[2]} --program osu"
 
@@ -127,9 +121,7 @@ def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert f"{path}: measure it again, or remove the row if it is given up" in found.reason
     warm = [replace(each, cache="warm") for each in launch.cases]
-    assert (
-        find_unplanned_cases(catalog, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
-    )
+    assert find_unplanned_cases(catalog, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
     other = replace(launch, cases=(case(program="osu"),))
     assert len(find_unplanned_cases(catalog, [other], root, EVERYTHING)) == len(launch.cases)
     (reference_set,) = catalog.sets.values()
@@ -153,23 +145,13 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
     assert len(
         find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu", "cpu"]))
     ) == len(gone)
-    assert (
-        find_unplanned_environments(
-            [reviewed], [planned(partition="another:gpu")], root, EVERYTHING
-        )
-        == []
-    )
+    assert find_unplanned_environments([reviewed], [planned(partition="another:gpu")], root, EVERYTHING) == []
     found = len(find_unplanned_environments([reviewed], elsewhere, reviewed, EVERYTHING))
     assert found == len(gone)
     few = [Reference(case(), 1e-6, 0.1, 9)]
-    reference_file.write_references(
-        reference_file.locate_references(root, *PLACE), few, origin_of()
-    )
+    reference_file.write_references(reference_file.locate_references(root, *PLACE), few, origin_of())
     assert find_unplanned_environments([root], elsewhere, root, EVERYTHING) == []
-    assert (
-        len(find_unplanned_environments([root], [planned(environment="other")], root, EVERYTHING))
-        == 1
-    )
+    assert len(find_unplanned_environments([root], [planned(environment="other")], root, EVERYTHING)) == 1
 
 
 @pytest.mark.parametrize(
@@ -213,27 +195,17 @@ def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, ch
 
 
 def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(tmp_path: Path):
-    imb = [
-        Reference(case(size=size, program="imb", sync="barrier"), 1e-6, 0.1, 20) for size in (0, 8)
-    ]
-    reference_file.write_references(
-        reference_file.locate_references(tmp_path, *PLACE), imb, origin_of("imb")
-    )
-    gone = find_unplanned_environments(
-        [tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8])
-    )
+    imb = [Reference(case(size=size, program="imb", sync="barrier"), 1e-6, 0.1, 20) for size in (0, 8)]
+    reference_file.write_references(reference_file.locate_references(tmp_path, *PLACE), imb, origin_of("imb"))
+    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8]))
     assert [each.case.bytes for each in gone] == [8]
-    gone = find_unplanned_environments(
-        [tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1])
-    )
+    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1]))
     assert gone == []  # of IMB and OSU what has no partner is left out then
 
 
 def test_controls_have_no_size_that_is_chosen(tmp_path: Path):
     known = [Reference(case("control_compute", 8), 1e-6, 0.1, 20)]
-    reference_file.write_references(
-        reference_file.locate_references(tmp_path, *PLACE), known, origin_of()
-    )
+    reference_file.write_references(reference_file.locate_references(tmp_path, *PLACE), known, origin_of())
     here = [planned(environment="other")]
     assert len(find_unplanned_environments([tmp_path], here, UNREVIEWED, asked(sizes=[1000]))) == 1
 

@@ -8,23 +8,11 @@ from pathlib import Path
 import pytest
 
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.notes import (
-    describe_fast_cases,
-    describe_interposed_libraries,
-    describe_waivers,
-)
+from postprocess.judging.notes import describe_fast_cases, describe_interposed_libraries, describe_waivers
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
-from tests.support.factories.launch import (
-    CASES,
-    PLACE,
-    book_of,
-    case,
-    finished,
-    origin_of,
-    reframe_says,
-)
+from tests.support.factories.launch import CASES, PLACE, book_of, case, finished, origin_of, reframe_says
 
 MANY_CASES = [case(size=8 * (n + 1)) for n in range(30)]
 
@@ -33,9 +21,7 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     """So many judged cases, of which so many are fast; and some that say nothing."""
     words = fast * [Verdict.FAST] + (judged - fast) * [Verdict.PASS]
     words += (len(MANY_CASES) - judged) * [Verdict.SKIPPED]
-    return [
-        CaseResult(each, word, value=1e-6) for each, word in zip(MANY_CASES, words, strict=True)
-    ]
+    return [CaseResult(each, word, value=1e-6) for each, word in zip(MANY_CASES, words, strict=True)]
 
 
 def catalog(exact: bool = False) -> ReferenceCatalog:
@@ -69,9 +55,7 @@ def test_one_program_does_not_thin_out_another():
     others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
     (reference_set,) = catalog().sets.values()
     known = reference_set.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
-    both = ReferenceCatalog(
-        {(":".join(PLACE[:2]), PLACE[2]): replace(reference_set, references=known)}
-    )
+    both = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): replace(reference_set, references=known)})
     assert len(list(describe_fast_cases([*results(6, 30), *others], both, "local"))) == 1
 
 

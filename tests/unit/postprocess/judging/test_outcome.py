@@ -10,12 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from postprocess.judging.outcome import (
-    assess_launch,
-    check_mpi_world,
-    determine_outcome,
-    read_exit_code,
-)
+from postprocess.judging.outcome import assess_launch, check_mpi_world, determine_outcome, read_exit_code
 from postprocess.model.case import NAMED
 from postprocess.model.plan import PlannedLaunch, SkippedCase, read_plan, write_launch
 from postprocess.model.routines.benchmark import Benchmark
@@ -29,10 +24,7 @@ Records = list[dict[str, Any]]
 
 
 def assessed(
-    session: Path,
-    records: Records | None = None,
-    code: str | None = "0\n",
-    launch: PlannedLaunch | None = None,
+    session: Path, records: Records | None = None, code: str | None = "0\n", launch: PlannedLaunch | None = None
 ) -> tuple[str, str]:
     """Verdict and reason of a launch that left this; ``("", "")`` if its values can be judged."""
     launch = launch or planned()
@@ -160,9 +152,7 @@ def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path, dec
 
 @plants("stale", "the same routines in another state of the caches or with another start",
         "records of mpicost", "incomplete", 1, "missing from the output: ")  # fmt: skip
-@pytest.mark.parametrize(
-    "change", [{"cache": "warm"}, {"sync": "barrier"}, {"program": "other"}], ids=str
-)
+@pytest.mark.parametrize("change", [{"cache": "warm"}, {"sync": "barrier"}, {"program": "other"}], ids=str)
 def test_the_same_routines_measured_another_way_are_not_what_was_planned(
     tmp_path: Path, change, declared: Declared
 ):
@@ -172,8 +162,7 @@ def test_the_same_routines_measured_another_way_are_not_what_was_planned(
 @plants("stale", "another MPI, or another version of it", "what a launch ran on", "incorrect", 1,
         "ran on …, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again")  # fmt: skip
 @pytest.mark.parametrize(
-    "library",
-    ["MPICH Version: 4.3.0", "Open MPI v5.0.11, package: x", "x", "MPICH Version: 5.0.\n2"],
+    "library", ["MPICH Version: 4.3.0", "Open MPI v5.0.11, package: x", "x", "MPICH Version: 5.0.\n2"]
 )
 def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
     tmp_path: Path, library: str, declared: Declared
@@ -297,9 +286,7 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path, declared
     """As with ``srun --distribution=cyclic``: every host has the right number, of the wrong ranks."""
     launch = planned(cases=tuple(replace(each, processes=4, per_node=2) for each in CASES))
     hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 2}]
-    ranks = [
-        {"rank": rank, "host": f"n{1 + rank % 2}", "cpus": str(rank // 2)} for rank in range(4)
-    ]
+    ranks = [{"rank": rank, "host": f"n{1 + rank % 2}", "cpus": str(rank // 2)} for rank in range(4)]
     said = whole(processes=4, per_node=2, hosts=hosts)
     assert assessed(tmp_path, said, launch=launch) == ("", "")
     said = whole(processes=4, per_node=2, hosts=hosts, ranks=ranks)
@@ -340,9 +327,7 @@ REJECTED = "ReFrame rejects it: "
         ("xpass", "", "", "incomplete", "not run (xpass)"),
     ],
 )
-def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
-    tmp_path, result, phase, said, verdict, reason
-):
+def test_reframe_has_a_say_in_a_launch_whose_files_are_well(tmp_path, result, phase, said, verdict, reason):
     leave(tmp_path, planned(), whole())
     told = entry(result=result, phase=phase, reason=said) if result else None
     blocked = FAILED_BUILD if result == "fail_deps" else None

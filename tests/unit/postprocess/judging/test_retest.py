@@ -37,12 +37,9 @@ def test_only_the_looks_of_a_place_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "needed", "avoided"),
-    [(4, 2, ["n1", "n2"]), (3, 1, ["n1", "n2"]), (3, 2, []), (2, 1, [])],
+    ("nodes", "needed", "avoided"), [(4, 2, ["n1", "n2"]), (3, 1, ["n1", "n2"]), (3, 2, []), (2, 1, [])]
 )
-def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(
-    nodes, needed, avoided
-):
+def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(nodes, needed, avoided):
     """A scheduler knows n1 where MPI says n1.cluster, and one name that it does not know refuses the job."""
     slow = [RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
     slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
@@ -52,8 +49,6 @@ def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(
 
 def test_nodes_that_are_wanted_come_by_their_short_names():
     cases = [case(), case(routine="barrier", size=0)]
-    choice = json.loads(
-        json.dumps(build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1"))))
-    )
+    choice = json.loads(json.dumps(build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1")))))
     assert list_wanted_nodes(select_targets(choice)) == ["n1", "n2"]
     assert list_wanted_nodes(select_targets(build_retest_choice(cases, {}))) == []

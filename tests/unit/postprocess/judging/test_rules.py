@@ -54,8 +54,7 @@ def test_above_the_band_is_regressed():
     assert result.verdict is Verdict.REGRESSED
     limit = compute_band(SETTLED).upper * 1e6
     assert result.reason == (
-        "15.0 us is 1.5 times as slow as its reference 10.0 us of 20 launches, "
-        f"above the limit {limit:.1f} us"
+        f"15.0 us is 1.5 times as slow as its reference 10.0 us of 20 launches, above the limit {limit:.1f} us"
     )
     assert (result.value, result.reference, result.reference_launches) == (1.5e-5, 1e-5, 20)
 
@@ -252,9 +251,7 @@ def test_a_rate_below_its_band_is_regressed():
 
 
 @given(POSITIVE, POSITIVE, st.floats(0, 1), st.integers(1, 40), st.sampled_from([0, 8, 10_000]))
-def test_a_rate_is_judged_as_the_time_that_it_is_the_inverse_of(
-    value, center, spread, launches, size
-):
+def test_a_rate_is_judged_as_the_time_that_it_is_the_inverse_of(value, center, spread, launches, size):
     """Everything of MB/s is the mirror image of seconds, value -> 1 / value."""
     sized = replace(CASE, bytes=size)
     known = Reference(sized, center, spread if launches > 1 else 0.0, launches)

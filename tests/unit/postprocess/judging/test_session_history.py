@@ -11,12 +11,7 @@ import pytest
 
 from postprocess.base.formats import DATE_FORMAT
 from postprocess.judging import suspicion as session_history
-from postprocess.judging.suspicion import (
-    JudgedSession,
-    SessionHistory,
-    find_leaning,
-    read_history,
-)
+from postprocess.judging.suspicion import JudgedSession, SessionHistory, find_leaning, read_history
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
@@ -89,9 +84,7 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):
-    assert (
-        read_history(tmp_path / "none", [ONE]) == read_history(tmp_path, []) == SessionHistory({})
-    )
+    assert read_history(tmp_path / "none", [ONE]) == read_history(tmp_path, []) == SessionHistory({})
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")

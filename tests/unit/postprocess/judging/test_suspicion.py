@@ -28,13 +28,7 @@ from tests.support.factories.launch import PLACE, case, origin_of
 ONE = case("bcast", 1000)
 HEADLINE = Reference(ONE, 2e-5, 0.04, 20, prior=Prior(0.04, 20.0), session_prior=Prior(0.06, 50.0))
 REFERENCE = Reference(
-    ONE,
-    1e-5,
-    0.02,
-    20,
-    prior=Prior(0.02, 20.0),
-    session_prior=Prior(0.03, 20.0),
-    headline=HEADLINE,
+    ONE, 1e-5, 0.02, 20, prior=Prior(0.02, 20.0), session_prior=Prior(0.03, 20.0), headline=HEADLINE
 )
 GROSS = 1e-5 * math.exp(compute_gross_distance(REFERENCE, 5))
 BETWEEN = math.sqrt(compute_band(REFERENCE).upper * GROSS)
@@ -48,10 +42,7 @@ def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
     """Sessions of further days before, the newest first."""
     told = [
         JudgedSession(
-            f"2026-11-{20 - n}T01:00:00Z",
-            "suspect",
-            SessionValue(log, 5, n),
-            SessionValue(headlines, 5, n),
+            f"2026-11-{20 - n}T01:00:00Z", "suspect", SessionValue(log, 5, n), SessionValue(headlines, 5, n)
         )
         for n, log in enumerate(logs)
     ]
@@ -61,17 +52,12 @@ def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
 def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
     result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
     assert result.verdict == Verdict.SUSPECT and list_suspects([result]) == [ONE]
-    assert (
-        result.reason.startswith("all trials ")
-        and "; slow; 2 more sessions decide" in result.reason
-    )
+    assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
 
 
-@pytest.mark.parametrize(
-    ("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)]
-)
+@pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])
 def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
     value = factor * GROSS
     result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)
@@ -106,9 +92,7 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     fresh = 5 * [2e-5 * math.exp(0.4)]
     assert compute_gross_distance(REFERENCE, 5) < 0.4
     found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
-    assert found.verdict == Verdict.SUSPECT and found.reason.startswith(
-        "the mean of the trials 49%"
-    )
+    assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
     called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
     assert called.verdict == Verdict.REGRESSED
     values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))

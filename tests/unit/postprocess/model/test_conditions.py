@@ -8,13 +8,7 @@ import pytest
 
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model import conditions
-from postprocess.model.conditions import (
-    binding_of,
-    circumstances_of,
-    cpus_of,
-    flags_of,
-    library_identity,
-)
+from postprocess.model.conditions import binding_of, circumstances_of, cpus_of, flags_of, library_identity
 from tests.support.factories import launch as launch_samples
 from tests.support.factories.record import bound_run
 
@@ -27,8 +21,7 @@ MPICH CC:           {cc} -O2
 MPICH Custom Information:\thttps://pypi.org/p/mpich/5.0.2/
 """
 OPEN_MPI = (
-    "Open MPI v5.0.11, package: Open MPI {who} Distribution, ident: 5.0.11, "
-    "repo rev: v5.0.11rc1, Sep 16, 2026"
+    "Open MPI v5.0.11, package: Open MPI {who} Distribution, ident: 5.0.11, repo rev: v5.0.11rc1, Sep 16, 2026"
 )
 HASH = "ob3s2vhfdd2y4mb6p6242hflnuqycyqd"
 
@@ -61,9 +54,7 @@ def test_another_build_of_an_mpi_is_another(other: str):
 
 
 def test_a_build_of_spack_is_known_by_its_hash_wherever_it_is():
-    one, other = (
-        library_identity(mpich(prefix=f"/{place}/mpich-5.0.2-{HASH}")) for place in ("a", "b/c")
-    )
+    one, other = (library_identity(mpich(prefix=f"/{place}/mpich-5.0.2-{HASH}")) for place in ("a", "b/c"))
     assert one == other and HASH in one
 
 
@@ -113,9 +104,7 @@ def test_a_list_of_cpus():
 
 
 def test_what_is_cosmetic_is_no_condition():
-    one = circumstances_of(
-        bound_run("0", "1", kernel="6.1", command=["/a/mpicost"], date_utc="then")
-    )
+    one = circumstances_of(bound_run("0", "1", kernel="6.1", command=["/a/mpicost"], date_utc="then"))
     other = bound_run("0", "1", kernel="6.2", command=["/b/mpicost"], date_utc="now")
     other["ranks"] = [{**each, "host": "elsewhere"} for each in other["ranks"]]
     assert circumstances_of(other) == one

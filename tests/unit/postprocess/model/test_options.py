@@ -33,9 +33,7 @@ def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     others |= {"family"}  # which stands for names of routines
     others |= {"failed"}  # which takes all options from another session
     others |= {"junit", "openmetrics", "on_failure"}
-    (commands,) = (
-        each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)
-    )
+    (commands,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
     run = {each.dest for each in commands.choices["run"]._actions}
     assert {option.name for option in OPTIONS} == run - others
 

@@ -153,7 +153,4 @@ def test_strictly_no_word_makes_up_for_a_provisional_reference(verdict: Verdict)
     healthy = CaseResult(CASE, verdict, value=1.0)
     unsure = replace(healthy, provisional=True)
     assert compute_exit_status([healthy], strict=True) == 0
-    assert (
-        compute_exit_status([unsure], strict=False),
-        compute_exit_status([unsure], strict=True),
-    ) == (0, 1)
+    assert (compute_exit_status([unsure], strict=False), compute_exit_status([unsure], strict=True)) == (0, 1)

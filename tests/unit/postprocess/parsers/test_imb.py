@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.imb import END, parse_imb
 from postprocess.parsers.text_output import OutputError, OutputTable, ProgramOutput
-from tests.support.factories.output import (
-    CORPUS,
-    IMB,
-    OSU,
-    calls,
-    cuts,
-    imb_outputs,
-    least_growth,
-    outcome,
-)
+from tests.support.factories.output import CORPUS, IMB, OSU, calls, cuts, imb_outputs, least_growth, outcome
 from tests.support.faults import Declared, plants
 
 HEAD = """#----------------------------------------------------------------

@@ -157,9 +157,7 @@ def test_a_time_is_finite(tmp_path, word):
     ("which", "factor", "of"),
     [(1, 0.999999, "t_max"), (1, 1.000001, "t_max"), (0, 4.1, "t_max"), (2, 0.5, "t_min")],
 )
-def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_rank(
-    refused, which, factor, of
-):
+def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_rank(refused, which, factor, of):
     records = copy.deepcopy(launch())
     records[1]["pairs"][which]["t"][8] *= factor
     assert refused(records) == f"pairs: trial 9 disagrees with {of}"

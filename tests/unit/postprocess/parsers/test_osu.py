@@ -233,8 +233,7 @@ def test_a_row_that_contradicts_itself(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "word", "other"),
-    [("init", "min: ", "min: 1"), ("ibarrier_f", "3.78", "0.01")],
+    ("name", "word", "other"), [("init", "min: ", "min: 1"), ("ibarrier_f", "3.78", "0.01")]
 )
 def test_another_table_that_contradicts_itself(name: str, word: str, other: str) -> None:
     text = (CORPUS / "osu" / f"mpich-{name}.txt").read_text()
@@ -349,8 +348,7 @@ def test_work_grows_with_the_lines(make) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit",
-    ["9", " 9", "  ", " v", "# ", "a: ", "P9 Tail ", "Size  ", " P9 Tail  ", "[ pairs: 2 ] "],
+    "unit", ["9", " 9", "  ", " v", "# ", "a: ", "P9 Tail ", "Size  ", " P9 Tail  ", "[ pairs: 2 ] "]
 )
 @pytest.mark.parametrize(
     "start",

@@ -43,9 +43,7 @@ BAND_ROWS = {8: ("25.00", "3125000"), 1024: ("900.00", "878906")}
 IMB_START = start("imb", (PINGPONG, UNIBAND), (8, 1024))
 
 
-def assessed(
-    session: Path, launch: PlannedLaunch, text: str | None, **left: Any
-) -> tuple[str, str]:
+def assessed(session: Path, launch: PlannedLaunch, text: str | None, **left: Any) -> tuple[str, str]:
     """Verdict and reason of a start that left this; ``("", "")`` if its values can be judged."""
     leave(session, launch, text, **left)
     found = assess_launch(launch, session)
@@ -245,13 +243,7 @@ PING_ALONE = start("imb", (PINGPONG,), (8, 1024))
     ],
 )  # fmt: skip
 def test_a_fault_of_a_start_has_its_verdict_and_is_named(
-    tmp_path: Path,
-    launch: PlannedLaunch,
-    text: str | None,
-    left,
-    verdict: str,
-    said: str,
-    declared: Declared,
+    tmp_path: Path, launch: PlannedLaunch, text: str | None, left, verdict: str, said: str, declared: Declared
 ):
     found, reason = assessed(tmp_path, launch, text, **left)
     assert found == verdict and said in reason
@@ -297,9 +289,7 @@ def test_a_mean_rate_of_nothing_is_slow(tmp_path, declared):
         "2 tables of 'Barrier', where one was planned")  # fmt: skip
 def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path, declared: Declared):
     """As of IMB without -npmin, which measures every smaller power of two as well."""
-    one, two = (
-        imb_text({"Barrier": {0: ("1.00", "3.00", "2.00")}}, processes=number) for number in (2, 4)
-    )
+    one, two = (imb_text({"Barrier": {0: ("1.00", "3.00", "2.00")}}, processes=number) for number in (2, 4))
     rule = "#" + "-" * 60
     table = two[two.index(rule + "\n# Benchmarking") : two.index("# All processes")]
     text = one.replace("# All processes", table + "# All processes")

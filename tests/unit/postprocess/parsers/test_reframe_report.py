@@ -81,11 +81,7 @@ def test_a_reason_of_many_lines_becomes_one(tmp_path: Path):
         *('{"runs": [{"testcases": [{}]}]}', '{"runs": [{"testcases": ["x"]}]}'),
         *(
             json.dumps({"runs": [{"testcases": [launched(**changes)]}]})
-            for changes in (
-                {"perfvalues": {"a:b:c": []}},
-                {"perfvalues": [1]},
-                {"time_run": "long"},
-            )
+            for changes in ({"perfvalues": {"a:b:c": []}}, {"perfvalues": [1]}, {"time_run": "long"})
         ),
     ],
 )
@@ -112,9 +108,7 @@ def test_a_launch_that_is_not_in_the_report_is_not_found(place):
 
 def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: Path):
     (tmp_path / "rfm_build.err").write_text("make: nothing\nbcast.c:1: error: no semicolon\n")
-    failed = builder(
-        result="fail", fail_phase="compile", fail_reason="exit code 2", stagedir=str(tmp_path)
-    )
+    failed = builder(result="fail", fail_phase="compile", fail_reason="exit code 2", stagedir=str(tmp_path))
     run = launched(result="fail_deps", job_stderr=None, perfvalues=None)
     entries = read_report(report(tmp_path / "report.json", [failed, run]))
     assert find_blocking_test(entries, entries[1]).reason == (
@@ -150,9 +144,7 @@ def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: 
         ("nothing else\n", "all well\n", "nothing else"),
     ],
 )
-def test_a_failed_build_quotes_the_first_error_wherever_it_was_written(
-    errors, output, told, tmp_path
-):
+def test_a_failed_build_quotes_the_first_error_wherever_it_was_written(errors, output, told, tmp_path):
     (tmp_path / "rfm_build.err").write_text(errors)
     (tmp_path / "rfm_build.out").write_text(output)
     changes = {"stagedir": str(tmp_path), "build_stdout": "rfm_build.out", "result": "fail"}

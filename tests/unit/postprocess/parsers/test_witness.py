@@ -42,12 +42,7 @@ END: dict[str, Any] = {
     "arrived": 3,
     "elapsed": 1.5,
 }
-ALONE = RUN | {
-    "processes": 1,
-    "per_node": 1,
-    "hosts": [{"name": "a", "ranks": 1}],
-    "ranks": RUN["ranks"][:1],
-}
+ALONE = RUN | {"processes": 1, "per_node": 1, "hosts": [{"name": "a", "ranks": 1}], "ranks": RUN["ranks"][:1]}
 
 
 def text(*records: object) -> str:
@@ -82,8 +77,7 @@ def test_a_whole_file_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["", text(RUN), text(END), "no JSON\n", text(RUN, END)[:-1], text(RUN) + "\n" + text(END)],
+    "content", ["", text(RUN), text(END), "no JSON\n", text(RUN, END)[:-1], text(RUN) + "\n" + text(END)]
 )
 def test_what_is_not_whole_is_incomplete(refused, content: str) -> None:
     refused(content, Verdict.INCOMPLETE)
@@ -140,9 +134,7 @@ def test_a_run_that_cannot_be_true_is_incorrect(refused, key: str, value: object
         refused(text(run, END), Verdict.INCORRECT)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("arrived", 2), ("arrived", 4), ("elapsed", -1), ("elapsed", "1")]
-)
+@pytest.mark.parametrize(("key", "value"), [("arrived", 2), ("arrived", 4), ("elapsed", -1), ("elapsed", "1")])
 def test_an_end_that_cannot_be_true_is_incorrect(refused, key: str, value: object) -> None:
     less = {name: END[name] for name in END if name != key}
     for end in (END | {key: value}, less):

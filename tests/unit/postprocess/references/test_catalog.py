@@ -112,11 +112,7 @@ def reference_set(**told: Any) -> ReferenceSet:
 
 
 def differing(
-    known: ReferenceSet,
-    run: dict[str, Any],
-    exact: bool = False,
-    accepts: Any = (),
-    by_hand: Any = (),
+    known: ReferenceSet, run: dict[str, Any], exact: bool = False, accepts: Any = (), by_hand: Any = ()
 ) -> str:
     """What is said of a launch of a case of its program."""
     return known.difference(
@@ -130,16 +126,11 @@ def may_accept(key: str) -> str:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        *(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)),
-        ("cpu_model", "another"),
-    ],
+    [*(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)), ("cpu_model", "another")],
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
     found = differing(reference_set(method=method_of(RUN, exact=False)), RUN | {key: value})
-    assert found == (
-        f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key)
-    )
+    assert found == (f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key))
     without = {name: fact for name, fact in RUN.items() if name != key}
     known = reference_set(method=method_of(RUN, exact=False))
     assert differing(known, without).startswith(f"{key} is None")
@@ -206,9 +197,7 @@ def test_every_part_of_the_method_must_be_told(key: str):
 
 
 def simulated(method: dict[str, Any]) -> ReferenceSet:
-    return replace(
-        reference_set(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)}
-    )
+    return replace(reference_set(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
 
 
 def test_simulated_time_is_the_same_on_every_processor():

@@ -285,10 +285,7 @@ def test_table_headline_last_line_and_status_agree(strict: bool):
     assert "1 failed as expected" in overview.format_last_line(summary)
     assert ("No other failure" in overview.format_headline(summary)) is not strict
     assert text.rstrip().endswith("(strict, exit status 1)" if strict else "(exit status 0)")
-    html, markdown = (
-        session_report.render_html(summary, {}),
-        session_report.render_markdown(summary),
-    )
+    html, markdown = (session_report.render_html(summary, {}), session_report.render_markdown(summary))
     for page in (html, markdown):
         assert "a known fault" in page
         assert ("No other failure" in page) is not strict

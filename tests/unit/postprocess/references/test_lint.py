@@ -150,10 +150,7 @@ def test_a_program_without_a_row_is_found(sound: Path):
 def test_a_time_that_falls_steeply_with_size_is_found_but_not_of_few_launches():
     def known(launches: int) -> dict:
         small, large = CASES[:2]
-        return {
-            small: Reference(small, 1e-4, 0.1, launches),
-            large: Reference(large, 1e-6, 0.1, launches),
-        }
+        return {small: Reference(small, 1e-4, 0.1, launches), large: Reference(large, 1e-6, 0.1, launches)}
 
     assert [case for case, _ in reference_lint.find_steep_drops(known(20))] == [CASES[1]]
     assert not list(reference_lint.find_steep_drops(known(5)))

@@ -152,9 +152,7 @@ def test_wrong_nesting_anywhere_is_read_or_told_in_one_line_that_names_the_place
     """Whoever uses the file afterwards finds what it needs: a session would end in a traceback."""
     whole, told, table = read_provenance(written), 0, written.read_bytes()
     # Of launches, values and cases one stands for all.
-    ways = {
-        tuple("#" if isinstance(e, int) or ":" in e else e for e in w): w for w in places(whole)
-    }
+    ways = {tuple("#" if isinstance(e, int) or ":" in e else e for e in w): w for w in places(whole)}
     for way in ways.values():
         nested = changed(whole, way, NESTED[how](look_up(whole, way)))
         provenance.locate_provenance(written).write_text(json.dumps(nested))

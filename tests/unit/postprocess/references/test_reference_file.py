@@ -326,9 +326,7 @@ def test_provenance_is_there_with_every_key(path, key):
 @pytest.mark.parametrize("key", TOLD)
 def test_provenance_has_every_key_of_a_program(path, key, declared: Declared):
     sidecar(path).write_text(json.dumps(origin(**{key: None})))
-    assert f"{sidecar(path)}: programs: mpicost: calibration 1: {key}: is missing; " in refusal(
-        path
-    )
+    assert f"{sidecar(path)}: programs: mpicost: calibration 1: {key}: is missing; " in refusal(path)
     with declared.raises(ReferenceFileError, match=key):
         reference_file.write_references(path, GOOD, origin(**{key: None}))
 
@@ -471,8 +469,7 @@ ELSEWHERE = replace(GOOD[1], case=replace(case("scan_sum"), environment="openmpi
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
-    [([], "row 2: there is none"), ([GOOD[0], ELSEWHERE], "the cases are of 2 environments")],
+    ("known", "said"), [([], "row 2: there is none"), ([GOOD[0], ELSEWHERE], "the cases are of 2 environments")]
 )
 def test_a_file_has_references_of_one_environment(tmp_path, known, said):
     path = reference_file.locate_references(tmp_path, *PLACE)

@@ -27,9 +27,7 @@ def write(root: Path, environment: str = PLACE[2], **method) -> Path:
     """A reference file that was measured by this method."""
     path = reference_file.locate_references(root, *PLACE[:2], environment)
     known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
-    reference_file.write_references(
-        path, known, origin_of(method={"suite_version": "0.1.0", **method})
-    )
+    reference_file.write_references(path, known, origin_of(method={"suite_version": "0.1.0", **method}))
     return path
 
 
@@ -49,8 +47,7 @@ def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, trials):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}', "[" * 100_000],
+    "text", ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}', "[" * 100_000]
 )
 def test_a_damaged_file_tells_nothing_here(tmp_path: Path, text: str):
     provenance.locate_provenance(write(tmp_path, trials=21)).write_text(text)
@@ -89,9 +86,7 @@ def counts_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
     return check.trials, check.trial_rounds
 
 
-def test_a_night_takes_the_trials_of_its_references_and_a_calibration_does_not(
-    tmp_path, monkeypatch
-):
+def test_a_night_takes_the_trials_of_its_references_and_a_calibration_does_not(tmp_path, monkeypatch):
     assert counts_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == (51, 5)
     write(tmp_path, trials=21, rounds=2)
     assert counts_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == (21, 2)

@@ -28,11 +28,7 @@ def build(results, names=None):
 
 
 def named(curves):
-    return {
-        c.panel.title: c
-        for section in curves.sections
-        for c in (*section.over_bytes, *section.others)
-    }
+    return {c.panel.title: c for section in curves.sections for c in (*section.over_bytes, *section.others)}
 
 
 def texts(curve):
@@ -73,9 +69,7 @@ def test_failed_cases_are_ringed_and_those_without_a_value_crossed(results):
 def test_ticks_are_values_that_people_read(results):
     curve = named(build(results))["bcast, 16 processes"]
     assert {"8 B", "10 kB", "1 MB", "µs"} <= set(texts(curve))
-    heights = {
-        text: int(y) for y, text in re.findall(r'y="(\d+)" class="y">([\d.]+)<', curve.inside)
-    }
+    heights = {text: int(y) for y, text in re.findall(r'y="(\d+)" class="y">([\d.]+)<', curve.inside)}
     assert len(set(heights.values())) == len(heights) > 1
     ordered = sorted(heights, key=float)
     assert [heights[text] for text in ordered] == sorted(heights.values(), reverse=True)
@@ -107,14 +101,9 @@ def test_a_large_session_gets_fewer_diagrams(results, monkeypatch):
 
 
 def test_text_in_a_diagram_is_escaped():
-    lines = (
-        PanelLine(samples.HOSTILE, 0, (Point(1, 1e-6, None, False), Point(2, 2e-6, None, True))),
-    )
+    lines = (PanelLine(samples.HOSTILE, 0, (Point(1, 1e-6, None, False), Point(2, 2e-6, None, True))),)
     panel = Panel(samples.HOSTILE, "bytes", lines)
-    tags = {
-        each.tag
-        for each in ET.fromstring(f"<g>{draw_curve(panel, build_scales(panel))}</g>").iter()
-    }
+    tags = {each.tag for each in ET.fromstring(f"<g>{draw_curve(panel, build_scales(panel))}</g>").iter()}
     assert tags == {"g", "text", "path", "circle"}
 
 
@@ -128,9 +117,7 @@ def test_a_value_too_small_to_be_one_has_no_diagram(declared):
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=2, max_size=9))
 def test_any_values_lie_inside(values):
-    points = tuple(
-        Point(2**n, value, (value / 99, value * 99), False) for n, value in enumerate(values)
-    )
+    points = tuple(Point(2**n, value, (value / 99, value * 99), False) for n, value in enumerate(values))
     panel = Panel("", "bytes", (PanelLine("a", 0, points),))
     inside = draw_curve(panel, build_scales(panel))
     assert all(0 <= int(number) <= 300 for number in re.findall(r"(?<=[ML ])\d+", inside))

@@ -78,9 +78,7 @@ def test_a_cell_of_the_maps_shows_the_worst_of_its_cases(bad):
 
 
 def test_many_sizes_stand_together_by_their_power_of_ten(bad):
-    (some,) = [
-        r for r in bad.results if r.case.key.endswith("mpicost:bcast:evict-dissemination:2x2:8")
-    ][:1]
+    (some,) = [r for r in bad.results if r.case.key.endswith("mpicost:bcast:evict-dissemination:2x2:8")][:1]
     many = [replace(some, case=replace(some.case, bytes=2**n)) for n in range(21)]
     found = build_verdict_map(many, strict=False)
     assert [column.label for column in found.columns] == [

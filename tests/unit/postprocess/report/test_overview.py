@@ -56,9 +56,7 @@ def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
 def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
     failure_groups = overview.group_failures(SUMMARY.failed)
     sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in failure_groups]
-    assert sizes == [
-        *(("incorrect", 1), ("timeout", 6), ("regressed", 1), ("regressed", 1), ("regressed", 1)),
-    ]
+    assert sizes == [*(("incorrect", 1), ("timeout", 6), ("regressed", 1), ("regressed", 1), ("regressed", 1))]
     assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
 
 
@@ -68,10 +66,7 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
         ({"no Spack; ./plumbline doctor says why": 1204}, "1,204 skipped: no Spack"),
         ({"": 2}, "2 skipped: no reason given"),
         ({"no Spack": 3, "2 processes only": 1}, "4 skipped: 3 no Spack; 1 2 processes only"),
-        (
-            {"a": 5, "b": 4, "c": 3, "d": 2, "e": 1},
-            "15 skipped: 5 a; 4 b; 3 c; 3 for 2 other reasons",
-        ),
+        ({"a": 5, "b": 4, "c": 3, "d": 2, "e": 1}, "15 skipped: 5 a; 4 b; 3 c; 3 for 2 other reasons"),
         ({"x" * 100: 1}, f"1 skipped: {'x' * 57}..."),
     ],
 )

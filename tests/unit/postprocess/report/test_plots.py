@@ -32,9 +32,7 @@ def panel_of(routine, number=0, results=RESULTS):
 
 
 def small_panel(*values, band=(0.5e-6, 2e-6), x="processes", title="8 B"):
-    points = tuple(
-        Point(2**n, value, band, value is None) for n, value in enumerate(values, start=1)
-    )
+    points = tuple(Point(2**n, value, band, value is None) for n, value in enumerate(values, start=1))
     return Panel(title, x, (PanelLine("mpich", 0, points),))
 
 
@@ -106,9 +104,7 @@ def test_one_process_count_shows_points_values_and_bars():
 
 
 def test_failed_cases_have_a_ring():
-    rings = [
-        s for s in styles(plots.draw_lines(panel_of("bcast", 1)), "use") if f"stroke: {BAD}" in s
-    ]
+    rings = [s for s in styles(plots.draw_lines(panel_of("bcast", 1)), "use") if f"stroke: {BAD}" in s]
     assert len(rings) == 1
     assert BAD not in plots.draw_lines(panel_of("bcast", 0))
 
@@ -176,9 +172,7 @@ def test_bandwidth_is_drawn_in_megabytes_per_second():
 
 def test_noise_does_not_fill_the_axis():
     svg = plots.draw_lines(small_panel(1e-6, 1.01e-6, 0.99e-6, band=None))
-    heights = [
-        float(e.get("y")) for e in ET.fromstring(svg).iter("use") if "series" in e.get("style")
-    ]
+    heights = [float(e.get("y")) for e in ET.fromstring(svg).iter("use") if "series" in e.get("style")]
     assert max(heights) - min(heights) < 5
 
 
@@ -251,11 +245,5 @@ def test_the_users_own_style_changes_nothing():
 
 
 def test_every_sign_has_its_key():
-    assert set(legend.draw_sign_keys()) >= {
-        *plots.KINDS,
-        *plots.LEVELS,
-        "band",
-        "failed",
-        "missing",
-    }
+    assert set(legend.draw_sign_keys()) >= {*plots.KINDS, *plots.LEVELS, "band", "failed", "missing"}
     assert all('aria-hidden="true"' in key for key in legend.draw_sign_keys().values())

@@ -66,9 +66,7 @@ def test_one_line_tells_what_is_called_tonight_and_soon():
     limits = (0.1, 0.05, 0.05), (0.3, 0.1, 0.1), (1.5, 0.5, 0.1), (None, None, None)
     names = ("detectable", "detectable_soon", "detectable_learned")
     some = [replace(result(8), **dict(zip(names, each, strict=True))) for each in limits]
-    tonight = (
-        "called from tonight on, of 4 cases: 2 times slower in 2, 50% in 2, 20% in 1, 10% in 1"
-    )
+    tonight = "called from tonight on, of 4 cases: 2 times slower in 2, 50% in 2, 20% in 1, 10% in 1"
     assert summarise_sensitivity(some) == (
         f"{tonight}; if it lasts three nights: 50% in 3, 20% in 2, 10% in 2; "
         "by references of 10 nights: 50% in 3, 20% in 3, 10% in 3"
@@ -86,10 +84,7 @@ def test_the_report_and_the_terminal_tell():
     assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
     assert found.line in terminal.render_terminal(summary, 200, False)
     (*_, worst) = (each for each in found.worst if each.detectable)
-    html, markdown = (
-        session_report.render_html(summary, {}),
-        session_report.render_markdown(summary),
-    )
+    html, markdown = (session_report.render_html(summary, {}), session_report.render_markdown(summary))
     for page in (html, markdown):
         assert found.line[1:] in page
         assert f"{worst.detectable:.0%}" in page

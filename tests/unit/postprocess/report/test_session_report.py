@@ -284,9 +284,7 @@ def test_hostile_text_adds_nothing_to_the_page(hostile_and_plain):
     found, expected = Page(html_of(hostile, frame)), Page(html_of(plain, frame))
     assert found.open == []
     breaks = {"br"}  # between the lines of a library string
-    assert [t for t in found.tags if t not in breaks] == [
-        t for t in expected.tags if t not in breaks
-    ]
+    assert [t for t in found.tags if t not in breaks] == [t for t in expected.tags if t not in breaks]
     assert [name for name, _ in found.attributes] == [name for name, _ in expected.attributes]
     assert found.text.count(sanitize_line(text)) >= 20
     assert found.text.replace("\n", "").isprintable()

@@ -138,9 +138,7 @@ def test_three_programs_have_their_sections_and_their_totals(three):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_grid_of_a_large_night_fits_a_screen(large, strict):
-    lines = COLOUR.sub(
-        "", tables.render_terminal(replace(large, strict=strict), 120, True)
-    ).splitlines()
+    lines = COLOUR.sub("", tables.render_terminal(replace(large, strict=strict), 120, True)).splitlines()
     assert lines.index("") <= tables.MOST_LINES + 1
     assert all(len(line) <= 120 for line in lines[: lines.index("")])
     assert len(lines) < 160
@@ -257,10 +255,7 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
 
 def test_first_verdicts_name_what_is_slow_and_end_without_an_exit_status(bad):
     """Only the whole session has one."""
-    first, whole = (
-        tables.render_terminal(bad, 80, False, first=True),
-        tables.render_terminal(bad, 80, False),
-    )
+    first, whole = (tables.render_terminal(bad, 80, False, first=True), tables.render_terminal(bad, 80, False))
     slow = [each.case.key for each in bad.results if each.verdict == Verdict.REGRESSED]
     assert slow and all(key in first for key in slow)
     assert "exit status" in whole and "exit status" not in first

@@ -43,15 +43,11 @@ def test_trials_come_back_for_every_case_that_has_them():
 def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
     """A session draws its own before anybody reads its store; ``report`` draws the same from there."""
     done = [finished(tmp_path / str(n), scale=n, number=n) for n in range(9, 0, -1)]
-    failed = finished(
-        tmp_path / "bad", outcome=LaunchOutcome(None, Verdict.CRASHED, "SIGSEGV"), number=4
-    )
+    failed = finished(tmp_path / "bad", outcome=LaunchOutcome(None, Verdict.CRASHED, "SIGSEGV"), number=4)
     benchmark = measured(tmp_path / "osu")
     launches = [*done, failed, benchmark]
     results = evaluate_launches(launches, book_of(done[0]), "local")
-    write_session(
-        tmp_path / "s.parquet", build_rows("s", "2026-11-21T09:00:00Z", launches, results)
-    )
+    write_session(tmp_path / "s.parquet", build_rows("s", "2026-11-21T09:00:00Z", launches, results))
     stored = trial_selection.read_trials(read_sessions(tmp_path, ["s"]), "s")
     own = trial_selection.select_launch_trials(launches)
     assert own.keys() == stored.keys() == {case.key for case in done[0].launch.cases}

@@ -54,9 +54,7 @@ def value(name: str, text: str):
 
 
 def as_exported(row: dict) -> dict:
-    return {
-        name: "" if row[name] is None and SCHEMA[name] == pl.String else row[name] for name in row
-    }
+    return {name: "" if row[name] is None and SCHEMA[name] == pl.String else row[name] for name in row}
 
 
 def same(found: list[dict[str, str]], frame: pl.DataFrame) -> bool:
@@ -169,9 +167,7 @@ def test_a_reader_that_goes_away_is_no_fault_of_ours(folder):
     script = "import sys; from postprocess.main import main; "
     script += "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
     command = [sys.executable, "-c", script, str(ROOT), str(folder.parent), "export", "--trials"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as done:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
         done.stdout.read(10)
         done.stdout.close()
         assert b"Traceback" not in done.stderr.read()

@@ -18,15 +18,8 @@ from postprocess.results.launch_costs import (
 )
 from postprocess.results.summary import SummaryLaunch
 from tests.support.factories.launch import planned
-from tests.support.factories.launch_costs import (
-    ELAPSED,
-    SECONDS,
-    entry,
-    write_session_directory,
-)
-from tests.support.factories.launch_costs import (
-    PLACE as MEASURED,
-)
+from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
+from tests.support.factories.launch_costs import PLACE as MEASURED
 
 PLACE = LaunchPlace("local:cpu", "mpich", "osu", 4, 2)
 
@@ -75,10 +68,7 @@ def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: 
     starts = [entry(40.0, "a job", program="osu", start=f"osu-{n}", cases=7) for n in range(3)]
     session = write_session_directory(tmp_path / "a", [*starts, entry(9.0, "other", program="imb")])
     osu, imb = (MEASURED._replace(program=program) for program in ("osu", "imb"))
-    assert list(list_whole_launches(session)) == [
-        WholeLaunch(osu, 21, 40.0),
-        WholeLaunch(imb, 4, 9.0),
-    ]
+    assert list(list_whole_launches(session)) == [WholeLaunch(osu, 21, 40.0), WholeLaunch(imb, 4, 9.0)]
 
 
 def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path):

@@ -177,11 +177,7 @@ def test_what_was_read_once_is_not_read_again(folder, monkeypatch):
     SITE.write(folder, NIGHTS)
     read = []
     original = index.read_session
-    monkeypatch.setattr(
-        index,
-        "read_session",
-        lambda path, names: read.append(path) or original(path, names),
-    )
+    monkeypatch.setattr(index, "read_session", lambda path, names: read.append(path) or original(path, names))
     assert read_headlines(folder).height == first.height + SITE.cases
     assert read == [session_file(folder, NIGHTS)]
     assert read_headlines(folder).equals(expected(folder))
@@ -219,12 +215,7 @@ def test_a_spoilt_index_is_made_anew(folder, spoil):
 
 @pytest.mark.parametrize(
     "told",
-    [
-        {"schema": "2", "covers": "same"},
-        {"schema": "3"},
-        {"schema": "3", "covers": "{}"},
-        {"covers": "same"},
-    ],
+    [{"schema": "2", "covers": "same"}, {"schema": "3"}, {"schema": "3", "covers": "{}"}, {"covers": "same"}],
 )
 def test_an_index_of_another_kind_is_not_believed(folder, told):
     """However well it is sealed: these have wrong values."""

@@ -37,10 +37,7 @@ def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         own = {key: text for key, text in os.environ.items() if key != SESSION}
         own |= {SESSION: session} if session is not None else {}
         process = subprocess.Popen(
-            [sys.executable, "-c", WAIT.format(first=first)],
-            env=own | more,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", WAIT.format(first=first)], env=own | more, stdout=subprocess.PIPE, text=True
         )
         begun.append(process)
         assert process.stdout.readline() == "ready\n"

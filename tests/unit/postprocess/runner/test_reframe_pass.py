@@ -45,9 +45,7 @@ RUN = {
     "result": "pass",
     "stagedir": "/stage",
     "time_run": 2.5,
-    "perfvalues": {
-        f"local:cpu:{name}": [*said[:1], 0, None, 1, "s", "pass"] for name, said in VALUES.items()
-    },
+    "perfvalues": {f"local:cpu:{name}": [*said[:1], 0, None, 1, "s", "pass"] for name, said in VALUES.items()},
     "dependencies_actual": [["build", "local:cpu", "mpich-5_0_2"]],
 }
 BUILD = RUN | {"unique_name": "build", "fixture": True, "time_compile": 4.0, "perfvalues": {}}
@@ -239,9 +237,7 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe, pr
     deps = RUN | {"result": "fail_deps", "perfvalues": None}
     there = {"environ": name, "dependencies_actual": [["build", "local:cpu", name]]}
     play(reframe, report=[failed, deps, BUILD | there, RUN | there])
-    outcomes = [
-        each.outcome for each in run_plan(reframe, SITE, [planned(), other], progress).finished
-    ]
+    outcomes = [each.outcome for each in run_plan(reframe, SITE, [planned(), other], progress).finished]
     assert str(outcomes[0].verdict) == "incomplete"
     assert outcomes[0].reason.startswith("the build failed: no compiler")
     assert outcomes[1].verdict is None
@@ -340,9 +336,7 @@ run_plan(ReframeDriver(*map(Path, {list(map(str, (reframe.source, reframe.work, 
     words = [sys.executable, "-c", driver]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "running\n"
-    deadline = (
-        time.monotonic() + 30.0
-    )  # its environment can be read only a moment after a process has begun
+    deadline = time.monotonic() + 30.0  # its environment can be read only a moment after a process has begun
     while len(find_processes(SESSION, str(reframe.session))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(find_processes(SESSION, str(reframe.session))) == 2
@@ -368,10 +362,7 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, p
 def test_builds_take_the_time_in_which_nothing_else_runs():
     """However many run beside each other."""
     clock = BuildClock()
-    one, two = (
-        "build_mpicost ~local:cpu+a /1 @local:cpu+a",
-        "build_mpicost ~local:cpu+b /2 @local:cpu+b",
-    )
+    one, two = ("build_mpicost ~local:cpu+a /1 @local:cpu+a", "build_mpicost ~local:cpu+b /2 @local:cpu+b")
     launch = "luecke %layout=2x2 %.repeat_no=0 /3 @local:cpu+a"
     for now, line in [
         (1.0, f"[ RUN      ] {one}"),

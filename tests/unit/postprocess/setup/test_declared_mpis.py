@@ -50,9 +50,7 @@ def problem(**changes) -> str:
 
 
 def test_an_mpi_of_modules_is_known_by_its_prefix(sw: Path):
-    assert parse_declared_mpi(
-        an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])
-    ) == DeclaredMpi(
+    assert parse_declared_mpi(an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])) == DeclaredMpi(
         name="openmpi-4",
         family="openmpi",
         version="4.1.6",
@@ -82,9 +80,7 @@ def test_what_spack_cannot_use_is_told(sw: Path):
 
 @pytest.mark.parametrize("value", ["sw", 3, None, ["/sw"]])
 def test_a_prefix_that_is_no_path_is_refused(value):
-    with pytest.raises(
-        ValueError, match=r"^environment 'openmpi-4': prefix: .*: write an absolute"
-    ):
+    with pytest.raises(ValueError, match=r"^environment 'openmpi-4': prefix: .*: write an absolute"):
         an_environment(prefix=value)
 
 
@@ -124,10 +120,7 @@ def test_modules_that_do_not_load_are_named(modules: Path, declared: Declared):
 def test_spack_loads_the_modules_of_an_mpi():
     entry = build_external_entry(ExternalPackage("mpich", "mpich@=5", "/sw", modules=("a", "b")))
     assert entry["externals"] == [{"spec": "mpich@=5", "prefix": "/sw", "modules": ["a", "b"]}]
-    assert (
-        "modules"
-        not in build_external_entry(ExternalPackage("mpich", "mpich@=5", "/sw"))["externals"][0]
-    )
+    assert "modules" not in build_external_entry(ExternalPackage("mpich", "mpich@=5", "/sw"))["externals"][0]
 
 
 # Whole sites.

@@ -117,9 +117,7 @@ def test_without_spack_the_reason_is_noted(machine, work, progress):
 def test_with_spack_every_mpi_gets_an_environment(machine, work, progress, monkeypatch):
     machine("mpich", "openmpi", spack=SPACK)
     written = []
-    monkeypatch.setattr(
-        preparation.spack_machine, "write_environment", lambda *words: written.append(words)
-    )
+    monkeypatch.setattr(preparation.spack_machine, "write_environment", lambda *words: written.append(words))
     found = prepare_machine(work, "local", None, progress)
     assert [each[3].name for each in written] == ["mpich-1", "openmpi-1"]
     assert (found.spack, found.built_with) == (SPACK, "Spack 1.1.0")

@@ -152,9 +152,7 @@ def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
     limits = compute_band(reference(1e-6, 100.0, 2))
     assert 1e100 < limits.upper < math.inf
     assert 0 < limits.lower < 1e-100
-    assert (
-        compute_slowdown(limits.lower, 100.0, MEGABYTES) < math.inf
-    )  # how slow a rate at its limit is
+    assert compute_slowdown(limits.lower, 100.0, MEGABYTES) < math.inf  # how slow a rate at its limit is
 
 
 # ---------------------------------------------------------------- coverage
@@ -190,8 +188,7 @@ def test_a_healthy_launch_is_slow_three_times_in_a_hundred_and_fast_once_in_a_th
 
 
 @pytest.mark.parametrize(
-    ("launches", "prior", "blind"),
-    [(1, None, True), (2, None, False), (1, Prior(0.05, 9.0), False)],
+    ("launches", "prior", "blind"), [(1, None, True), (2, None, False), (1, Prior(0.05, 9.0), False)]
 )
 def test_a_single_launch_condemns_nothing_but_by_what_similar_cases_say(launches, prior, blind):
     """It says nothing of how launches differ: ReFrame is given no limit."""

@@ -23,9 +23,7 @@ CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 
 def judged(times: float, size: int = 8, unit: str = SECONDS, **more) -> CaseResult:
     """A case that is so many times as slow as its reference."""
     case = replace(CASE, bytes=size)
-    reference = Reference(
-        case, **({"center": 1e-5, "spread": 0.03, "launches": 20} | more), unit=unit
-    )
+    reference = Reference(case, **({"center": 1e-5, "spread": 0.03, "launches": 20} | more), unit=unit)
     value = reference.center * times if unit == SECONDS else reference.center / times
     return judge_case(case, Measurement(value, unit, value), reference)
 
@@ -60,9 +58,7 @@ def test_q_is_that_of_benjamini_and_hochberg_in_any_order():
     told = add_q_values(results)
     assert [replace(each, q=None) for each in told] == results
     known = sorted(
-        (p, each.q)
-        for each in told
-        if (p := compute_slow_probability(each)) is not None and each.q is not None
+        (p, each.q) for each in told if (p := compute_slow_probability(each)) is not None and each.q is not None
     )
     assert len(known) == 5
     smallest = math.inf

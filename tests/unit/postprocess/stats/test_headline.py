@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.model.measurement import TrialSummary
-from postprocess.stats.headline import (
-    mark_removed_trials,
-    summarise_trials,
-)
+from postprocess.stats.headline import mark_removed_trials, summarise_trials
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
 TICKS = st.integers(min_value=1, max_value=12).map(lambda ticks: ticks * 1e-9)
@@ -56,9 +53,7 @@ def naive_bimodal(values: list[float], resolution: float) -> bool:
     return False
 
 
-def naive_summary(
-    trials: list[float], late: list[bool], dropped: int, resolution: float
-) -> TrialSummary:
+def naive_summary(trials: list[float], late: list[bool], dropped: int, resolution: float) -> TrialSummary:
     values = [t for i, t in enumerate(trials) if i >= dropped and not late[i]]
     median = naive_median(values)
     candidates = sum(1 for value in values if value > 1.8 * median)

@@ -56,9 +56,7 @@ def test_each_launch_is_in_one_place_near_to_another_of_it(latencies: list[float
 def test_a_case_lay_where_both_times_say_or_was_moved(before: float, after: float):
     place = locate_case(CoreLatency(before, after))
     if is_near(before, after):
-        assert place is not None and min(before, after) * (1 - 1e-9) <= place <= max(
-            before, after
-        ) * (1 + 1e-9)
+        assert place is not None and min(before, after) * (1 - 1e-9) <= place <= max(before, after) * (1 + 1e-9)
     else:
         assert place == MOVED and not is_same_place(place, before)
 

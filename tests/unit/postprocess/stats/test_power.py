@@ -18,17 +18,8 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_FLOOR, SMALL_FLOOR
-from postprocess.stats.confirmation_rule import (
-    FINE_TO_CLEAR,
-    SLOW_TO_CONFIRM,
-    compute_confirmation_probability,
-)
-from postprocess.stats.power import (
-    DETECTION_POWER,
-    Scatter,
-    compute_detectable_slowdown,
-    compute_scatter,
-)
+from postprocess.stats.confirmation_rule import FINE_TO_CLEAR, SLOW_TO_CONFIRM, compute_confirmation_probability
+from postprocess.stats.power import DETECTION_POWER, Scatter, compute_detectable_slowdown, compute_scatter
 from postprocess.stats.sequence import GROSS_FLOOR, find_slow_run
 from postprocess.stats.sessions import SessionValue, predict_nights, predict_own
 

@@ -31,9 +31,7 @@ EVIDENCE = SessionEvidence(5, 0.1, 0.045**2 + 0.03**2 / 10, (0,) * 5)
 REFERENCE = Reference(
     case(), 1e-5, 0.03, 50, prior=Prior(0.03, 50.0), evidence=EVIDENCE, session_prior=Prior(0.045, 20.0)
 )  # fmt: skip
-QUIET = Reference(
-    case(), 1e-5, 0.001, 50, prior=Prior(0.001, 50.0), evidence=replace(EVIDENCE, between=1e-6)
-)
+QUIET = Reference(case(), 1e-5, 0.001, 50, prior=Prior(0.001, 50.0), evidence=replace(EVIDENCE, between=1e-6))
 
 
 def some(*logs: float) -> list[SessionValue]:
@@ -46,9 +44,7 @@ def limit(number: int) -> float:
     return compute_run_limit(REFERENCE, some(*[0.0] * number))
 
 
-@pytest.mark.parametrize(
-    ("number", "shared", "degrees"), [(3, 0.5, 8.0), (5, 1.0, 30.0), (10, 1.5, 5.0)]
-)
+@pytest.mark.parametrize(("number", "shared", "degrees"), [(3, 0.5, 8.0), (5, 1.0, 30.0), (10, 1.5, 5.0)])
 def test_so_many_are_beyond_the_factor_as_often_as_promised(monkeypatch, number, shared, degrees):
     """Drawn at 1 in 100, where a million draws tell the probability to a hundredth."""
     monkeypatch.setattr(sequence, "RUN_ALPHA", 0.01)

@@ -37,15 +37,11 @@ def at(minutes: float) -> str:
     return f"2026-11-22T{int(minutes // 60):02}:{int(minutes % 60):02}:00Z"
 
 
-def known(
-    sessions: int = 1, between: float = 0.0, launches: int = 20, days: tuple[int, ...] = ()
-) -> Reference:
+def known(sessions: int = 1, between: float = 0.0, launches: int = 20, days: tuple[int, ...] = ()) -> Reference:
     """A reference whose sessions have the same number of launches each."""
     evidence = SessionEvidence(sessions, sessions / launches, between, days)
     prior, session_prior = Prior(0.01, 1_000.0), Prior(0.03, 5.0)
-    return Reference(
-        case(), 1e-6, 0.01, launches, prior=prior, evidence=evidence, session_prior=session_prior
-    )
+    return Reference(case(), 1e-6, 0.01, launches, prior=prior, evidence=evidence, session_prior=session_prior)
 
 
 def test_launches_more_than_twenty_minutes_apart_are_of_two_sessions():
@@ -128,9 +124,7 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
         states = 0.03 * random.normal(size=(50, sessions))
         logs = np.repeat(states, 10, axis=1) + 0.015 * random.normal(size=(50, 10 * sessions))
         samples = {each: np.exp(row).tolist() for each, row in zip(cases, logs, strict=True)}
-        found = {
-            each.case: each for each in estimate_references(samples, dict.fromkeys(cases, numbers))
-        }
+        found = {each.case: each for each in estimate_references(samples, dict.fromkeys(cases, numbers))}
         told = add_evidence(found, {each: (samples[each], numbers, ()) for each in cases})
         told = {each: replace(one, prior=Prior(0.015, 100.0)) for each, one in told.items()}
         known_now = add_session_priors(told, TABLE)

@@ -118,9 +118,7 @@ def exceeded(launches: int, shared: bool, slower: float = 0.0) -> float:
     if shared:
         known = add_priors(known)
     fresh = np.exp(logs[:, -1]) * (1 + slower)
-    return float(
-        np.mean([compute_band(known[c]).upper < x for c, x in zip(places, fresh, strict=True)])
-    )
+    return float(np.mean([compute_band(known[c]).upper < x for c, x in zip(places, fresh, strict=True)]))
 
 
 @pytest.mark.parametrize("launches", [10, 20])

@@ -106,13 +106,9 @@ def looking_again(scheduler: str, nodes: int = 1, **hosts: tuple[str, ...]) -> S
 
 
 @pytest.mark.parametrize(("usable", "options"), [(2, ["--exclude=n1"]), (1, [])])
-def test_slow_nodes_are_not_avoided_where_too_few_others_can_be_used(
-    checks, monkeypatch, usable, options
-):
+def test_slow_nodes_are_not_avoided_where_too_few_others_can_be_used(checks, monkeypatch, usable, options):
     """A job that can have no node would wait in the queue."""
-    ask(
-        monkeypatch, usable_nodes={"cpu": {"count": usable, "away": 4 - usable, "why": "n4 (down)"}}
-    )
+    ask(monkeypatch, usable_nodes={"cpu": {"count": usable, "away": 4 - usable, "why": "n4 (down)"}})
     check = looking_again(SLURM, 4, avoided=("n1",))
     checks.launch.avoid_nodes(check)
     assert (check.job.options, check.anywhere) == (options, False)

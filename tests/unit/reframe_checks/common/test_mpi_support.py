@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.model.routines.requested import (
-    NEIGHBORHOOD,
-    NON_BLOCKING,
-    NON_BLOCKING_NEIGHBORHOOD,
-)
+from postprocess.model.routines.requested import NEIGHBORHOOD, NON_BLOCKING, NON_BLOCKING_NEIGHBORHOOD
 from reframe_checks.common.mpi_support import explain_unsupported
 from tests.support.factories.benchmark_table import checks
 
@@ -17,26 +13,20 @@ LINES = {line.name: line for table in TABLES.values() for line in table}
 
 
 @pytest.mark.parametrize(
-    ("family", "version"),
-    [("mpich", "5.0.2"), ("openmpi", "5.0.11"), ("intel-mpi", "2021.19.0")],
+    ("family", "version"), [("mpich", "5.0.2"), ("openmpi", "5.0.11"), ("intel-mpi", "2021.19.0")]
 )
 def test_what_was_tried_is_supported(family: str, version: str):
     assert [name for name in LINES if explain_unsupported(family, version, LINES[name])] == []
 
 
 def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
-    lacking = {
-        name
-        for name, line in LINES.items()
-        if "MPI 3.0" in explain_unsupported("mpich", "1.5", line)
-    }
+    lacking = {name for name, line in LINES.items() if "MPI 3.0" in explain_unsupported("mpich", "1.5", line)}
     of_imb = {line.name for line in TABLES["imb"] if line.executable != "IMB-MPI1"}
     of_osu = {"iallreduce", "ialltoall", "ibcast", "put_latency", "get_latency", "put_bw", "get_bw"}
     of_osu |= {"ibarrier", "get_acc_latency"}
     of_osu |= {"put_bibw", "acc_latency", "fop_latency", "cas_latency"}
     of_osu |= {
-        routine.removesuffix("_sum")
-        for routine in (*NON_BLOCKING, *NEIGHBORHOOD, *NON_BLOCKING_NEIGHBORHOOD)
+        routine.removesuffix("_sum") for routine in (*NON_BLOCKING, *NEIGHBORHOOD, *NON_BLOCKING_NEIGHBORHOOD)
     }
     assert of_imb and lacking == of_imb | {f"osu_{name}" for name in of_osu}
 

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reframe_checks.common.mpicost import estimate_shared_bytes
-from reframe_checks.common.user_options import (
-    is_layout_possible,
-    read_choice,
-    resolve,
-    select_layouts,
-)
+from reframe_checks.common.user_options import is_layout_possible, read_choice, resolve, select_layouts
 from site_configs.common import partition
 from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.variables import SESSION
@@ -25,10 +20,7 @@ CLUSTER = Topology(cores_per_node=4, nodes=4)
 
 
 def choose(
-    monkeypatch: pytest.MonkeyPatch,
-    topology: Topology = CLUSTER,
-    oversubscribe: bool = False,
-    **choice: Any,
+    monkeypatch: pytest.MonkeyPatch, topology: Topology = CLUSTER, oversubscribe: bool = False, **choice: Any
 ) -> str:
     """The layouts that a choice leaves of a partition, or adds to it."""
     ask(monkeypatch, choice=choice, oversubscribe=oversubscribe)
@@ -141,10 +133,7 @@ def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
 
 @pytest.mark.parametrize(
     ("routine", "blocks"),
-    [
-        *(("bcast", 16), ("scatter", 16), ("gather", 16), ("allgather", 72), ("alltoall", 128)),
-        ("scan_sum", 44),
-    ],
+    [*(("bcast", 16), ("scatter", 16), ("gather", 16), ("allgather", 72), ("alltoall", 128)), ("scan_sum", 44)],
 )
 def test_memory_of_a_case(routine: str, blocks: int):
     assert estimate_shared_bytes(routine, 8, 1000) == 1000 * blocks

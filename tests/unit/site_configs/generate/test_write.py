@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import survey, write
-from site_configs.generate.survey import (
-    build_host_pattern,
-    choose_distinct_names,
-    choose_site_name,
-    clean_name,
-)
+from site_configs.generate.survey import build_host_pattern, choose_distinct_names, choose_site_name, clean_name
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers import detect

@@ -41,11 +41,7 @@ def test_what_a_batch_system_tells_is_left_out_and_nothing_else():
 def test_a_script_leaves_out_the_same(prefixes: list[str], names: list[str], end: str):
     told = KEPT | {f"{each}{end}": "x" for each in prefixes} | dict.fromkeys(names, "x")
     done = subprocess.run(
-        ["bash", "-c", f"set -e; {UNSET}; env -0"],
-        env=told,
-        capture_output=True,
-        check=True,
-        text=True,
+        ["bash", "-c", f"set -e; {UNSET}; env -0"], env=told, capture_output=True, check=True, text=True
     )
     lines = dict(line.partition("=")[::2] for line in done.stdout.split("\0") if line)
     own = {"PWD", "SHLVL", "_", "OLDPWD"}
@@ -87,11 +83,7 @@ def test_imb_is_tried_without_it(tmp_path: Path):
 )
 def test_launches_on_this_node_are_started_without_it(launcher, scheduler, nodes, told):
     place = partition(
-        "cpu",
-        topology=Topology(4, nodes=nodes),
-        environments=["m"],
-        scheduler=scheduler,
-        prepare_cmds=["true"],
+        "cpu", topology=Topology(4, nodes=nodes), environments=["m"], scheduler=scheduler, prepare_cmds=["true"]
     )
     mpi = environment("m", family="mpich", library="MPICH 5", launcher=launcher)
     (system,) = site("s", description="", partitions=[place], environments=[mpi])["systems"]

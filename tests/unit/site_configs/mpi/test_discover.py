@@ -35,12 +35,7 @@ def test_a_directory_that_is_on_the_path_twice_counts_once(tmp_path: Path):
     """As /bin, which is a link to /usr/bin today."""
     install(tmp_path / "usr")
     (tmp_path / "bin").symlink_to("usr/bin")
-    paths = (
-        tmp_path / "bin",
-        tmp_path / "usr" / "bin",
-        tmp_path / "bin" / "." / "..",
-        tmp_path / "bin",
-    )
+    paths = (tmp_path / "bin", tmp_path / "usr" / "bin", tmp_path / "bin" / "." / "..", tmp_path / "bin")
     assert found(*paths) == [f"{tmp_path}/usr/bin/mpicc"]
 
 
@@ -66,8 +61,7 @@ def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
 def test_debians_two_mpis_are_two_and_the_plain_name_is_none(tmp_path: Path, chosen: str):
     bin_ = debian(tmp_path, chosen)
     assert find_on_path(str(bin_)) == [
-        Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian")
-        for name in ("mpich", "openmpi")
+        Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian") for name in ("mpich", "openmpi")
     ]
 
 

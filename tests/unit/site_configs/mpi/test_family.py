@@ -86,10 +86,7 @@ def test_whatever_a_library_says_is_understood_or_unknown(library: str):
     assert version
 
 
-@given(
-    st.sampled_from([name for name, _ in FAMILIES]),
-    st.from_regex(r"[0-9][\w.]{0,9}", fullmatch=True),
-)
+@given(st.sampled_from([name for name, _ in FAMILIES]), st.from_regex(r"[0-9][\w.]{0,9}", fullmatch=True))
 def test_a_name_is_fit_for_an_environment_and_for_a_case(family: str, version: str):
     name = environment_name(family, version)
     assert NAME.fullmatch(name)

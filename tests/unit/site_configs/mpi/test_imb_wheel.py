@@ -20,9 +20,7 @@ ENDED = "# All processes entering MPI_Finalize"
 SAYS = "MPICH Version: 5.0.2 MPICH Release date: today"
 
 
-def ran(
-    library: str = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday", world: int = 2
-) -> str:
+def ran(library: str = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday", world: int = 2) -> str:
     """The body of a launcher under which IMB ends like this."""
     return f"printf '{ENDED}\\nplumbline: a world of {world} of\\n{library}\\nplumbline: end\\n'"
 
@@ -128,9 +126,7 @@ def test_an_mpi_takes_the_imb_that_it_brings_itself(mpi: Mpi, folder: Path):
 
 def test_imb_is_looked_for_in_intel_mpis_and_in_the_wheel(mpi: Mpi, folder: Path, tmp_path: Path):
     intel = replace(mpi, family="intel-mpi", prefix=str(folder.parent))
-    wheel = (
-        tmp_path / "mpi" / f"intel-mpi-{imb_wheel.wheels.read_locked_version('intel-mpi')}" / "bin"
-    )
+    wheel = tmp_path / "mpi" / f"intel-mpi-{imb_wheel.wheels.read_locked_version('intel-mpi')}" / "bin"
     assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder]
     script(wheel / "IMB-MPI1", "")
     assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder, wheel]
@@ -158,9 +154,7 @@ def look(mpi: Mpi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     script(Path(mpi.mpiexec), asks)
     monkeypatch.setenv("PATH", str(Path(mpi.mpicc).parent))
     monkeypatch.setattr(inventory, "find_in_modules", lambda: [])
-    monkeypatch.setattr(
-        imb_wheel, "list_imb_folders", lambda *_: [folder] if folder.exists() else []
-    )
+    monkeypatch.setattr(imb_wheel, "list_imb_folders", lambda *_: [folder] if folder.exists() else [])
 
     def look(fresh: bool = False):
         said: list[str] = []
@@ -195,9 +189,6 @@ def test_imb_that_is_gone_is_not_remembered(look, folder: Path):
 
 
 def test_imb_that_did_not_run_is_tried_every_time(look, folder: Path, mpi: Mpi):
-    script(
-        Path(mpi.mpiexec),
-        f"case \"$*\" in *IMB-MPI1*) exit 1;; *) printf 'world of 2\\n{SAYS}\\n';; esac",
-    )
+    script(Path(mpi.mpiexec), f"case \"$*\" in *IMB-MPI1*) exit 1;; *) printf 'world of 2\\n{SAYS}\\n';; esac")
     assert look()[1]
     assert look()[1]

@@ -9,11 +9,7 @@ import pytest
 from site_configs.mpi import login_node, probe, wheels
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.identify import extract_identity, identify_wrapper
-from site_configs.mpi.login_node import (
-    find_cray_mpi,
-    find_login_mpis,
-    list_cray_modules,
-)
+from site_configs.mpi.login_node import find_cray_mpi, find_login_mpis, list_cray_modules
 from site_configs.mpi.modules import ModuleListing
 from site_configs.mpi.probe import Candidate
 from site_configs.mpi.wheels import WheelError
@@ -64,10 +60,7 @@ def test_a_wrapper_that_is_of_no_use_is_told(path: Path, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("body", "said"),
-    [
-        (compiles("Strange MPI 1.0"), "unknown MPI library: Strange MPI 1.0"),
-        ("true", "running one process"),
-    ],
+    [(compiles("Strange MPI 1.0"), "unknown MPI library: Strange MPI 1.0"), ("true", "running one process")],
 )
 def test_why_a_wrapper_is_of_no_use(tmp_path: Path, body: str, said: str):
     wrapper = script(tmp_path / "bin" / "mpicc", body)
@@ -81,9 +74,7 @@ def test_the_next_newest_module_is_tried_and_what_has_no_entry_is_told(
     path, tmp_path, monkeypatch, declared: Declared
 ):
     names = ("mpich/4.0", "mpich/4.1", "mpich/4.2")
-    candidate = Candidate(
-        mpi(tmp_path / "m", MPICH), Path("x"), "module", module="gcc/13 mpich/4.1"
-    )
+    candidate = Candidate(mpi(tmp_path / "m", MPICH), Path("x"), "module", module="gcc/13 mpich/4.1")
     broken = Unusable("module mpich/4.2", "module", "it cannot be loaded")
     behind = Unusable("module openmpi/5", "module", "it cannot be loaded")
     answers = {"mpich/4.1": candidate, "mpich/4.2": broken, "openmpi/5": behind}
@@ -128,9 +119,7 @@ def test_what_the_machine_has_is_not_installed_again(path, tmp_path, monkeypatch
     assert len(find_login_mpis(tmp_path / "wheels", ("mpich",), lambda _: None).mpis) == 1
 
 
-def test_where_tmpdir_lets_no_program_be_started_the_work_directory_does(
-    path, tmp_path, monkeypatch
-):
+def test_where_tmpdir_lets_no_program_be_started_the_work_directory_does(path, tmp_path, monkeypatch):
     wrapper = mpi(path, MPICH)
     work = tmp_path / "work"
     work.mkdir()
@@ -145,10 +134,7 @@ def test_where_tmpdir_lets_no_program_be_started_the_work_directory_does(
 
 def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
     script(tmp_path / "cc", "true")
-    environment = {
-        "PATH": str(tmp_path),
-        "LOADEDMODULES": "craype/2.7:PrgEnv-gnu/8.5.0:cray-mpich/8.1.28:x",
-    }
+    environment = {"PATH": str(tmp_path), "LOADEDMODULES": "craype/2.7:PrgEnv-gnu/8.5.0:cray-mpich/8.1.28:x"}
     assert find_cray_mpi(environment) == []
     (only,) = find_cray_mpi(environment | {"CRAYPE_VERSION": "2.7"})
     assert only.mpicc == tmp_path / "cc"
@@ -161,15 +147,9 @@ def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
     [
         (OPENMPI, "Open MPI v4.1.4"),
         ("MPICH Version: 5.0.2 MPICH Release date: today", "MPICH Version: 5.0.2"),
-        (
-            "MPI VERSION : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)",
-            "CRAY MPICH version 8.1.28.15",
-        ),
+        ("MPI VERSION : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)", "CRAY MPICH version 8.1.28.15"),
         ("Strange MPI 1.0", "Strange MPI 1.0"),
-        (
-            "mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1",
-            "mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1",
-        ),
+        ("mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1", "mpi_abi_wrapper 1.2 wrapping: Open MPI v5.0.1"),
     ],
 )
 def test_what_tells_an_mpi_is_its_name_and_version(library: str, text: str):

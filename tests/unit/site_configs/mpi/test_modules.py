@@ -74,9 +74,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_modules_of_mpis_are_candidates_with_all_that_they_set(modules):
-    root = modules(
-        "/usr/share/modulefiles:", "gcc/13", "mpich/", "mpich/5.0.2", "openmpi/5.0(default)"
-    )
+    root = modules("/usr/share/modulefiles:", "gcc/13", "mpich/", "mpich/5.0.2", "openmpi/5.0(default)")
     for name in ("mpich/5.0.2", "openmpi/5.0"):
         install(root / name)
     first, second = find_in_modules()
@@ -106,9 +104,7 @@ def test_what_the_users_profile_does_before_does_not_matter(modules, profile):
 
 @plants("environment", "modules that do not load, or bring no mpicc", "environment modules", "", 0,
         "it cannot be loaded: module: broken | it puts no mpicc on the search path")  # fmt: skip
-def test_a_module_that_is_of_no_use_is_told_with_what_its_load_said(
-    modules, tmp_path, declared: Declared
-):
+def test_a_module_that_is_of_no_use_is_told_with_what_its_load_said(modules, tmp_path, declared: Declared):
     root = modules("broken/mpich", "empty/mpich", "old/mpich", "mpich/1")
     for name in ("broken/mpich", "mpich/1", "mine"):
         install(root / name)
@@ -131,9 +127,7 @@ def test_a_machine_without_modules_is_not_asked_for_them(modules, monkeypatch):
     assert find_in_modules() == []
 
 
-def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
-    modules, monkeypatch, tmp_path
-):
+def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(modules, monkeypatch, tmp_path):
     modules("mpich/5.0.2", profile="sleep 600\n")
     monkeypatch.setenv("PLUMBLINE_TEST_MARK", str(tmp_path))
     monkeypatch.setattr(module_system, "MODULE_SECONDS", 0.3)
@@ -200,9 +194,7 @@ def test_names_of_modules_that_are_mpis(name: str):
     assert is_mpi_name(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["simpich/1", "openmpiX/1", "mpi4py/3.1", "hdf5-mpi/1.14", "gompi/2023b"]
-)
+@pytest.mark.parametrize("name", ["simpich/1", "openmpiX/1", "mpi4py/3.1", "hdf5-mpi/1.14", "gompi/2023b"])
 def test_names_of_modules_that_may_be(modules, name: str):
     modules("gcc/13", "intel/compiler/2023", "HDF5/1.12-OpenMPI-4.1", name)
     listing = list_modules()
@@ -212,16 +204,8 @@ def test_names_of_modules_that_may_be(modules, name: str):
 
 def test_the_newest_of_each_mpi_comes_first():
     names = ["openmpi/4.9", "openmpi/4.10rc1", "openmpi/4.10", "mpich/4.2", "intel/impi/2021.9"]
-    assert [group[0] for group in group_modules(names)] == [
-        *("openmpi/4.10", "mpich/4.2", "intel/impi/2021.9")
-    ]
-    variants = [
-        "hdf5-openmpi/1",
-        "mpi/openmpi-x86_64",
-        "openmpi+cuda/5",
-        "openmpi.gcc/4",
-        "openmpi/4",
-    ]
+    assert [group[0] for group in group_modules(names)] == [*("openmpi/4.10", "mpich/4.2", "intel/impi/2021.9")]
+    variants = ["hdf5-openmpi/1", "mpi/openmpi-x86_64", "openmpi+cuda/5", "openmpi.gcc/4", "openmpi/4"]
     ordered = [group[0] for group in group_modules(variants)]
     assert set(ordered) == set(variants) and ordered[-1] == "hdf5-openmpi/1"
     assert group_modules([]) == []

@@ -72,9 +72,7 @@ def test_the_users_variables_are_there_and_are_not_kept(tmp_path: Path, monkeypa
 
 def test_two_processes_may_share_a_core_while_asking_and_not_later(tmp_path: Path):
     log = tmp_path / "log"
-    found = probe_wrapper(
-        candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}"))
-    )
+    found = probe_wrapper(candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}")))
     assert "OMPI_MCA_rmaps_base_oversubscribe=1" in log.read_text()
     assert not any("oversubscribe" in name for name in found.env)
 
@@ -85,16 +83,8 @@ def test_two_processes_may_share_a_core_while_asking_and_not_later(tmp_path: Pat
         ("echo no gcc >&2; exit 1", None, "compiling failed with exit code 1: no gcc"),
         ("echo no gcc; exit 77", None, "compiling failed with exit code 77: no gcc"),
         ("kill -9 $$", None, "compiling failed with exit code -9: "),
-        (
-            COMPILES,
-            "printf 'one\\ntwo\\n' >&2; exit 1",
-            "starting failed with exit code 1: one two",
-        ),
-        (
-            COMPILES,
-            "printf '\\377\\376' >&2; exit 1",
-            "starting failed with exit code 1: \ufffd\ufffd",
-        ),
+        (COMPILES, "printf 'one\\ntwo\\n' >&2; exit 1", "starting failed with exit code 1: one two"),
+        (COMPILES, "printf '\\377\\376' >&2; exit 1", "starting failed with exit code 1: \ufffd\ufffd"),
         (COMPILES, says("HPE MPT 2.25"), "unknown MPI library: HPE MPT 2.25"),
         (COMPILES, says(""), "unknown MPI library: "),
     ],
@@ -133,8 +123,7 @@ def test_a_wrapper_that_may_not_be_run_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "hangs",
-    ["sleep 600", "sleep 600 & wait", "trap '' TERM; sleep 600", "sleep 600 & exit 0"],
+    "hangs", ["sleep 600", "sleep 600 & wait", "trap '' TERM; sleep 600", "sleep 600 & exit 0"]
 )
 @pytest.mark.parametrize("step", ["compiling", "starting"])
 def test_a_wrapper_that_hangs_is_ended_with_all_it_started(tmp_path, monkeypatch, hangs, step):

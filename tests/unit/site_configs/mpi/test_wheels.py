@@ -157,9 +157,7 @@ def make_wheel(directory: Path) -> str:
         "mpich-7.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: mpich\nVersion: 7.1\n",
         "mpich-7.1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    record = "".join(
-        f"{name},sha256={checksum(text)},{len(text)}\n" for name, text in files.items()
-    )
+    record = "".join(f"{name},sha256={checksum(text)},{len(text)}\n" for name, text in files.items())
     files["mpich-7.1.dist-info/RECORD"] = record + "mpich-7.1.dist-info/RECORD,,\n"
     path = directory / WHEEL
     with zipfile.ZipFile(path, "w") as archive:
@@ -217,10 +215,7 @@ def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, 
 
 
 def test_a_release_that_is_not_there_names_the_nearest():
-    said = [
-        "ERROR: no match (from versions: 0.0.0, 4.2.3, 4.3.1, 4.3.2, 4.10.0, 5.0.0)",
-        "ERROR: x",
-    ]
+    said = ["ERROR: no match (from versions: 0.0.0, 4.2.3, 4.3.1, 4.3.2, 4.10.0, 5.0.0)", "ERROR: x"]
     assert wheels.list_nearest_versions("4.3.9", said) == ["4.3.1", "4.3.2", "4.10.0", "5.0.0"]
     assert wheels.list_nearest_versions("4.3.9", ["ERROR: no network"]) == []
 

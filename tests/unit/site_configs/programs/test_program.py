@@ -46,11 +46,7 @@ assert "strange-mpi" in BUILT
 
 def test_a_further_program_is_one_record():
     ran = subprocess.run(
-        [sys.executable, "-c", ONE_RECORD_MORE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", ONE_RECORD_MORE], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
 

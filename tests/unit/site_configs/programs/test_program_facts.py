@@ -24,10 +24,7 @@ PRODUCER = b"GNU C17 12.2.0 -mtune=generic -g -O0 -fPIC"
             [b"Intel(R) MPI Benchmarks 2021.11", GCC, ONEAPI],
             ExecutableFacts("2021.11", "Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0"),
         ),
-        (
-            [b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC],
-            ExecutableFacts(compiler="gcc 12.2.0"),
-        ),
+        ([b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC], ExecutableFacts(compiler="gcc 12.2.0")),
         ([b"# OSU MPI%s Latency Test v7.4\n", GCC], ExecutableFacts("7.4", "gcc 12.2.0")),
         ([b"# OSU MPI Multiple Bandwidth / Message Rate Test v5.6.3\n"], ExecutableFacts("5.6.3")),
         ([PRODUCER, GCC], ExecutableFacts("unknown", "gcc 12.2.0", "-mtune=generic -g -O0 -fPIC")),

@@ -33,8 +33,7 @@ def test_a_range_is_as_many_names_of_one_width(first: int, more: int, width: int
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["n[1-", "n]1[", "n[a-b]", "n[1-2", "n[[1]]", "n[]", "n[1-99999999]", "r[1-9999]n[1-9999]"],
+    "text", ["n[1-", "n]1[", "n[a-b]", "n[1-2", "n[[1]]", "n[]", "n[1-99999999]", "r[1-9999]n[1-9999]"]
 )
 def test_what_cannot_be_read_says_so(text: str):
     with pytest.raises(ValueError):

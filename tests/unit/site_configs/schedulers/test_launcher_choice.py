@@ -20,9 +20,7 @@ OWN = "/opt/mpi/bin/mpiexec"
 
 
 def mpi(family: str, mpiexec: str = OWN, module: str = "") -> Mpi:
-    return Mpi(
-        f"{family}-1", family, "1", "", "path", "/opt/mpi", "/opt/mpi/bin/mpicc", mpiexec, module
-    )
+    return Mpi(f"{family}-1", family, "1", "", "path", "/opt/mpi", "/opt/mpi/bin/mpicc", mpiexec, module)
 
 
 @pytest.mark.parametrize(

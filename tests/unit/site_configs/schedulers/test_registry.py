@@ -40,10 +40,7 @@ class MadeUp(Scheduler):
     title: str = "Tilly"
     backend: str = "tilly-blocks"
     backends: tuple[str, ...] = ("tilly-blocks", "tilly")
-    site_names: tuple[tuple[str, str], ...] = (
-        ("tilly-blocks", "tilly.SCHEDULER"),
-        ("trun", "tilly.RUN"),
-    )
+    site_names: tuple[tuple[str, str], ...] = (("tilly-blocks", "tilly.SCHEDULER"), ("trun", "tilly.RUN"))
     command: str = "tnodes"
     query_commands: str = "tnodes"
     switch_command: str = "tnodes --tree"

@@ -49,12 +49,7 @@ def with_default(**default: Any) -> dict[str, Any]:
 
 
 WRONG = [
-    (
-        an_environment,
-        "accept",
-        {"colour": "it is a fine one"},
-        "'colour': is none; choose from mpi_",
-    ),
+    (an_environment, "accept", {"colour": "it is a fine one"}, "'colour': is none; choose from mpi_"),
     (a_partition, "accept", {"compiler": ""}, "compiler: '': write the reason"),
     (a_partition, "accept", {"compiler": None}, "compiler: None: write the reason"),
     (a_site, "accept", {"binding": "because\nof two"}, "binding: the reason has several lines"),
@@ -70,12 +65,7 @@ WRONG = [
     (an_environment, "mpicc", None, "None: write the name or path"),
     (an_environment, "modules", [None], "None: write a text, in quotes"),
     (an_environment, "modules", "mpich", "'mpich': write a list"),
-    (
-        an_environment,
-        "modules",
-        ["mpich/4;touch F"],
-        "'mpich/4;touch F': is more than a name to a shell",
-    ),
+    (an_environment, "modules", ["mpich/4;touch F"], "'mpich/4;touch F': is more than a name to a shell"),
     (a_partition, "access", ["--x\ntouch F"], r"'--x\ntouch F': write one line"),
     (an_environment, "env_vars", {"A": None}, "A: None: write a text, in quotes"),
     (an_environment, "env_vars", {"A B": "1"}, "'A B': is no name of a variable"),

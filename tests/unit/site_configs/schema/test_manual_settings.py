@@ -89,7 +89,5 @@ def test_a_shell_compares_with_the_same_only(ours, theirs, same):
         ({"oversubscribe": True, **TCP}, TCP, True),
     ],
 )
-def test_an_automatic_reference_gives_way_to_a_plain_launch_and_not_to_a_forgotten_variable(
-    theirs, ours, way
-):
+def test_an_automatic_reference_gives_way_to_a_plain_launch_and_not_to_a_forgotten_variable(theirs, ours, way):
     assert is_replaced_by(theirs, ours) is way

@@ -10,11 +10,7 @@ from site_configs.topology.flush import compute_flush_bytes, measure_flush_secon
 from site_configs.topology.machine import Cache, read_machine
 
 MB = 1024**2
-CACHES = (
-    Cache(1, "Data", MB // 32, 2),
-    Cache(2, "Unified", MB, 2),
-    Cache(3, "Unified", 32 * MB, 16),
-)
+CACHES = (Cache(1, "Data", MB // 32, 2), Cache(2, "Unified", MB, 2), Cache(3, "Unified", 32 * MB, 16))
 
 
 @pytest.mark.parametrize(

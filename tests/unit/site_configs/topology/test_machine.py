@@ -47,9 +47,7 @@ def test_any_list_of_cpus_is_read(cpus: set[int]):
     """Written as the kernel writes it: neighbours as ranges."""
     parts, ordered = [], sorted(cpus)
     while ordered:
-        length = next(
-            (n for n in range(1, len(ordered)) if ordered[n] != ordered[0] + n), len(ordered)
-        )
+        length = next((n for n in range(1, len(ordered)) if ordered[n] != ordered[0] + n), len(ordered))
         first, last = ordered[0], ordered[length - 1]
         parts.append(str(first) if first == last else f"{first}-{last}")
         ordered = ordered[length:]
@@ -57,8 +55,7 @@ def test_any_list_of_cpus_is_read(cpus: set[int]):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("32K\n", 32768), ("1024K", 2**20), ("2M", 2**21), ("1G", 2**30), ("512", 512)],
+    ("text", "expected"), [("32K\n", 32768), ("1024K", 2**20), ("2M", 2**21), ("1G", 2**30), ("512", 512)]
 )
 def test_the_size_of_a_cache(text: str, expected: int):
     assert parse_cache_bytes(text) == expected

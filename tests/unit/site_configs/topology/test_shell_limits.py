@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.references.comparability import (
-    find_missing_fact,
-    join_conditions,
-    list_differences,
-)
+from postprocess.references.comparability import find_missing_fact, join_conditions, list_differences
 from site_configs.topology.shell_limits import (
     LIMITS,
     describe_limits,
@@ -28,9 +24,7 @@ def test_a_job_script_writes_the_limits_of_its_shell(tmp_path: Path):
     command = f"ulimit -Sl 64; ulimit -Sn 128; ulimit -Sv 3000000; {write_limits_command(path, 2)}"
     subprocess.run(["bash", "-c", command], check=True)
     said = read_limits(path)[LIMITS]
-    assert said.startswith(
-        "locked memory 64 KiB, address space 3000000 KiB, open files 128, processes "
-    )
+    assert said.startswith("locked memory 64 KiB, address space 3000000 KiB, open files 128, processes ")
     assert said.endswith(", CPUs of a quota 2")
 
 

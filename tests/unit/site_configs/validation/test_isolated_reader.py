@@ -31,10 +31,7 @@ def path(tmp_path: Path) -> Path:
     ("text", "complaint"),
     [
         ("import os\nos._exit(3)\n", "ended the process that reads it: exit code 3; take out what"),
-        (
-            "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
-            "exit code -9; take out what",
-        ),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "exit code -9; take out what"),
         (
             "import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)\n",
             "ended the process that reads it: no licence; take out what ends it (an exit, a signal)",
@@ -42,9 +39,7 @@ def path(tmp_path: Path) -> Path:
         ("while True: pass\n", "does not end within 1 s when it is run; write down in it what"),
     ],
 )
-def test_a_file_that_ends_its_reader_is_one_line(
-    work, path, monkeypatch, text, complaint, declared: Declared
-):
+def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, complaint, declared: Declared):
     monkeypatch.setattr(isolated_reader, "READ_SECONDS", 1 if "while" in text else 60)
     path.write_text(text)
     with declared.raises(UsageError) as refused:

@@ -15,12 +15,7 @@ from site_configs.schedulers.module_systems import ModuleSystem
 from site_configs.schedulers.pbs.scheduler import PBS as PBS_SCHEDULER
 from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.validation import on_this_machine
-from site_configs.validation.on_this_machine import (
-    LocalMachine,
-    find_longest_job,
-    find_machine_faults,
-    is_here,
-)
+from site_configs.validation.on_this_machine import LocalMachine, find_longest_job, find_machine_faults, is_here
 from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.scheduler import CRAY, GROWN, PBS, TORQUE, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
@@ -132,9 +127,7 @@ def test_a_machine_of_ones_own_with_fewer_cores(told):
     assert "cores_per_node=16, and this machine has 8; write 8, or run with --oversubscribe" in line
 
 
-@pytest.mark.parametrize(
-    ("host", "here"), [("login7", True), ("login12.example.org", True), ("n1", False)]
-)
+@pytest.mark.parametrize(("host", "here"), [("login7", True), ("login12.example.org", True), ("n1", False)])
 def test_whether_this_host_is_one_of_the_site(read, host: str, here: bool):
     assert is_here(read(SITE), host) == here
 
@@ -192,10 +185,7 @@ def test_a_wrapper_that_the_modules_do_not_bring(wrappers):
 
 @pytest.mark.parametrize(
     ("mpicc", "said"),
-    [
-        ("/none/mpicc", "'/none/mpicc' is not there"),
-        ("mpicc-none", "'mpicc-none' is not on the search path"),
-    ],
+    [("/none/mpicc", "'/none/mpicc' is not there"), ("mpicc-none", "'mpicc-none' is not on the search path")],
 )
 def test_a_wrapper_without_modules(wrappers, mpicc: str, said: str):
     (line,) = wrappers("[]", mpicc=mpicc)

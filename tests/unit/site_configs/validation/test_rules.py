@@ -31,10 +31,7 @@ def told(tmp_path: Path):
     """The faults of a site file as lines of text."""
 
     def of(text: str) -> list[str]:
-        return [
-            f"{fault.line}: {fault.text}"
-            for fault in find_site_faults(read(tmp_path / "mine.py", text))
-        ]
+        return [f"{fault.line}: {fault.text}" for fault in find_site_faults(read(tmp_path / "mine.py", text))]
 
     return of
 
@@ -76,11 +73,7 @@ NAMES = 'entry["name"] for entry in environments'
         ("=slurm.SRUN_PMI2", "='srunn'", MPI + "launcher: ReFrame knows no 'srunn'; did you mean"),
         (NAMES, "'mpich-5_0'", PART + "environments: 'mpich-5_0' is not declared; did you mean m"),
         ('"openmpi-5_0_3"', '"mpich-5_0_2"', MPI + "name: is there twice; give each its own"),
-        (
-            LMOD,
-            'modules_system="lmodd"',
-            HERE + "modules_system: 'lmodd': choose from envmod, lmod",
-        ),
+        (LMOD, 'modules_system="lmodd"', HERE + "modules_system: 'lmodd': choose from envmod, lmod"),
         (LMOD, 'module_system="lmod"', HERE + "module_system: is not known; did you mean modules_"),
         (JOBS, "layouts=[[1024, 128]],", PART + "layouts: [1024, 128] does not fit on 4 nodes of"),
         (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': choose from"),
@@ -95,11 +88,7 @@ def test_each_fault_is_a_line_that_names_key_and_fix(told, old: str, new: str, s
 
 
 def test_all_faults_come_at_once_and_each_has_its_line(told):
-    text = (
-        SITE.replace("famil", "famly")
-        .replace("access=", "acces=")
-        .replace("sockets_per_node", "socket")
-    )
+    text = SITE.replace("famil", "famly").replace("access=", "acces=").replace("sockets_per_node", "socket")
     text = text.replace("nodes=4", "nodes=0")
     lines = told(text)
     where = [line_of(text, "environment("), line_of(text, "partition(")]
@@ -146,9 +135,7 @@ environments.append(
     environment("other", family="openmpi", library="{two}", modules=["other/5"], launcher=["mpirun"])
 )
 '''
-    text = SITE.replace("Open MPI v5.0.3", one).replace(
-        "\nsite_configuration", f"{second}\nsite_configuration"
-    )
+    text = SITE.replace("Open MPI v5.0.3", one).replace("\nsite_configuration", f"{second}\nsite_configuration")
     lines = told(text)
     assert (lines == []) == well, lines
     assert well or "environment 'other': library: " in lines[0]
@@ -158,9 +145,7 @@ def test_one_installation_may_be_two_environments_and_a_path_is_proof_enough(tol
     for place in ('modules=["openmpi/5.0.3"]', 'mpicc="/a/mpicc"'):
         text = SITE.replace("Open MPI v5.0.3", "Open MPI v5.0")
         if "mpicc" in place:
-            text = text.replace(
-                'modules=["openmpi/5.0.3"],\n        mpicc="mpicc"', 'mpicc="/b/mpicc"'
-            )
+            text = text.replace('modules=["openmpi/5.0.3"],\n        mpicc="mpicc"', 'mpicc="/b/mpicc"')
         same = f'family="openmpi", library="Open MPI v5.0", {place}, launcher=["mpirun"]'
         more = f'environments.append(environment("b", {same}))\n'
         assert told(text.replace("\nsite_configuration", f"{more}\nsite_configuration")) == []
@@ -168,12 +153,7 @@ def test_one_installation_may_be_two_environments_and_a_path_is_proof_enough(tol
 
 @pytest.mark.parametrize(
     ("library", "whole"),
-    [
-        ("Open MPI v5.0.3", True),
-        ("Open MPI v5.0", False),
-        ("Intel(R) MPI Library 2021.9", True),
-        ("x", False),
-    ],
+    [("Open MPI v5.0.3", True), ("Open MPI v5.0", False), ("Intel(R) MPI Library 2021.9", True), ("x", False)],
 )
 def test_whole_versions(library: str, whole: bool):
     assert is_whole_version(library) == whole
@@ -219,9 +199,7 @@ CHANGED = "was changed after it was made; write it as an argument"
 )  # fmt: skip
 def test_what_is_changed_after_it_was_made_is_a_fault(told, change: str, said: str):
     """No piece has looked at it: a library that is empty would accept every MPI."""
-    start = (
-        "systems, environments = (site_configuration[key] for key in ('systems', 'environments'))"
-    )
+    start = "systems, environments = (site_configuration[key] for key in ('systems', 'environments'))"
     lines = told(f"{SITE}\n{start}\n{change}\n")
     assert lines == [f"0: site_configuration: {said}: {CHANGED}"]
 

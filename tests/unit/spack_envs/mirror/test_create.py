@@ -73,9 +73,7 @@ def make(tmp_path: Path, screen: io.StringIO):
 
 
 def everything(folder: Path) -> dict[str, str]:
-    return {
-        path: (folder / path).read_text() for path in manifest.list_present(folder) if path != NAME
-    }
+    return {path: (folder / path).read_text() for path in manifest.list_present(folder) if path != NAME}
 
 
 def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
@@ -159,9 +157,7 @@ def test_what_could_not_be_had_is_told_with_its_reason_and_fails(tmp_path, parts
     parts.results["wheels"] = GatheredPart(missing=(MissingPart("wheel x 1", "no such wheel"),))
     assert make() == 1
     assert "missing: wheel x 1: no such wheel" in screen.getvalue()
-    assert manifest.read_manifest(tmp_path / "mirror").missing == (
-        MissingPart("wheel x 1", "no such wheel"),
-    )
+    assert manifest.read_manifest(tmp_path / "mirror").missing == (MissingPart("wheel x 1", "no such wheel"),)
     assert verify_mirror(tmp_path / "mirror", Progress(Console(file=screen, width=200))) == 1
 
 

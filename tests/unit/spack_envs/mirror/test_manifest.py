@@ -43,21 +43,16 @@ versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True)
 def manifests(draw) -> Manifest:
     """Any manifest that can be."""
     files = draw(
-        st.lists(
-            st.builds(MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path
-        )
+        st.lists(st.builds(MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path)
     )
     places = [file.path for file in files]
     kinds = ("spack", "spack-packages") if places else ()
     return Manifest(
         *draw(st.tuples(names, names)),
         releases=tuple(
-            ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places)))
-            for kind in kinds
+            ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places))) for kind in kinds
         ),
-        replaced=tuple(
-            draw(st.lists(st.builds(ReplacedSource, packages, versions, texts, sums, sums)))
-        ),
+        replaced=tuple(draw(st.lists(st.builds(ReplacedSource, packages, versions, texts, sums, sums)))),
         missing=tuple(draw(st.lists(st.builds(MissingPart, texts, texts)))),
         files=tuple(files),
     )
@@ -70,9 +65,7 @@ def test_what_is_written_is_read(contents: Manifest):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
 
@@ -234,18 +227,11 @@ def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path, declared
 def test_wheels_for_another_python_are_refused(tmp_path: Path, declared: Declared):
     make_mirror(tmp_path)
     contents = write(tmp_path, (WHEEL,), releases=(), python="3.99")
-    with declared.raises(
-        MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"
-    ):
+    with declared.raises(MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"):
         manifest.check_python(tmp_path, contents)
 
 
 def test_the_front_door_can_read_it_before_any_package_is_installed():
     program = "import spack_envs.mirror.manifest, spack_envs.mirror.location"
-    isolated = [
-        sys.executable,
-        "-S",
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}",
-    ]
+    isolated = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}"]
     subprocess.run(isolated, check=True, env={**os.environ, "PYTHONPATH": ""})

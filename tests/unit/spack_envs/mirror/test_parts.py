@@ -270,9 +270,7 @@ def test_a_given_source_replaces_the_official_one_and_is_kept_by_the_next_call(t
     assert (again.replaced, again.paths) == (part.replaced, part.paths)
 
 
-def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(
-    tmp_path, making, monkeypatch
-):
+def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(tmp_path, making, monkeypatch):
     repository(tmp_path / "osu", "text")
     given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
     spack = FakeCollector({"a/right": b"1", "a/damaged": b"2"})
@@ -337,11 +335,7 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
     ("given", "wanted", "words"),
     [
         ("other", OSU, "nothing is built from it; choose from osu-micro-benchmarks"),
-        (
-            "imb",
-            WantedSource("imb", "1", "", "f" * 40, "g"),
-            "is no git repository with the commit ffff",
-        ),
+        ("imb", WantedSource("imb", "1", "", "f" * 40, "g"), "is no git repository with the commit ffff"),
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
 )

@@ -221,9 +221,7 @@ def test_a_replaced_source_is_told_and_handed_to_spack(work, mirror, progress):
 
 
 @pytest.mark.parametrize("scheduler", [None, "some scheduler"])
-def test_the_wheels_of_a_new_site_come_from_the_mirror_too(
-    work, mirror, progress, monkeypatch, scheduler
-):
+def test_the_wheels_of_a_new_site_come_from_the_mirror_too(work, mirror, progress, monkeypatch, scheduler):
     locate_memory(work).write_text(f"{mirror}\n")
     asked = []
     found = Inventory(read_machine(), (), ())

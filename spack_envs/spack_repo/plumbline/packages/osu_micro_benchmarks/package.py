@@ -19,9 +19,7 @@ class OsuMicroBenchmarks(builtin.OsuMicroBenchmarks):
     def patch(self):
         """``osu_latency_mt`` of 7.4 ends without MPI_Finalize, which Open MPI takes for a crash."""
         source = "c/mpi/pt2pt/standard/osu_latency_mt.c"
-        filter_file(
-            r"\bomb_lat_mt_session_finalize\(omb_init_h\)", "omb_mpi_finalize(omb_init_h)", source
-        )
+        filter_file(r"\bomb_lat_mt_session_finalize\(omb_init_h\)", "omb_mpi_finalize(omb_init_h)", source)
 
     def configure_args(self):
         """The level for both compilers."""

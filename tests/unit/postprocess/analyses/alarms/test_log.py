@@ -285,10 +285,7 @@ def test_sites_are_apart():
     ],
 )
 def test_only_hosts_that_come_back_are_behind_what_is_cleared_again_and_again(hosts, named):
-    nights = [
-        at(str(n), cleared=("b",), slow_on={"b": some} if some else {})
-        for n, some in enumerate(hosts)
-    ]
+    nights = [at(str(n), cleared=("b",), slow_on={"b": some} if some else {}) for n, some in enumerate(hosts)]
     assert find_slow_hosts(nights, "b") == named
     assert find_slow_hosts(nights, "other") == ()
 

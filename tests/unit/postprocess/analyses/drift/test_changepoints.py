@@ -60,9 +60,7 @@ def test_no_segmentation_is_better(values, scale):
 @given(st.lists(st.tuples(series, scales), min_size=1, max_size=6))
 def test_others_beside_it_change_nothing(several):
     """Series of different lengths share the arrays of one computation."""
-    together = find_change_points(
-        [values for values, _ in several], [scale for _, scale in several]
-    )
+    together = find_change_points([values for values, _ in several], [scale for _, scale in several])
     assert [tuple(each) for each in together] == [one(values, scale) for values, scale in several]
 
 

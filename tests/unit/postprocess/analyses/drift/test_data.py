@@ -15,15 +15,7 @@ from postprocess.analyses.drift.detect import NightSeries, detect_trends
 from postprocess.base.units import MEGABYTES
 from postprocess.model.verdict import Verdict
 from postprocess.results.store import StoreRow, write_session
-from tests.support.factories.drift import (
-    CASE,
-    REFERENCE,
-    noise,
-    row,
-    session,
-    started,
-    write_nights,
-)
+from tests.support.factories.drift import CASE, REFERENCE, noise, row, session, started, write_nights
 
 SINCE = "2026-01-01"
 FAST = 0.5 * REFERENCE

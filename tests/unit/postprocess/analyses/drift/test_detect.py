@@ -92,9 +92,7 @@ def test_unit_and_height_of_the_reference_move_no_step(height, at):
     factor = math.exp(height)
     scaled = replace(series, values=series.values * factor, references=series.references * factor)
     (one,), (other,) = (trend.findings for trend in detect_trends([series, scaled]))
-    assert (
-        (one.kind, one.begin, one.end) == (other.kind, other.begin, other.end) == (STEP, at, None)
-    )
+    assert (one.kind, one.begin, one.end) == (other.kind, other.begin, other.end) == (STEP, at, None)
     assert one.size == pytest.approx(other.size)
 
 

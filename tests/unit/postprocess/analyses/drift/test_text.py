@@ -39,9 +39,7 @@ def stepped(at: int, by: float, seed: int = 1, until: int | None = None) -> np.n
 
 def series(environment: str, count: int, stepping: int, **how) -> list:
     """Nights of some cases, the first of which step."""
-    logs = [
-        stepped(seed=seed, **how) if seed < stepping else noise(seed=seed) for seed in range(count)
-    ]
+    logs = [stepped(seed=seed, **how) if seed < stepping else noise(seed=seed) for seed in range(count)]
     return [nights(one, case) for one, case in zip(logs, cases(environment, count), strict=True)]
 
 
@@ -241,9 +239,7 @@ def test_text_from_outside_does_nothing_on_the_page():
     """A date or a library string is data of a file that others wrote."""
     some = nights(stepped(30, 0.5))
     (trend,) = detect_trends([some])
-    page = drift_page.render_drift_page(
-        [trend], cluster_changes([trend]), "<script>alert(1)</script>"
-    )
+    page = drift_page.render_drift_page([trend], cluster_changes([trend]), "<script>alert(1)</script>")
     assert "<script>" not in page
     assert "steady time" in page
 

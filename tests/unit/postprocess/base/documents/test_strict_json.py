@@ -27,8 +27,7 @@ def test_reads_what_json_can_say(value):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["NaN", "Infinity", "-Infinity", "nan", "-nan", "-nan(0x7)", "inf", "-inf", "INF", "1e999"],
+    "text", ["NaN", "Infinity", "-Infinity", "nan", "-nan", "-nan(0x7)", "inf", "-inf", "INF", "1e999"]
 )
 @pytest.mark.parametrize("frame", ["%s", "[1.0, %s]", '{"a": %s}', '{"a": [%s, 1]}'])
 def test_a_number_is_finite(text, frame):

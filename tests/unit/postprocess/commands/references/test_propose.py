@@ -18,10 +18,7 @@ def test_many_cases_are_summarised_and_listed_in_a_file(work, capfd, tmp_path):
     report = tmp_path / "proposal.json"
     launches = [launch(1.0, day, cases=MANY) for day in (1, 2, 3)]
     ledger.append_launches(work.root, "20261103T010000Z-1", launches)
-    assert (
-        main(str(work.source), str(work.root), ["references", "propose", "--json", str(report)])
-        == 0
-    )
+    assert main(str(work.source), str(work.root), ["references", "propose", "--json", str(report)]) == 0
     said = capfd.readouterr().out
     told = said.splitlines()
     assert sum(MANY[0].key.split(":bcast:")[0] in line for line in told) == 1

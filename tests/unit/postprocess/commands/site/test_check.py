@@ -169,9 +169,7 @@ def test_every_fault_is_told_with_file_and_line(work, path, progress):
 def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
     reading = read_site(work, path)
     assert check.find_file_problems(reading, path, progress) == ([], None)
-    assert said(progress)[0].startswith(
-        "note: this host is none of login\\d+ (hostnames), so modules"
-    )
+    assert said(progress)[0].startswith("note: this host is none of login\\d+ (hostnames), so modules")
     assert len(said(progress)) == 1
 
 

@@ -57,14 +57,10 @@ def read(tmp_path: Path):
     return of
 
 
-@pytest.mark.parametrize(
-    ("cores", "nodes", "per_node"), [(128, 4, [1, 2]), (128, 1, [2]), (1, 2, [1])]
-)
+@pytest.mark.parametrize(("cores", "nodes", "per_node"), [(128, 4, [1, 2]), (128, 1, [2]), (1, 2, [1])])
 def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_node: list[int]):
     text = SITE.replace("cores_per_node=128", f"cores_per_node={cores}")
-    text = text.replace("sockets_per_node=2", "sockets_per_node=1").replace(
-        "nodes=4", f"nodes={nodes}"
-    )
+    text = text.replace("sockets_per_node=2", "sockets_per_node=1").replace("nodes=4", f"nodes={nodes}")
     found = select_smallest(read(text), Path("mine.py"), ["mpich-5_0_2"])
     assert found.choice["per_node"] == per_node
     assert (found.choice["processes"], found.choice["sizes"]) == ([2], [8])
@@ -113,10 +109,7 @@ def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypa
 def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Path):
     reading = read(SITE)
     why = "not tried: two processes fit on none of its layouts"
-    both = [
-        TrialRow(("standard", name, "", why), works=False)
-        for name in ("openmpi-5_0_3", "mpich-5_0_2")
-    ]
+    both = [TrialRow(("standard", name, "", why), works=False) for name in ("openmpi-5_0_3", "mpich-5_0_2")]
     assert find_untried(reading, [], []) == both
     assert find_untried(reading, ["mpich-5_0_2"], []) == both[1:]
     done = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, ""), partition="mine:standard")
@@ -127,9 +120,7 @@ def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
     wrong = SITE.replace("slurm.SRUN_PMI2", '["srun", "--mpi=pmix"]')
     found = suggest_launcher(read(wrong), {"mpich-5_0_2"}, CLUSTER)
     assert len(found) == 1
-    assert found[0].startswith(
-        "mpich-5_0_2: known to work with mpich: launcher=slurm.SRUN_PMI2 (srun with"
-    )
+    assert found[0].startswith("mpich-5_0_2: known to work with mpich: launcher=slurm.SRUN_PMI2 (srun with")
     assert suggest_launcher(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
     assert suggest_launcher(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
 

@@ -24,11 +24,7 @@ from postprocess.extensions.agreement.bindings.exchange import (
     read_exchange,
 )
 from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
-from postprocess.extensions.agreement.bindings.measure import (
-    BindingsResult,
-    LanguageFault,
-    compare_with_c,
-)
+from postprocess.extensions.agreement.bindings.measure import BindingsResult, LanguageFault, compare_with_c
 from postprocess.extensions.agreement.bindings.text import format_bindings
 from site_configs.mpi.family import Mpi
 
@@ -118,9 +114,7 @@ def test_the_fortran_wrapper_is_beside_that_of_c(tmp_path):
         find_fortran_wrapper(folder / "mpicc.mpich")
 
 
-@pytest.mark.parametrize(
-    ("version", "folder"), [("12.2.0", "12.4.0"), ("14.2.0", "13.3.0"), ("6.5.0", None)]
-)
+@pytest.mark.parametrize(("version", "folder"), [("12.2.0", "12.4.0"), ("14.2.0", "13.3.0"), ("6.5.0", None)])
 def test_modules_are_of_the_compiler_at_hand(tmp_path, monkeypatch, version, folder):
     bench = make_bench(tmp_path / "mpi")
     modules = tmp_path / "mpi" / "include" / "mpi" / "gfortran"
@@ -142,8 +136,7 @@ def make_bench_again(bench: Bench) -> Bench:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [(b"jar", None), (b"another", "is not the file that"), (None, "is missing")],
+    ("content", "told"), [(b"jar", None), (b"another", "is not the file that"), (None, "is missing")]
 )
 def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
     pins = tmp_path / "mpj.sha256"

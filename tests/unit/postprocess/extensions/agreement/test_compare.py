@@ -113,10 +113,7 @@ def test_little_noise_is_agreement_and_much_is_left_open():
     ("wrong", "names"),
     [
         ({"imb": 9.0}, ["osu-against-imb"]),
-        (
-            {"osu": 3.0, "imb": 9.0},
-            ["mpicost-against-osu-mpicost-against-imb-osu-against-imb"],
-        ),
+        ({"osu": 3.0, "imb": 9.0}, ["mpicost-against-osu-mpicost-against-imb-osu-against-imb"]),
     ],
 )
 def test_two_programs_that_differ_are_named_both_and_three_by_pairs(wrong, names):
@@ -130,9 +127,7 @@ def test_two_programs_that_differ_are_named_both_and_three_by_pairs(wrong, names
 
 def test_a_program_between_the_others_does_not_stand_alone():
     """mpicost/osu and osu/imb are outside on two sides of osu, and mpicost/imb is not judged to be."""
-    here = [
-        compared(over, under, ratio) for (over, under), ratio in zip(PAIRS, (3, 1, 3), strict=True)
-    ]
+    here = [compared(over, under, ratio) for (over, under), ratio in zip(PAIRS, (3, 1, 3), strict=True)]
     assert compare.find_disagreements(here)[0].name == "mpicost-against-osu-osu-against-imb"
 
 
@@ -215,10 +210,7 @@ def test_nothing_is_not_good():
 
 def test_a_program_that_lacks_a_case_is_named():
     topic, other = TOPICS[:2]
-    wanted = {
-        topic: {"mpicost": "", "osu": ""},
-        other: {"mpicost": "", "osu": "no Spack", "imb": ""},
-    }
+    wanted = {topic: {"mpicost": "", "osu": ""}, other: {"mpicost": "", "osu": "no Spack", "imb": ""}}
     said = [
         each
         for each in samples(0.01, topics=[topic, other])
@@ -235,9 +227,7 @@ def test_a_program_that_lacks_a_case_is_named():
 def test_a_launch_without_a_value_is_named_and_its_round_left_out():
     topic = TOPICS[0]
     said = [
-        each
-        for each in samples(0.01, topics=[topic])
-        if not (each.program == "osu" and each.launch in (2, 5))
+        each for each in samples(0.01, topics=[topic]) if not (each.program == "osu" and each.launch in (2, 5))
     ]
     found = compare_programs(said, planned([topic]))
     assert [each.reason for each in found.gaps] == ["a value in 6 of 8 launches"]
@@ -320,9 +310,7 @@ def test_findings_by_chance_are_as_rare_as_they_say():
 
 @given(
     st.integers(1, 6).flatmap(
-        lambda p: st.lists(
-            st.lists(st.floats(1e-7, 1e-2), min_size=p, max_size=p), min_size=2, max_size=30
-        )
+        lambda p: st.lists(st.lists(st.floats(1e-7, 1e-2), min_size=p, max_size=p), min_size=2, max_size=30)
     )
 )
 def test_bounds_of_the_other_definition_hold(times):

@@ -57,9 +57,7 @@ def opinions(factor=3.0, launches=5, programs=PROGRAMS):
         for program in programs
         for number in range(launches)
     ]
-    return compare_programs(
-        said, {topic: dict.fromkeys(programs, "") for topic in (TOPIC, BARRIER)}
-    )
+    return compare_programs(said, {topic: dict.fromkeys(programs, "") for topic in (TOPIC, BARRIER)})
 
 
 # --- words ---
@@ -76,11 +74,7 @@ def test_a_finding_tells_name_case_ratio_and_range():
 @pytest.mark.parametrize(
     ("found", "headline", "summary"),
     [
-        (
-            opinions(),
-            "1 case in which the programs disagree",
-            "6 ratios: 4 agree, 2 disagree; 1 finding",
-        ),
+        (opinions(), "1 case in which the programs disagree", "6 ratios: 4 agree, 2 disagree; 1 finding"),
         (opinions(1.0), "The programs agree in all of 6 ratios", "6 ratios: 6 agree; 0 findings"),
         (
             *(opinions(9.0, 2), UNDECIDED.format(6)),
@@ -99,11 +93,7 @@ def test_the_table_has_a_column_for_each_pair_and_marks_what_disagrees():
     assert place == "local:cpu, mpich-5_0_2, 2x2" and len(compared) == 6
     assert table.columns == ("mpicost/osu", "mpicost/imb", "osu/imb", "definition")
     row = next(row for row in table.rows if row[0] == "alltoall")
-    assert row[1] == "64 KiB" and [cell.endswith(" DISAGREE") for cell in row[2:5]] == [
-        False,
-        True,
-        True,
-    ]
+    assert row[1] == "64 KiB" and [cell.endswith(" DISAGREE") for cell in row[2:5]] == [False, True, True]
     assert row[5] == "1.00"
     assert "5 launches" in table.notes[0]
     assert "barrier" in render_text(table)
@@ -139,9 +129,7 @@ def test_the_picture_rings_what_disagrees():
     )
 
 
-@pytest.mark.parametrize(
-    "found", [opinions(1e9), opinions(1e-9), opinions(1.0, 2), opinions(1.0, 1)]
-)
+@pytest.mark.parametrize("found", [opinions(1e9), opinions(1e-9), opinions(1.0, 2), opinions(1.0, 1)])
 def test_the_picture_holds_whatever_there_is(found):
     for place, _, compared in words.build_ratio_tables(found.comparisons):
         assert draw_ratio_plot(place, compared).startswith("<svg")
@@ -186,9 +174,7 @@ def test_the_terminal_has_tables_gaps_failures_and_findings():
 
 def finished(program, number=1, value=1e-6, sizes=(8,), verdict=None, **method):
     cases = tuple(launch_samples.case(size=size, program=program) for size in sizes)
-    launch = launch_samples.planned(
-        program=program, number=number, cases=cases, method=method, asserted=False
-    )
+    launch = launch_samples.planned(program=program, number=number, cases=cases, method=method, asserted=False)
     measurements = {case.variable: Measurement(value) for case in cases}
     records = SimpleNamespace(
         measurements=measurements, wrong={}, run={}, resolution=lambda unit: 0.0, processes=2
@@ -206,10 +192,7 @@ def test_sizes_that_only_warm_up_are_not_compared():
 def test_skipped_cases_are_topics_with_their_reason():
     case = launch_samples.case(program="osu")
     launch = replace(
-        finished("osu").launch,
-        cases=(),
-        skips=(SkippedCase(case, "no Spack"),),
-        method={COMPARED: [8]},
+        finished("osu").launch, cases=(), skips=(SkippedCase(case, "no Spack"),), method={COMPARED: [8]}
     )
     found = list_topics([launch, finished("imb").launch])
     assert found == {topic_of(case): {"osu": "no Spack", "imb": ""}}

@@ -50,9 +50,7 @@ def test_every_printed_number_is_in_a_table():
         paper: sum(len(t.rows) * len(t.columns) for t in build_printed_tables(HISTORY, paper, None))
         for paper in PAPERS
     }
-    texts = {
-        name: sum(f.paper == each.text for f in HISTORY.figures) for name, each in PAPERS.items()
-    }
+    texts = {name: sum(f.paper == each.text for f in HISTORY.figures) for name, each in PAPERS.items()}
     own = {name: cells[name] - texts[name] for name in PAPERS}
     bandwidths = 2 * 4 * 4
     assert own == {
@@ -77,9 +75,7 @@ def test_figures_of_the_text_are_in_words_with_their_units():
 def test_printed_ratios_can_be_taken_to_any_machine_the_nt_cluster_too():
     rows = tables("luecke2001")["bcast: time over that of the T3E-600, 128 processes"].rows
     assert ("NT Cluster", "0.6", "3.8") in rows
-    rows = tables("luecke2001", "NT Cluster")[
-        "bcast: time over that of the NT Cluster, 128 processes"
-    ]
+    rows = tables("luecke2001", "NT Cluster")["bcast: time over that of the NT Cluster, 128 processes"]
     assert rows.rows[0] == ("T3E-600", "1.67", "0.263")
     assert rows.rows[1][0] == "Origin 2000"
     assert rows.rows[1][1:] == ("4.17", "0.395")
@@ -89,9 +85,7 @@ def test_what_follows_from_a_model_stands_where_the_paper_errs_and_only_there():
     models = [t for t in build_printed_tables(HISTORY, "taboada", None) if "peaks" in t.title]
     assert len(models) == 4
     follows = [cell for t in models for row in t.rows for cell in (row[6], row[8]) if cell]
-    assert sorted(follows) == sorted(
-        ["165.1", "1021", "22.73", "25.17", "2385", "1107", "1193", "343.7"]
-    )
+    assert sorted(follows) == sorted(["165.1", "1021", "22.73", "25.17", "2385", "1107", "1193", "343.7"])
 
 
 def test_a_crossover_in_print_stands_beside_that_of_the_model():
@@ -158,17 +152,13 @@ def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():
         return samples.session(planned, seconds).results
 
     warm = night("warm", lambda _: 2e-6, (8, 10_000))
-    flushed = night(
-        "flush", lambda case: 20e-6 if case.bytes == 8 else None, (8, 10_000, 1_000_000)
-    )
+    flushed = night("flush", lambda case: 20e-6 if case.bytes == 8 else None, (8, 10_000, 1_000_000))
     again = night("warm", lambda _: 4e-6, (8,))
     sessions = {"one": warm, "two": flushed, "three": again}
     table = build_cold_table(arrange_sessions(sessions), HISTORY)
     place = ("simulated", "torus", "simgrid-mpich")
     assert table.rows == ((*place, "bcast", "8 B", "dissemination", "8", "6.67", "-"),)
-    assert table.notes == (
-        "in print: 10 of bcast of 8 B on the Origin 2000, 128 processes, flushed",
-    )
+    assert table.notes == ("in print: 10 of bcast of 8 B on the Origin 2000, 128 processes, flushed",)
     assert build_cold_table(arrange_sessions({"one": warm, "two": []}), HISTORY) is None
 
 
@@ -184,9 +174,7 @@ def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
         ("320000 B", "gather", MISSING),
         ("320000 B", "alltoall", "1000 (10240)"),
     ]
-    assert measured.remarks[0].startswith(
-        "Not measured: buffers of 1 KiB, 1 MiB; ./plumbline run --family rus"
-    )
+    assert measured.remarks[0].startswith("Not measured: buffers of 1 KiB, 1 MiB; ./plumbline run --family rus")
     assert (measured.title, printed.title) == ("Measured", "In print")
 
 
@@ -207,9 +195,7 @@ def test_csv_has_a_number_in_full_in_each_line_and_what_it_is_of():
     kept = ("quantity", "value", "unit", "machine", "mpi", "routine")
     assert [rows[0][name] for name in kept] == ["t0", "9.0", "us", "Myrinet", "MPICH-GM", "send"]
     lacking = [row for row in rows if not row["value"]]  # formulas, and what a paper leaves out
-    assert all(row["note"] for row in lacking) and all(
-        math.isfinite(float(r["value"] or 0)) for r in rows
-    )
+    assert all(row["note"] for row in lacking) and all(math.isfinite(float(r["value"] or 0)) for r in rows)
 
 
 def test_csv_of_sessions_is_drawn_without_more_than_matplotlib():

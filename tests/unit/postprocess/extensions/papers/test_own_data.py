@@ -88,9 +88,7 @@ def test_rus_bandwidths_follow_from_its_tables():
 
 def test_rus_trees_are_of_one_message_of_28_microseconds():
     for processes in (32, 256):
-        told = figure(
-            "RUS", "model_tree_send_recv_time", processes=str(processes), bytes=str(4 * KB)
-        )
+        told = figure("RUS", "model_tree_send_recv_time", processes=str(processes), bytes=str(4 * KB))
         assert math.log2(processes) * 28.01e-3 == pytest.approx(told, rel=1e-3)
     latency = figure("RUS", "latency", routine="send") * 1e-3
     told = figure("RUS", "model_send_recv_lower_bound")
@@ -150,9 +148,7 @@ MISPRINTED_COUNT = ("Myrinet", "MPJ/Ibis", "bcast", 16)
 def crossover(each: PrintedCrossover) -> tuple[float, str]:
     """Compute where the model has the crossover: bytes, and the side where the composition is faster."""
     models = {
-        m.routine: m.model
-        for m in HISTORY.models
-        if (m.machine, m.library) == (each.machine, each.library)
+        m.routine: m.model for m in HISTORY.models if (m.machine, m.library) == (each.machine, each.library)
     }
     key = (each.machine, each.library, each.routine, each.processes)
     processes = 4 if key == MISPRINTED_COUNT else each.processes
@@ -176,9 +172,7 @@ def test_twelve_crossovers_follow_from_the_models_and_nine_do_not():
         for each in HISTORY.crossovers
     }
     printed = {(e.machine, e.library, e.routine, e.processes): e.bytes for e in HISTORY.crossovers}
-    missed = {
-        key: size / KB for key, size in sizes.items() if not is_reproduced(size, printed[key])
-    }
+    missed = {key: size / KB for key, size in sizes.items() if not is_reproduced(size, printed[key])}
     assert len(sizes) == 21
     assert missed == pytest.approx(NOT_REPRODUCED, rel=1e-3)
 

@@ -38,9 +38,7 @@ def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
     found = [result("pingpong", s, 2, ALPHA + s * BETA) for s in sizes if "pingpong" in routines]
     for routine in routines:
         if routine != "pingpong":
-            found += [
-                result(routine, s, p, model.predict(routine, s, p)) for s in sizes for p in counts
-            ]
+            found += [result(routine, s, p, model.predict(routine, s, p)) for s in sizes for p in counts]
     return found
 
 
@@ -64,14 +62,10 @@ def test_alpha_and_beta_come_out_of_ping_pong_and_predict_the_rest():
 
 
 def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
-    results = night(("pingpong",)) + [
-        result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)
-    ]
+    results = night(("pingpong",)) + [result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)]
     measured = arrange_results(results)
     assert len(predictions.build_prediction_tables(measured)) == 1
-    assert predictions.describe_refused(measured).startswith(
-        "1 predictions from alpha and beta, all off"
-    )
+    assert predictions.describe_refused(measured).startswith("1 predictions from alpha and beta, all off")
     lines = [line for f in build_figures("luecke2001", measured) for line in f.lines]
     assert not any(line.modelled for line in lines)
     good = arrange_results(night(("pingpong", "bcast")))
@@ -112,9 +106,7 @@ def test_reduce_is_held_against_its_sends_and_its_arithmetic():
     assert "takes no simulated time" in reduction.describe_missing_arithmetic(without)
     real = replace(without, systems={"torus": ("local", "torus")})
     assert "--family rus" in reduction.describe_missing_arithmetic(real)
-    whole = arrange_results(
-        [*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)]
-    )
+    whole = arrange_results([*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)])
     (row,) = reduction.build_reduction_table(whole).rows
     assert row[3:8] == ("reduce_sum", "4 KiB", "8", "30.0", "3")
     assert row[9:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
@@ -124,8 +116,7 @@ def test_reduce_is_held_against_its_sends_and_its_arithmetic():
 def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     sizes = [2**k for k in range(3, 21)]
     slow = [
-        result("pingpong", s, 2, 15e-6 + (0.0032e-6 * s if s < 4096 else 9e-6 + 0.003e-6 * s))
-        for s in sizes
+        result("pingpong", s, 2, 15e-6 + (0.0032e-6 * s if s < 4096 else 9e-6 + 0.003e-6 * s)) for s in sizes
     ]
     (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
     assert (row[5], row[7]) == ("2 KiB", "4 KiB")
@@ -138,9 +129,7 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
 def test_the_send_model_takes_the_sweep_where_it_has_more_sizes():
     few = night(("pingpong",))
     sweep = [result("pingpong_standard", 2**k, 2, ALPHA + 2**k * BETA) for k in range(12)]
-    _, found = arrange_results([*few, *sweep]).collect_sends(
-        "torus", "simgrid-mpich", "warm", "dissemination"
-    )
+    _, found = arrange_results([*few, *sweep]).collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
     assert len(found) == 12
 
 
@@ -190,11 +179,7 @@ def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
 
 
 def test_costs_are_held_against_those_in_print():
-    results = [
-        result("gather", 32, 32, 26e-6),
-        result("bcast", 8, 32, 63.2e-6),
-        result("gather", 8, 32, 1e-6),
-    ]
+    results = [result("gather", 32, 32, 26e-6), result("bcast", 8, 32, 63.2e-6), result("gather", 8, 32, 1e-6)]
     table = costs.build_against_table(arrange_results(results), HISTORY)
     assert [row[3:] for row in table.rows] == [
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
@@ -212,9 +197,7 @@ def shifts(share: float):
     """Alone a swap has the whole link; of a ring, above 32 KiB, only a share of it."""
     sizes = [2**k for k in range(3, 22)]
     alone = [result("rightshift", s, 2, ALPHA + s * BETA) for s in sizes]
-    ring = [
-        result("rightshift", s, 8, ALPHA + s * BETA / (share if s > 32768 else 1)) for s in sizes
-    ]
+    ring = [result("rightshift", s, 8, ALPHA + s * BETA / (share if s > 32768 else 1)) for s in sizes]
     return arrange_results([*alone, *ring])
 
 
@@ -250,14 +233,9 @@ def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
     found = []
     for s in sizes:
         alone = ALPHA + s * BETA
-        found += [
-            result("swap_first_sendrecv", s, 8, 2 * alone),
-            result("swap_first_ordered", s, 8, alone),
-        ]
+        found += [result("swap_first_sendrecv", s, 8, 2 * alone), result("swap_first_ordered", s, 8, alone)]
         found += [result("swap_half_sendrecv", s, 8, ALPHA + 4 * s * BETA)]
-        found += [
-            result("rightshift", s, 2, 9 * alone)
-        ]  # of fewer processes: not what 8 are held against
+        found += [result("rightshift", s, 2, 9 * alone)]  # of fewer processes: not what 8 are held against
     (row,) = contention.build_contention_tables(arrange_results(found))[0].rows
     assert row[3:5] == ("i with i+P/2", "8")
     assert row[8] == "0.25"

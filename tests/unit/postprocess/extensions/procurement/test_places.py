@@ -63,22 +63,16 @@ APART = "undecided ({} of {} launches on cores farther apart than any of the off
         pytest.param(TEN, HALF, "met", 0, id="all of the risk"),
         pytest.param(TEN, HALF + SLOW_FAR, "undecided (5 launches more)", 2, id="half of the risk"),
         pytest.param(TEN, launches(5, SLOW, SAME) + SLOW_FAR, "missed", 2, id="slow as offered"),
-        pytest.param(
-            TEN, launches(5, 3.0, FAR) + ALIKE, APART.format(5, 10), 5, id="too many far for chance"
-        ),
+        pytest.param(TEN, launches(5, 3.0, FAR) + ALIKE, APART.format(5, 10), 5, id="too many far for chance"),
         pytest.param(TEN, launches(5, 3.0, FAR), APART.format(5, 5), 5, id="none as offered"),
         pytest.param(TEN, ELSEWHERE, "met", 0, id="all far, and within the commitment"),
-        pytest.param(
-            TEN, launches(5, SLOW, SAME) + launches(9, SLOW, FAR), "missed", 9, id="slow anywhere"
-        ),
+        pytest.param(TEN, launches(5, SLOW, SAME) + launches(9, SLOW, FAR), "missed", 9, id="slow anywhere"),
         pytest.param([*TEN, FAR], launches(5, SLOW, FAR), "missed", 0, id="as far as once offered"),
         pytest.param([*TEN, None], launches(5, SLOW, FAR), "missed", 0, id="offer does not tell"),
         pytest.param([], launches(5, SLOW, FAR), "missed", 0, id="nothing tells"),
         pytest.param(TEN, launches(5, SLOW, None), "missed", 0, id="delivery does not tell"),
         pytest.param(TEN, launches(5, GOOD, NEARER), "met", 0, id="nearer counts"),
-        pytest.param(
-            [NEAR] * 3, UNSURE + launches(21, 3.0, FAR), APART.format(21, 40), 21, id="enough made"
-        ),
+        pytest.param([NEAR] * 3, UNSURE + launches(21, 3.0, FAR), APART.format(21, 40), 21, id="enough made"),
     ],
 )
 def test_launches_farther_apart_than_any_of_the_offer_decide_nothing(

@@ -42,9 +42,7 @@ def luecke() -> Rules:
 def times(partition: str) -> PresentSystem:
     """Seconds of the rows of the rules at the papers' number of processes, on all cores of their nodes."""
     folder = ROOT / "reference_data" / "simulated" / partition
-    known = load_references(
-        folder / "simgrid-mpich.tsv", "simulated", partition, "simgrid-mpich"
-    ).values()
+    known = load_references(folder / "simgrid-mpich.tsv", "simulated", partition, "simgrid-mpich").values()
     every = {
         (each.case.routine, each.case.bytes): each.center
         for each in known
@@ -114,9 +112,6 @@ def test_each_figure_says_of_which_mpi_it_is(compared: OfferComparison, tmp_path
     page = write_comparison(tmp_path, compared).read_text()
     told = json.loads((tmp_path / "offers.json").read_text())
     for name in BIDDERS:
-        assert (
-            f"(mpi-of-{name})" in page
-            and f",mpi-of-{name}\n" in (tmp_path / "offers.csv").read_text()
-        )
+        assert f"(mpi-of-{name})" in page and f",mpi-of-{name}\n" in (tmp_path / "offers.csv").read_text()
         assert {row["mpis"][name] for row in told["rows"]} >= {f"mpi-of-{name}"}
     assert OfferedValue("s", 1.0, None, "mpich", "optimised").mpi == "mpich, optimised"

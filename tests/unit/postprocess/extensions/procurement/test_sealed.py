@@ -22,23 +22,12 @@ from postprocess.base.archive import build_end, build_header, pack_folder, unpac
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
-from postprocess.base.signature import (
-    DOSSIER,
-    MANIFEST,
-    OFFER,
-    SIGNATURE,
-    find_fingerprint,
-    format_manifest,
-)
+from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, find_fingerprint, format_manifest
 from postprocess.extensions.procurement.check.data import RULES, read_sealed
 from postprocess.extensions.procurement.check.delivery import find_sealed
 from postprocess.extensions.procurement.check.offer import open_offer
 from postprocess.extensions.procurement.check.official import OfficialSource
-from postprocess.extensions.procurement.form.commitments import (
-    Commitment,
-    read_commitments,
-    write_commitments,
-)
+from postprocess.extensions.procurement.form.commitments import Commitment, read_commitments, write_commitments
 from postprocess.extensions.procurement.form.rows import COLUMNS
 from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, open_committed
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
@@ -148,11 +137,7 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("seal-broken", "bytes before it", edit(SIGNATURE, b"-----BEGIN", b"I agree\n-----BEGIN")),
     ("seal-broken", "a signature of megabytes", lambda f: append(f / SIGNATURE, 1 << 21)),
     ("seal-broken", "a word in the manifest", edit(MANIFEST, b"\n", b"\nI agree\n")),
-    (
-        "seal-broken",
-        "a name that nobody sees",
-        edit(MANIFEST, b"  offer.toml", "  offer\u200b.toml".encode()),
-    ),
+    ("seal-broken", "a name that nobody sees", edit(MANIFEST, b"  offer.toml", "  offer\u200b.toml".encode())),
     ("seal-broken", "a file twice in the manifest", lambda f: append(f / MANIFEST, 0)),
     ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
     ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
@@ -166,9 +151,7 @@ def test_every_change_is_told_apart(honest, tmp_path, keys, code, what, change) 
     folder = tmp_path / "offer"
     open_archive(honest, folder)
     change(folder)
-    names = sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    )
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     pack_folder(folder, names, tmp_path / "forged.tar")
     assert code in codes(tmp_path / "forged.tar", tmp_path / "scratch", keys)
 
@@ -260,9 +243,7 @@ def pax_header() -> bytes:
 @plants("files", "cut, longer, packed by another program, compressed, empty or with hidden bytes, in 11 ways",
         "a sealed offer", "", 2, "x.tar: …; ")  # fmt: skip
 @pytest.mark.parametrize("said", ODD_ARCHIVES)
-def test_an_archive_is_called_what_it_is(
-    honest, tmp_path, said, monkeypatch, declared: Declared
-) -> None:
+def test_an_archive_is_called_what_it_is(honest, tmp_path, said, monkeypatch, declared: Declared) -> None:
     monkeypatch.setattr(archive, "MOST_FILES", 1000)
     (tmp_path / "x.tar").write_bytes(ODD_ARCHIVES[said](honest.read_bytes()))
     with declared.raises(UsageError, match=said):
@@ -292,9 +273,7 @@ def test_signers_are_looked_at_before_anything(
         declared.check((), status, [capsys.readouterr().err])
 
 
-def test_the_seal_of_a_folder_is_verified_where_signers_are_named(
-    honest, tmp_path, keys, capsys
-) -> None:
+def test_the_seal_of_a_folder_is_verified_where_signers_are_named(honest, tmp_path, keys, capsys) -> None:
     signers = ("--signers", str(keys / "signers"))
     assert plumbline(tmp_path, "check", str(honest.with_name("offer")), *signers) == 0
     assert "signed by ann (SHA256:" in capsys.readouterr().out
@@ -356,9 +335,7 @@ def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
     for old, new in ((sealed, "2099-01-01T00:00:00Z"), ("2099-01-01", "2026-11-20")):
         edit("sealed.json", old.encode(), new.encode())(folder)
         found = check_folder(folder, OFFICIAL, final=True).violations
-        assert [(each.code.word, each.place) for each in found] == [
-            ("clock-backwards", "sealed.json")
-        ]
+        assert [(each.code.word, each.place) for each in found] == [("clock-backwards", "sealed.json")]
     assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
 
 
@@ -459,10 +436,7 @@ def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, cap
 
 
 def test_an_offer_is_not_taken_for_the_rules_of_the_buyer(honest, tmp_path, capsys) -> None:
-    for words in (
-        ["check", str(honest)],
-        ["compare", str(honest), "--output", str(tmp_path / "x")],
-    ):
+    for words in (["check", str(honest)], ["compare", str(honest), "--output", str(tmp_path / "x")]):
         assert plumbline(tmp_path, *words, "--rules", str(honest)) == 2
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and f"{honest}:" in said and "mend the TOML" in said
@@ -517,9 +491,7 @@ def test_what_is_wrong_with_an_offer_to_accept_names_its_archive(honest, tmp_pat
     names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
     pack_folder(folder, names, tmp_path / "forged.tar")
     with pytest.raises(UsageError, match=r"forged\.tar: seal-broken"):
-        open_committed(
-            AcceptanceDemand(tmp_path / "forged.tar", tmp_path / "c"), OFFICIAL, Progress()
-        )
+        open_committed(AcceptanceDemand(tmp_path / "forged.tar", tmp_path / "c"), OFFICIAL, Progress())
     assert not (tmp_path / "b").exists() and not (tmp_path / "c").exists()
 
 

@@ -73,18 +73,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two keys, of which one may sign."""
     folder = tmp_path_factory.mktemp("keys")
     for name in ("ann", "eve"):
-        words = [
-            "ssh-keygen",
-            "-q",
-            "-t",
-            "ed25519",
-            "-N",
-            "",
-            "-C",
-            name,
-            "-f",
-            str(folder / name),
-        ]
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
         subprocess.run(words, check=True)
     (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
     return folder
@@ -106,9 +95,7 @@ def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, cap
     assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
     assert run("verify", "--signers", str(keys / "signers")) == 0
     assert f"accepted by ann at {read_decision(dossier).decided_utc}" in capsys.readouterr().out
-    sums = subprocess.run(
-        ["sha256sum", "-c", MANIFEST], cwd=dossier, check=False, capture_output=True
-    )
+    sums = subprocess.run(["sha256sum", "-c", MANIFEST], cwd=dossier, check=False, capture_output=True)
     assert sums.returncode == 0
 
 
@@ -203,9 +190,7 @@ def test_wrong_data_are_never_waived(dossier: Path, declared: Declared) -> None:
     told = json.loads(text[place])
     wrong = {"value": None, "verdict": "incorrect", "reason": "rank 1 received 0"}
     told["launches"][0]["cases"][BCAST] |= wrong
-    path.write_text(
-        "".join(f"{line}\n" for line in [*text[:place], json.dumps(told), *text[place + 1 :]])
-    )
+    path.write_text("".join(f"{line}\n" for line in [*text[:place], json.dumps(told), *text[place + 1 :]]))
     judged = judge_comparison(data.read_comparison(path))
     asked = AskedWaiver("cpu/mpicost/bcast/*", LATER, ("broken",))
     with declared.raises(UsageError):
@@ -293,9 +278,7 @@ SIGNED_BY_HAND = {
         "a dossier", "", 1,
         "is not what … say; sign it anew | decision.json: … | cannot be read: ")  # fmt: skip
 @pytest.mark.parametrize("what", SIGNED_BY_HAND)
-def test_what_sign_would_not_sign_does_not_verify(
-    run, dossier, keys, what, capsys, declared: Declared
-) -> None:
+def test_what_sign_would_not_sign_does_not_verify(run, dossier, keys, what, capsys, declared: Declared) -> None:
     assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
     SIGNED_BY_HAND[what](dossier)
     seal(dossier, keys / "ann", DOSSIER)

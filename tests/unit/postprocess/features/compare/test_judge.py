@@ -32,9 +32,7 @@ def value(seconds: float) -> CaseValue:
     return CaseValue(seconds, "s", rerun="./plumbline run")
 
 
-def compared(
-    old: dict[str, CaseValue], new: dict[str, CaseValue], binding: str = "core"
-) -> StoredComparison:
+def compared(old: dict[str, CaseValue], new: dict[str, CaseValue], binding: str = "core") -> StoredComparison:
     """16 pairs, each value off by a little in a fixed way."""
     passes = []
     for block in range(9):
@@ -133,9 +131,7 @@ def test_one_failed_launch_breaks_a_case() -> None:
     assert verdicts(broken)[BCAST] == ComparisonVerdict.BROKEN
 
 
-@pytest.mark.parametrize(
-    ("new", "verdict"), [(3e-6, ComparisonVerdict.SLOWER), (1e-6, ComparisonVerdict.SAME)]
-)
+@pytest.mark.parametrize(("new", "verdict"), [(3e-6, ComparisonVerdict.SLOWER), (1e-6, ComparisonVerdict.SAME)])
 def test_an_old_side_that_fails_now_and_then_excuses_no_slower_new_one(new, verdict):
     stored = compared({BCAST: value(1e-6)}, {BCAST: value(new)})
     bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "crashed", "signal 11")})
@@ -218,11 +214,7 @@ def exactly(*ratios: float) -> StoredComparison:
 
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
-    [
-        (1.04, ComparisonVerdict.SAME),
-        (1.06, ComparisonVerdict.SLOWER),
-        (0.9, ComparisonVerdict.FASTER),
-    ],
+    [(1.04, ComparisonVerdict.SAME), (1.06, ComparisonVerdict.SLOWER), (0.9, ComparisonVerdict.FASTER)],
 )
 def test_simulated_time_that_repeats_decides_in_one_block(ratio: float, verdict: ComparisonVerdict):
     (case,) = judge_comparison(exactly(ratio, ratio)).cases

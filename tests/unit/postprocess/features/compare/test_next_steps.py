@@ -16,12 +16,7 @@ from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.differences.facts import ControlVariable, SideFacts
 from postprocess.features.compare.differences.fingerprint import list_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
-from postprocess.features.compare.next_steps import (
-    FINGERPRINT_SHARE,
-    PairCost,
-    find_seconds,
-    propose_settings,
-)
+from postprocess.features.compare.next_steps import FINGERPRINT_SHARE, PairCost, find_seconds, propose_settings
 from postprocess.features.compare.text import format_comparison_text, format_decision
 from tests.support.factories.comparison import HEADER
 from tests.unit.postprocess.features.compare.test_judge import BCAST, CaseValue, compared, value

@@ -21,12 +21,7 @@ from postprocess.features.guidelines.judge import (
     select_violated,
 )
 from postprocess.features.guidelines.measure.run import choose_best, list_gains
-from postprocess.features.guidelines.overrides import (
-    OPERATIONS,
-    Override,
-    list_overrides,
-    merge_overrides,
-)
+from postprocess.features.guidelines.overrides import OPERATIONS, Override, list_overrides, merge_overrides
 from postprocess.features.guidelines.text import (
     GuidelineResult,
     format_guidelines,
@@ -71,9 +66,7 @@ def launches(factor: float, spread: float = 0.01, count: int = 8, seed: int = 3)
         (1.02, Standing.HOLDS),  # proven slower, and by too little to be a violation
     ],
 )
-def test_what_is_plain_is_said_though_launches_differ_more(
-    factor: float, standing: Standing
-) -> None:
+def test_what_is_plain_is_said_though_launches_differ_more(factor: float, standing: Standing) -> None:
     (found,) = judge_guidelines(launches(factor))
     assert (found.guideline, found.standing) == (BROKEN, standing)
     assert found.ratio == pytest.approx(factor, rel=0.02)
@@ -83,9 +76,7 @@ def test_what_is_plain_is_said_though_launches_differ_more(
 
 def test_too_few_launches_prove_nothing_and_noise_leaves_it_open() -> None:
     assert [each.standing for each in judge_guidelines(launches(2, count=5))] == [Standing.UNJUDGED]
-    assert [each.standing for each in judge_guidelines(launches(1.1, spread=0.4))] == [
-        Standing.OPEN
-    ]
+    assert [each.standing for each in judge_guidelines(launches(1.1, spread=0.4))] == [Standing.OPEN]
 
 
 def test_of_many_sound_guidelines_hardly_one_is_accused() -> None:
@@ -99,9 +90,7 @@ def test_of_many_sound_guidelines_hardly_one_is_accused() -> None:
             times = {Measured("gather", size): random.lognormal(0, 0.2) for size in sizes}
             times |= {Measured("gather_as_sends", size): random.lognormal(0, 0.2) for size in sizes}
             found.append(LaunchTimes(PLACE, number + 1, "", "", False, times))
-        composed = [
-            each for each in judge_guidelines(found) if each.guideline.rule is Rule.COMPOSITION
-        ]
+        composed = [each for each in judge_guidelines(found) if each.guideline.rule is Rule.COMPOSITION]
         assert len(composed) == 20
         accused += bool(select_violated(composed))
     assert accused <= 3
@@ -112,9 +101,7 @@ def test_simulated_time_needs_one_launch() -> None:
     (found,) = judge_guidelines([replace(once, exact=True)])
     assert (found.standing, found.launches) == (Standing.VIOLATED, 1)
     (even,) = launches(1.0, spread=0, count=1)
-    assert [each.standing for each in judge_guidelines([replace(even, exact=True)])] == [
-        Standing.HOLDS
-    ]
+    assert [each.standing for each in judge_guidelines([replace(even, exact=True)])] == [Standing.HOLDS]
 
 
 def test_a_launch_that_lacks_a_side_does_not_count() -> None:
@@ -132,8 +119,7 @@ def test_sizes_are_held_against_each_other() -> None:
         Guideline(Rule.SPLITTING, large, small, 4),
     ]
     growing = [
-        replace(each, times={small: 1e-6 * (1 + 0.001 * each.number), large: 5e-6})
-        for each in launches(1)
+        replace(each, times={small: 1e-6 * (1 + 0.001 * each.number), large: 5e-6}) for each in launches(1)
     ]
     split = next(each for each in judge_guidelines(growing) if each.guideline.times == 4)
     assert (split.standing, split.guideline.rule) == (Standing.VIOLATED, Rule.SPLITTING)
@@ -209,9 +195,7 @@ def test_the_best_setting_is_chosen_by_the_same_rounds() -> None:
 
 def test_the_words_name_operation_rival_ratio_and_setting() -> None:
     judged = tuple(judge_guidelines(launches(1.3)))
-    overrides = tuple(
-        judge_overrides([effect(2.0), replace(effect(1), gains=(), setting="")], False)
-    )
+    overrides = tuple(judge_overrides([effect(2.0), replace(effect(1), gains=(), setting="")], False))
     result = GuidelineResult(judged, overrides)
     told = format_guidelines(result)
     assert "bcast 8 B" in told and "bcast_as_sends 8 B" in told and "1.3" in told
@@ -236,9 +220,7 @@ def test_the_page_and_its_data_say_the_same(tmp_path: Path) -> None:
     session = Session(tmp_path, "guidelines", "local", ["./plumbline"], False)
     page = write_guideline_page(session, result)
     shown = page.read_text()
-    assert (
-        "1 of 1 guideline violated" in shown and "✗" in shown and "machine is &lt;busy&gt;" in shown
-    )
+    assert "1 of 1 guideline violated" in shown and "✗" in shown and "machine is &lt;busy&gt;" in shown
     assert "NAME=2" in shown and "NAME=2" in page.with_suffix(".md").read_text()
     told = json.loads(page.with_suffix(".json").read_text())
     assert [each["standing"] for each in told["guidelines"]] == ["violated"]

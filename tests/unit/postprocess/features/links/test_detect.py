@@ -158,9 +158,7 @@ def test_missing_pairs_are_no_findings():
     assert found.looked_at == 15 + 15 * 14 // 2
 
 
-@pytest.mark.parametrize(
-    "machine", [Machine(nodes=8, launches=5), Machine(nodes=16, launches=4)], ids=str
-)
+@pytest.mark.parametrize("machine", [Machine(nodes=8, launches=5), Machine(nodes=16, launches=4)], ids=str)
 def test_what_would_have_been_seen_is_seen(machine):
     limits = analyse_sweep(machine.measures((0,))).limits
     node = max(each.node for each in limits)

@@ -91,9 +91,7 @@ def slow(bad: set[str], factor: float = 3.0):
 
 def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[FinishedLaunch]:
     """So many launches."""
-    return [
-        Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)
-    ]
+    return [Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)]
 
 
 def test_a_node_is_one_line_with_factor_partners_and_certainty():
@@ -146,9 +144,7 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
 def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> SweepReport:
     """What is told of so many nodes with so many at a switch."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
-    (told,) = analyse_sweeps(
-        launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch)
-    )
+    (told,) = analyse_sweeps(launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch))
     return told
 
 
@@ -194,9 +190,7 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
     monkeypatch.setattr(
         links,
         "open_session_context",
-        lambda _, asked, __: SimpleNamespace(
-            open_session=lambda mode: (session, None), request=asked
-        ),
+        lambda _, asked, __: SimpleNamespace(open_session=lambda mode: (session, None), request=asked),
     )
     monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [each.launch for each in launches]))
     monkeypatch.setattr(links, "measure_in_session", lambda *_: ([], done))
@@ -243,9 +237,7 @@ def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
     one = told.analysis.pairs[0]
     others = Tournament(slow(set()), ("n1", "n3", "n5", "n7")).finished(tmp_path)
     assert one.who == (1, 4)
-    assert find_touched_rounds(told, one, launches[:1]) and not find_touched_rounds(
-        told, one, [others]
-    )
+    assert find_touched_rounds(told, one, launches[:1]) and not find_touched_rounds(told, one, [others])
 
 
 def test_a_healthy_machine_passes(tmp_path: Path):

@@ -38,9 +38,7 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
     monkeypatch: pytest.MonkeyPatch, causes: tuple[str, ...], faults: list[str], status: int
 ):
     told: list[tuple[int, tuple[str, ...]]] = []
-    monkeypatch.setattr(
-        finish, "build_session_summary", lambda *given: told.append((given[4], given[5]))
-    )
+    monkeypatch.setattr(finish, "build_session_summary", lambda *given: told.append((given[4], given[5])))
     monkeypatch.setattr(finish, "is_main_session", lambda *_: False)
     monkeypatch.setattr(finish, "write_files", lambda *given: (given[3], None))
     monkeypatch.setattr(finish, "end_session", lambda *_: told[0][0])
@@ -55,9 +53,7 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
 
 def summary_of(results: list[CaseResult], **more) -> SessionSummary:
     """The summary of a session on this machine that ended well."""
-    session = SimpleNamespace(
-        name="s", mode="run", site="local", started_utc="", command=[], strict=False
-    )
+    session = SimpleNamespace(name="s", mode="run", site="local", started_utc="", command=[], strict=False)
     told = {"exit_status": 0, "notes": [], "phases": {}} | more
     return summarise_session(session, "cmake", (), (), results, **told)
 
@@ -153,9 +149,7 @@ def test_a_note_on_drift_that_fails_ends_the_session_all_the_same(monkeypatch, p
 
 def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
-    bad, good = (
-        finished(place.root, environment=name, cases=cases_of(name)) for name in ("bad", "good")
-    )
+    bad, good = (finished(place.root, environment=name, cases=cases_of(name)) for name in ("bad", "good"))
 
     def build_all_but_bad(name, begun, launches, *told):
         return broken() if bad in launches else build_rows(name, begun, launches, *told)

@@ -27,11 +27,7 @@ def sessions(work):
         machine = samples.Night().document()["machine"] | {"host": host}
         more = {"session": name, "started_utc": start, "machine": machine}
         replace(night, more=more).write(work.sessions / name)
-    more |= {
-        "mode": "calibrate",
-        "session": "20261122T010000Z-1",
-        "started_utc": "2026-11-22T01:00:00Z",
-    }
+    more |= {"mode": "calibrate", "session": "20261122T010000Z-1", "started_utc": "2026-11-22T01:00:00Z"}
     replace(samples.healthy_night(few), more=more).write(work.sessions / "20261122T010000Z-1")
     return work
 

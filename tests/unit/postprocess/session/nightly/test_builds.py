@@ -29,14 +29,10 @@ def test_what_several_mpis_lack_is_built_for_them_at_once(
 ) -> None:
     called = []
     monkeypatch.setattr(builds, "build_at_once", lambda *given: called.append(given[2:]))
-    monkeypatch.setattr(
-        builds, "find_program", lambda _, launch: launch.environment in built or None
-    )
+    monkeypatch.setattr(builds, "find_program", lambda _, launch: launch.environment in built or None)
     progress = Progress(Console(file=io.StringIO()))
     prepared = SimpleNamespace(by_spack=by_spack, spack="spack")
-    context = SimpleNamespace(
-        prepared=prepared, progress=progress, work=SimpleNamespace(root=tmp_path)
-    )
+    context = SimpleNamespace(prepared=prepared, progress=progress, work=SimpleNamespace(root=tmp_path))
     plan = [planned(environment=name) for name in "abc"]
     build_part(context, SimpleNamespace(directory=tmp_path), plan, ["mpicost"])
     folder = tmp_path / builds.FOLDER

@@ -93,9 +93,7 @@ class Night:
         self.path = reference_file.locate_references(self.work.provisional, *PLACE)
         self.made(self.work.provisional, old)
         monkeypatch.setattr(calibration_pass, "run_calibration_pass", self.calibrate)
-        monkeypatch.setattr(
-            calibration_pass, "prove_transports", lambda *_, **__: TransportProof({})
-        )
+        monkeypatch.setattr(calibration_pass, "prove_transports", lambda *_, **__: TransportProof({}))
 
     def made(self, root: Path, by_hand: dict[str, Any]) -> None:
         """References of five launches that took two seconds."""
@@ -129,15 +127,11 @@ class Night:
     @property
     def options(self) -> list[Any]:
         """What the file of the work directory tells of options, by calibration."""
-        told = json.loads(provenance.locate_provenance(self.path).read_text())["programs"][
-            "mpicost"
-        ]
+        told = json.loads(provenance.locate_provenance(self.path).read_text())["programs"]["mpicost"]
         return [each.get("options") for each in provenance.list_calibrations(told)]
 
 
-@pytest.mark.parametrize(
-    "old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}, {"shell": SHELL}], ids=str
-)
+@pytest.mark.parametrize("old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}, {"shell": SHELL}], ids=str)
 def test_references_made_with_options_by_hand_are_measured_again_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
 ):
@@ -146,10 +140,7 @@ def test_references_made_with_options_by_hand_are_measured_again_without(
     assert night.options == [old]
     assert night.begin() == {1.0}
     assert night.options == [None]
-    assert (
-        "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with"
-        in night.notes[0]
-    )
+    assert "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with" in night.notes[0]
     assert night.begin() == {1.0}
     assert night.measured == [set(CASES)]
 
@@ -185,18 +176,12 @@ def test_a_calibration_beside_other_work_is_refused(
     monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, refused
 ):
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
-    context: Any = SimpleNamespace(
-        request=None,
-        prepared=SimpleNamespace(inventory=inventory),
-        progress=None,
-    )
+    context: Any = SimpleNamespace(request=None, prepared=SimpleNamespace(inventory=inventory), progress=None)
     asked = partial(calibration_pass.refuse_busy_machine, context, [planned(exact=exact)])
     if not refused:
         asked()
         return
-    with pytest.raises(
-        UsageError, match=r"machine is 40% busy .*; calibrate on .* set PLUMBLINE_BESIDE"
-    ):
+    with pytest.raises(UsageError, match=r"machine is 40% busy .*; calibrate on .* set PLUMBLINE_BESIDE"):
         asked()
 
 
@@ -275,9 +260,7 @@ class Bench:
         self.output = root / "references"
         self.proof = TransportProof({})
         stand_in = SimpleNamespace(finished=[SimpleNamespace(launch=planned())])
-        monkeypatch.setattr(
-            calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
-        )
+        monkeypatch.setattr(calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in))
         monkeypatch.setattr(calibration_pass, "make_plan", self.plan)
         monkeypatch.setattr(calibration_pass, "prove_transports", lambda *_, **__: self.proof)
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
@@ -303,14 +286,10 @@ class Bench:
         (self.root / name).mkdir()
         return SimpleNamespace(name=name, directory=self.root / name), None
 
-    def calibrate(
-        self, *new: ledger.CalibrationLaunch, set_env: dict | None = None, **more: Any
-    ) -> Any:
+    def calibrate(self, *new: ledger.CalibrationLaunch, set_env: dict | None = None, **more: Any) -> Any:
         self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
         selection = Selection(Path("site.py"), set_env=set_env or {})
-        return calibration_pass.run_calibration_pass(
-            self.context, self.output, None, selection, **more
-        )
+        return calibration_pass.run_calibration_pass(self.context, self.output, None, selection, **more)
 
     def taken(self, *given: Any) -> list[ledger.CalibrationLaunch]:
         return [replace(each, others=given[3]) for each in self.new] if given[2] else []
@@ -379,9 +358,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
 def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
     bench: Bench, monkeypatch, inventory, share
 ):
-    monkeypatch.setattr(
-        calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3)
-    )
+    monkeypatch.setattr(calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3))
     bench.context.prepared.inventory = inventory
     bench.calibrate(*days(1.0, 1, 2))
     assert [each.others for each in ledger.read_ledger(bench.root)] == [share, share]
@@ -437,9 +414,7 @@ def test_launches_that_fit_with_the_trials_of_the_plan(work, capsys):
     assert found == LaunchTarget(launches=int(300 // once))
     assert "takes about 31 s: 9 launches in 5 min 00 s" in capsys.readouterr().out
     fewer = SECONDS - ELAPSED + 11 * ELAPSED / 51
-    found = plan_for_seconds(
-        work, [planned(trials=11)], LaunchTarget(seconds=300, at_most=4), Progress()
-    )
+    found = plan_for_seconds(work, [planned(trials=11)], LaunchTarget(seconds=300, at_most=4), Progress())
     assert found == LaunchTarget(launches=int(300 // fewer), at_most=4)
 
 

@@ -24,9 +24,7 @@ from postprocess.stats.sessions import SessionValue
 from tests.support.factories.launch import case
 
 CASE = case()
-REFERENCE = Reference(
-    CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0)
-)
+REFERENCE = Reference(CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0))
 CATALOG = SimpleNamespace(reference=lambda *_: REFERENCE)
 SLOW = CaseResult(
     CASE, Verdict.REGRESSED, "slow", value=1.15e-6, reference=1e-6, band=(9e-7, 1.05e-6), launches=5
@@ -40,10 +38,7 @@ def history(*logs: float) -> SessionHistory:
         {
             CASE.key: [
                 JudgedSession(
-                    f"{now - timedelta(days=n):%Y-%m-%dT%H:%M:%SZ}",
-                    "suspect",
-                    SessionValue(log, 5, n),
-                    None,
+                    f"{now - timedelta(days=n):%Y-%m-%dT%H:%M:%SZ}", "suspect", SessionValue(log, 5, n), None
                 )
                 for n, log in enumerate(logs, 1)
             ]

@@ -29,8 +29,7 @@ def ran(folder: Path, token: str) -> dict[str, Any]:
     launch.span(folder).write_text("1795251600\n1795251613\n")  # as the records tell
     place = ":".join(PLACE[:2])
     values = {
-        f"{place}:{name}": [value, None, None, None, unit, "pass"]
-        for name, (value, unit) in VALUES.items()
+        f"{place}:{name}": [value, None, None, None, unit, "pass"] for name, (value, unit) in VALUES.items()
     }
     return told_of("luecke_0", result="pass", stagedir=str(folder), perfvalues=values)
 
@@ -88,9 +87,7 @@ def test_a_report_is_stored_once(tmp_path: Path, home: Path, capfd) -> None:
     capfd.readouterr()
     assert plumbline_import(home, second, first) == 2
     session = before[0][0].name
-    told = (
-        f"{first}: luecke_0 on local:cpu with mpich-5_0_2 was imported before, in session {session}"
-    )
+    told = f"{first}: luecke_0 on local:cpu with mpich-5_0_2 was imported before, in session {session}"
     assert capfd.readouterr().err == f"plumbline: {told}; leave this report out\n"
     assert plumbline_import(home, second, second) == 2
     assert "is of two runs, or was named twice" in capfd.readouterr().err
@@ -99,9 +96,7 @@ def test_a_report_is_stored_once(tmp_path: Path, home: Path, capfd) -> None:
 
 @plants("stale", "files of a later run, and sessions that are gone", "a report of ReFrame that is imported",
         "", 2, "another run wrote over its files, which were | was imported before, in session")  # fmt: skip
-def test_a_report_whose_files_are_of_another_run_is_not_called_imported(
-    tmp_path, home: Path, capfd, declared
-):
+def test_a_report_whose_files_are_of_another_run_is_not_called_imported(tmp_path, home: Path, capfd, declared):
     case = ran(tmp_path / "1", "b")
     later = write(tmp_path / "later.json", case, run="2")
     assert plumbline_import(home, later) == 1, capfd.readouterr()

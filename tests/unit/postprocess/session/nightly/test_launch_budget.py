@@ -16,11 +16,7 @@ from postprocess.model.session import Session
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.launch_costs import list_jobs, read_seconds_of_cases
 from postprocess.results.summary import summarise_session
-from postprocess.session.nightly.estimate import (
-    choose_launch_counts,
-    describe_launch_counts,
-    repeat_launches,
-)
+from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, repeat_launches
 from tests.support.factories.launch import CASES, finished, planned
 
 PLACE = LaunchPlace.of(CASES[0])
@@ -52,9 +48,7 @@ def test_what_launches_cost_is_that_of_the_same_cases_the_last_time(work: WorkDi
     leave(work, "20261121T100000Z-1", 2.0)
     assert seconds_of(work, CASES) == 2.0
     assert seconds_of(work, CASES[:1]) == 2.0  # as long as all of them, at most
-    assert (
-        seconds_of(work, WARM) is None
-    )  # a launch that flushes is no measure of one that does not
+    assert seconds_of(work, WARM) is None  # a launch that flushes is no measure of one that does not
     assert seconds_of(work, CASES, trials=11) is None
 
 

@@ -13,12 +13,7 @@ import pytest
 
 from postprocess.base.formats import DATE_FORMAT
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.ledger import (
-    CalibrationHeader,
-    append_launches,
-    collect_launches,
-    read_ledger,
-)
+from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches, read_ledger
 from postprocess.calibration.update import update_references
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.suspicion import NO_HISTORY, JudgedSession, SessionHistory
@@ -48,9 +43,7 @@ class Learner:
     work: WorkDirectory
     lesson: Lesson
 
-    def learn(
-        self, causes: Sequence[str] = (), others: float | None = None, **changes: Any
-    ) -> tuple[int, str]:
+    def learn(self, causes: Sequence[str] = (), others: float | None = None, **changes: Any) -> tuple[int, str]:
         """Return how many cases have learned, and the note."""
         note = learn_night(self.work, replace(self.lesson, **changes), causes, others)
         after, before = load(self.work.provisional), self.lesson.catalog
@@ -71,9 +64,7 @@ def make(root: Path, sessions: int = 1, first: datetime = FIRST, reviewed: bool 
     work = WorkDirectory(root, ROOT)
     session = Session(root / "20261120T010000Z-1", "nightly", "local", (), False)
     done = finished(session.directory, 1.01)
-    (told,) = collect_launches(
-        CalibrationHeader("20260101T000000Z-1", {}, False), session.directory, [done]
-    )
+    (told,) = collect_launches(CalibrationHeader("20260101T000000Z-1", {}, False), session.directory, [done])
     launches = [
         replace(
             told,
@@ -181,9 +172,7 @@ def test_a_night_within_twenty_minutes_of_the_last_launch_is_no_session(tmp_path
     assert learner.learn()[0] == (len(CASES) if learns else 0)
 
 
-@pytest.mark.parametrize(
-    ("sessions", "learns"), [(MOST_SESSIONS - 1, True), (MOST_SESSIONS, False)]
-)
+@pytest.mark.parametrize(("sessions", "learns"), [(MOST_SESSIONS - 1, True), (MOST_SESSIONS, False)])
 def test_a_reference_of_ten_sessions_stands_still(tmp_path: Path, sessions: int, learns: bool):
     count, note = make(tmp_path, sessions).learn()
     assert (count, bool(note)) == (len(CASES) if learns else 0, learns)

@@ -60,9 +60,7 @@ def test_a_node_that_differs_from_the_others_is_told(declared: Declared) -> None
     declared.check((), 0, [f"note: {line}" for line in describe_odd_nodes(nodes)])
 
 
-@pytest.mark.parametrize(
-    "boosts", [["on", "off"], ["on", "on", "off", "off"], ["on", "off", "fast"]]
-)
+@pytest.mark.parametrize("boosts", [["on", "off"], ["on", "on", "off", "off"], ["on", "off", "fast"]])
 def test_where_most_are_not_alike_none_is_odd(boosts: list[str]) -> None:
     nodes = {f"n{number}": {"boost": boost} for number, boost in enumerate(boosts)}
     assert [*describe_odd_nodes(nodes)] == []

@@ -218,8 +218,7 @@ def test_what_was_measured_is_judged_if_a_signal_ends_the_verification(night: Ni
 
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize(
-    ("choice", "missed"),
-    [({}, CASES), ({"routines": ["bcast"]}, CASES[:2]), ({"cache": "warm"}, ())],
+    ("choice", "missed"), [({}, CASES), ({"routines": ["bcast"]}, CASES[:2]), ({"cache": "warm"}, ())]
 )
 def test_what_has_references_and_is_gone_is_kept_as_incomplete(
     night: Night, monkeypatch, choice, missed, ends: bool
@@ -289,9 +288,7 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     place, plans, ran = LaunchPlace.of(CASES[0]), [], []
     monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {place: 5})
     monkeypatch.setattr(module, "drop_plan", lambda _: plans.append(None))
-    monkeypatch.setattr(
-        module, "make_plan", lambda _, selection: plans.append(selection) or night.planned
-    )
+    monkeypatch.setattr(module, "make_plan", lambda _, selection: plans.append(selection) or night.planned)
     monkeypatch.setattr(
         module, "run_plan", lambda _, selection, *__: ran.append(selection) or PassRecord([], 0.0)
     )
@@ -343,13 +340,9 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
     monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
     monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
     monkeypatch.setattr(module, "describe_foreign_lines", lambda *_: [])
+    monkeypatch.setattr(module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1])))
     monkeypatch.setattr(
-        module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1]))
-    )
-    monkeypatch.setattr(
-        module,
-        "confirm_slow_cases",
-        lambda results, *_: steps.append(("confirm",)) or Confirmation(results),
+        module, "confirm_slow_cases", lambda results, *_: steps.append(("confirm",)) or Confirmation(results)
     )
     assert night.begin() == 1
     both = ["mpicost", "osu"]

@@ -17,11 +17,7 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
 from postprocess.session.lifecycle.context import SessionContext
-from postprocess.session.nightly.transports import (
-    KnownTransports,
-    TransportProof,
-    prove_measured,
-)
+from postprocess.session.nightly.transports import KnownTransports, TransportProof, prove_measured
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
 from tests.support.factories.launch import finished
@@ -75,15 +71,11 @@ def test_what_is_set_by_hand_tells_nothing_of_other_sessions(tmp_path: Path) -> 
 
 @plants("environment", "another transport than when the references were taken", "UCX in a node",
         "not-comparable", 1, "uses ucx:posix, and used ucx:sysv+cma before; …run")  # fmt: skip
-def test_a_night_is_held_against_the_transports_of_its_calibration(
-    tmp_path: Path, declared: Declared
-) -> None:
+def test_a_night_is_held_against_the_transports_of_its_calibration(tmp_path: Path, declared: Declared) -> None:
     file = tmp_path / "transports.json"
     calibrated = TransportProof({NODE: [path_of("sysv", "cma", layer="ucx")]})
     calibrated.remember(file, afresh=True)
-    night = TransportProof(
-        {NODE: [path_of("posix", layer="ucx")]}, known=recall(file, KnownTransports)
-    )
+    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, known=recall(file, KnownTransports))
     result = judge(night)
     declared.check_case(result.verdict, result.reason)
     night.remember(file, afresh=False)  # no night changes what is known

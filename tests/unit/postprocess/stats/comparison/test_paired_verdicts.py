@@ -32,12 +32,7 @@ def verdicts(some, looks=LOOKS):
 
 
 @pytest.mark.parametrize(
-    ("shift", "verdict"),
-    [
-        (0.0, PairedVerdict.SAME),
-        (0.2, PairedVerdict.SLOWER),
-        (-0.2, PairedVerdict.FASTER),
-    ],
+    ("shift", "verdict"), [(0.0, PairedVerdict.SAME), (0.2, PairedVerdict.SLOWER), (-0.2, PairedVerdict.FASTER)]
 )
 def test_what_is_plain_is_said(shift: float, verdict: PairedVerdict) -> None:
     assert set(verdicts(cases(shift, 0.01))) == {verdict}
@@ -54,10 +49,7 @@ def test_what_scatters_stays_undecided_and_says_how_many_pairs_more() -> None:
 def test_swapping_the_sides_swaps_the_verdicts() -> None:
     some = [*cases(0.08, 0.02), *cases(-0.08, 0.02, seed=2), *cases(0, 0.01, seed=3)]
     swapped = [PairedCase(tuple(-d for d in each.differences), MARGIN) for each in some]
-    mirror = {
-        PairedVerdict.SLOWER: PairedVerdict.FASTER,
-        PairedVerdict.FASTER: PairedVerdict.SLOWER,
-    }
+    mirror = {PairedVerdict.SLOWER: PairedVerdict.FASTER, PairedVerdict.FASTER: PairedVerdict.SLOWER}
     for there, back in zip(verdicts(some), verdicts(swapped), strict=True):
         if there in mirror:
             assert back == mirror[there]
@@ -83,10 +75,7 @@ def test_pairs_between_looks_say_nothing() -> None:
 
 def test_nearly_no_unchanged_case_is_called_slower() -> None:
     """Without the correction it would be about one in forty cases that scatter much."""
-    accused = [
-        PairedVerdict.SLOWER in verdicts(cases(0.0, 0.08, number=200, seed=seed))
-        for seed in range(20)
-    ]
+    accused = [PairedVerdict.SLOWER in verdicts(cases(0.0, 0.08, number=200, seed=seed)) for seed in range(20)]
     assert np.mean(accused) <= 2 * ERROR
 
 

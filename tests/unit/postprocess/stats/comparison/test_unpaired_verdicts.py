@@ -10,12 +10,7 @@ import pytest
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.stats.comparison.paired_verdicts import PairedVerdict, UnpairedCase, judge_unpaired
-from postprocess.stats.sessions import (
-    Prediction,
-    SessionValue,
-    predict_nights,
-    predict_sessions,
-)
+from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_sessions
 
 MARGIN = math.log(1.05)
 CASE = Case("s", "cpu", "mpich-5", "mpicost", "bcast", 0, "evict", "barrier", 2, 2, 8)
@@ -66,6 +61,4 @@ def test_sessions_and_launches_are_both_in_the_noise() -> None:
     one, two = predict_sessions(known, [4]), predict_sessions(known, [1, 1])
     assert one.deviation == pytest.approx(math.hypot(0.04, 0.02 / 2), rel=1e-6)
     assert two.deviation == pytest.approx(math.hypot(0.04, 0.02) / math.sqrt(2), rel=1e-6)
-    assert (
-        predict_nights(known, [SessionValue(0.0, 4)]).deviation > one.deviation
-    )  # the center lies off, too
+    assert predict_nights(known, [SessionValue(0.0, 4)]).deviation > one.deviation  # the center lies off, too

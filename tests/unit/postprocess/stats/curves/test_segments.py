@@ -21,9 +21,7 @@ RENDEZVOUS = Segment(32768, 2**20, 7e-6, 0.11e-9)
 
 
 def times(sizes, *segments, noise=0.0, seed=0):
-    exact = np.array(
-        [next(s for s in segments if size <= s.last).time(size) for size in sizes], dtype=float
-    )
+    exact = np.array([next(s for s in segments if size <= s.last).time(size) for size in sizes], dtype=float)
     return exact * np.exp(np.random.default_rng(seed).normal(0, noise, exact.size))
 
 
@@ -52,9 +50,7 @@ def test_two_changes_are_found_among_powers_of_two():
 @pytest.mark.parametrize("sizes", [SIZES, FOURS])
 def test_noise_makes_no_break(sizes):
     line = Segment(0, 2**20, 2e-6, 1e-10)
-    breaks = [
-        len(fit_segments(sizes, times(sizes, line, noise=0.05, seed=n))) - 1 for n in range(100)
-    ]
+    breaks = [len(fit_segments(sizes, times(sizes, line, noise=0.05, seed=n))) - 1 for n in range(100)]
     assert sum(map(bool, breaks)) <= 3
 
 

@@ -22,16 +22,13 @@ def judge(shift: float, count: int = 5, **how: bool):
     return judge_acceptance(values, LOOKS, 0.05, 0.05, **how)
 
 
-@pytest.mark.parametrize(
-    ("least", "most", "looks"), [(5, 20, LOOKS), (10, 25, (10, 20, 25)), (7, 7, (7,))]
-)
+@pytest.mark.parametrize(("least", "most", "looks"), [(5, 20, LOOKS), (10, 25, (10, 20, 25)), (7, 7, (7,))])
 def test_looks_double_up_to_the_most(least: int, most: int, looks: tuple[int, ...]) -> None:
     assert choose_acceptance_looks(least, most) == looks
 
 
 @pytest.mark.parametrize(
-    ("shift", "verdict"),
-    [(-0.05, RowVerdict.MET), (0.05, RowVerdict.MISSED), (-0.005, RowVerdict.UNDECIDED)],
+    ("shift", "verdict"), [(-0.05, RowVerdict.MET), (0.05, RowVerdict.MISSED), (-0.005, RowVerdict.UNDECIDED)]
 )
 def test_a_row_is_decided_by_its_confidence_limit(shift: float, verdict: RowVerdict) -> None:
     found = judge(shift)

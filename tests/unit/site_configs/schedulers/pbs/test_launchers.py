@@ -12,8 +12,7 @@ from site_configs.schedulers.pbs import launchers as pbs_launchers
 
 
 @pytest.mark.parametrize(
-    ("processes", "per_node", "nodes"),
-    [(64, 64, 1), (65, 64, 2), (2, 1, 2), (128, 64, 2), (3, 64, 1)],
+    ("processes", "per_node", "nodes"), [(64, 64, 1), (65, 64, 2), (2, 1, 2), (128, 64, 2), (3, 64, 1)]
 )
 @pytest.mark.parametrize("words", ["-l select={}:mpiprocs=64:ncpus=64", "-l nodes={}:ppn=64"])
 def test_a_node_for_the_processes_that_do_not_fill_one(processes, per_node, nodes, words):
@@ -32,9 +31,7 @@ def test_the_script_that_reframe_writes_has_them(name: str, monkeypatch: pytest.
         num_tasks=65, num_tasks_per_node=64, num_cpus_per_task=None,
         sched_access=["-q work", "-l place=scatter:excl"], options=[], cli_options=[],
     )  # fmt: skip
-    (line,) = [
-        each for each in scheduler.emit_preamble(job) if "-l select" in each or "-l nodes" in each
-    ]
+    (line,) = [each for each in scheduler.emit_preamble(job) if "-l select" in each or "-l nodes" in each]
     assert "=2:" in line and "64" in line
 
 

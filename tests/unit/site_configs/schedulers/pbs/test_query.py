@@ -65,8 +65,7 @@ def test_a_size_that_is_not_understood_is_told():
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
-    [("pbsnodes", "pbsnodes -a tells of no node"), ("queues", "no queue that runs jobs")],
+    ("part", "said"), [("pbsnodes", "pbsnodes -a tells of no node"), ("queues", "no queue that runs jobs")]
 )
 @pytest.mark.parametrize("text", ["", "pbsnodes: Server has no node list\n", "\x00\n\t = \n"])
 def test_output_without_anything_in_it_is_a_clear_line(part: str, said: str, text: str):
@@ -86,9 +85,7 @@ def test_no_output_ends_in_a_traceback(text: str):
             pbs.PBS.read(answering(PBS | {part: text}))
         except ValueError as refused:
             assert str(refused)
-    nodes = PBS["pbsnodes"].replace(
-        "resources_available.ncpus = 96", f"resources_available.ncpus = {text}"
-    )
+    nodes = PBS["pbsnodes"].replace("resources_available.ncpus = 96", f"resources_available.ncpus = {text}")
     pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
 
 
@@ -99,9 +96,7 @@ def divided(host: str, natural: str = "0") -> str:
         PBS_NODE.format(name=name, state="free", cpus=cpus, memory=memory, queues="standard")
         for name, cpus, memory in parts
     ]
-    return "".join(
-        re.sub(r"(?<=resources_available.host = ).*", host, stanza) for stanza in stanzas
-    )
+    return "".join(re.sub(r"(?<=resources_available.host = ).*", host, stanza) for stanza in stanzas)
 
 
 def test_virtual_nodes_of_a_host_are_one_node():

@@ -43,9 +43,7 @@ def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
     assert "#SBATCH --nodes=3" in lines and "#SBATCH --ntasks=12" in lines
     assert "#SBATCH --no-requeue" in lines
     # limits are those of the nodes; what a site file says comes later, and counts
-    own = request_whole_nodes(
-        [*HEAD, "#SBATCH --propagate=ALL"], "#SBATCH", processes=9, per_node=4
-    )
+    own = request_whole_nodes([*HEAD, "#SBATCH --propagate=ALL"], "#SBATCH", processes=9, per_node=4)
     assert own.index("#SBATCH --propagate=NONE") < own.index("#SBATCH --propagate=ALL")
     assert not any("--ntasks=9" in line for line in lines)
     assert HEAD[0] in lines and HEAD[2] in lines
@@ -118,10 +116,7 @@ def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
     allowed: float | None, waited: float, ends: bool, given_up: list[str]
 ):
     job = SimpleNamespace(
-        jobid="1",
-        workdir="/nowhere",
-        max_pending_time=allowed,
-        watch=Watch(time.monotonic() - waited),
+        jobid="1", workdir="/nowhere", max_pending_time=allowed, watch=Watch(time.monotonic() - waited)
     )
     scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert bool(given_up) is ends
@@ -132,10 +127,7 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     slurm_.waited_in_vain = True
     for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
         job = SimpleNamespace(
-            jobid="1",
-            workdir="/nowhere",
-            max_pending_time=None,
-            watch=Watch(time.monotonic() - waited),
+            jobid="1", workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - waited)
         )
         slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert len(given_up) == 1
@@ -154,9 +146,7 @@ def test_job_is_ended_after_its_time_limit_and_zero_is_one(limit, ran, ends, giv
 @pytest.mark.parametrize("text", ["x", "", "nan", "inf", "-1", "10m"])
 def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(text: str, monkeypatch):
     monkeypatch.setenv(PATIENCE, text)
-    with pytest.raises(
-        ValueError, match=f"^{PATIENCE}='{text}': give a number of seconds, such as "
-    ):
+    with pytest.raises(ValueError, match=f"^{PATIENCE}='{text}': give a number of seconds, such as "):
         read_outage_limit()
 
 
@@ -170,9 +160,7 @@ def test_patience_as_the_user_says(text: str | None, seconds: float, monkeypatch
 
 def test_mistake_in_the_patience_is_told_with_the_site_file():
     words = [sys.executable, "-c", "from site_configs import slurm"]
-    done = subprocess.run(
-        words, env={**os.environ, PATIENCE: "x"}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(words, env={**os.environ, PATIENCE: "x"}, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert f"{PATIENCE}='x': give a number of seconds" in done.stderr.splitlines()[-1]
 
@@ -242,9 +230,7 @@ def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
     state: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "n2 (down)")
-    job = SimpleNamespace(
-        workdir=tmp_path, watch=Watch(submitted=0.0), jobid="7", is_cancelling=False
-    )
+    job = SimpleNamespace(workdir=tmp_path, watch=Watch(submitted=0.0), jobid="7", is_cancelling=False)
     scheduler().judge_end(job, JobState("7", state, ""))
     there = entry(result="fail", phase="run", reason=str(job._exception), directory=str(tmp_path))
     assert there.taken_away == taken and not there.never_started and not there.timed_out
@@ -259,9 +245,7 @@ def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_CLUSTERS", "another")
     seen = []
-    monkeypatch.setattr(
-        SlurmJobScheduler, "submit", lambda *_: seen.append(os.environ.get("SLURM_CLUSTERS"))
-    )
+    monkeypatch.setattr(SlurmJobScheduler, "submit", lambda *_: seen.append(os.environ.get("SLURM_CLUSTERS")))
     scheduler().submit(SimpleNamespace())
     assert seen == [None]
 
@@ -274,9 +258,7 @@ def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.Mon
     1,
     "and sacct: REQUEUED | and sacct: RUNNING",
 )
-def test_a_forgotten_job_is_over_whatever_accounting_says(
-    tmp_path, monkeypatch, declared: Declared
-):
+def test_a_forgotten_job_is_over_whatever_accounting_says(tmp_path, monkeypatch, declared: Declared):
     monkeypatch.setattr(slurm_backend, "LATE_PAUSE", 0.0)
     told, reasons = [], []
 

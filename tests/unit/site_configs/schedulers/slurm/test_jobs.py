@@ -178,18 +178,13 @@ def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> P
 
 def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
-    jobs = [
-        QueuedJob("1", "RUNNING", Path("/a|b c")),
-        QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
-    ]
+    jobs = [QueuedJob("1", "RUNNING", Path("/a|b c")), QueuedJob("5_[1-9%2]", "PENDING", Path("/a"))]
     assert slurm_jobs.list_own_jobs() == jobs
     fake_queue(tmp_path, monkeypatch, "")
     assert slurm_jobs.list_own_jobs() == []
 
 
-@pytest.mark.parametrize(
-    "line", ["warning: old", "b|/a", "3|RUNNING", "|RUNNING|/a", "3||/a", "3|R|a"]
-)
+@pytest.mark.parametrize("line", ["warning: old", "b|/a", "3|RUNNING", "|RUNNING|/a", "3||/a", "3|R|a"])
 def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

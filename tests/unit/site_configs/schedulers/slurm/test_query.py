@@ -70,12 +70,7 @@ def test_kinds_that_reach_every_node_once():
 
 def test_a_mixed_queue_is_left_out_where_others_reach_its_nodes():
     cpu, gpu = (NodeKind(hosts=(name,), cores=number) for number, name in enumerate("ab", 8))
-    queues = [
-        Queue("all", (cpu, gpu)),
-        Queue("cpu", (cpu,)),
-        Queue("gpu", (gpu,)),
-        Queue("none", ()),
-    ]
+    queues = [Queue("all", (cpu, gpu)), Queue("cpu", (cpu,)), Queue("gpu", (gpu,)), Queue("none", ())]
     kept, left_out = select_needed_kinds(queues)
     assert names(kept) == [("cpu", 8), ("gpu", 9)]
     assert left_out == {"all": "its nodes are also in cpu, gpu", "none": "has no nodes"}
@@ -83,11 +78,7 @@ def test_a_mixed_queue_is_left_out_where_others_reach_its_nodes():
 
 @pytest.mark.parametrize(
     ("one", "two"),
-    [
-        ({"default": True}, {}),
-        ({"seconds": 0}, {"seconds": 60}),
-        ({"seconds": 90}, {"seconds": 60}),
-    ],
+    [({"default": True}, {}), ({"seconds": 0}, {"seconds": 60}), ({"seconds": 90}, {"seconds": 60})],
 )
 def test_of_queues_with_the_same_nodes_one_is_taken(one: dict, two: dict):
     kind = NodeKind(hosts=("a", "b"))
@@ -113,17 +104,13 @@ def test_limits(text: str, number: int):
     assert seconds(text) == number
 
 
-@pytest.mark.parametrize(
-    "state", ["down", "down*", "drain", "drng", "fail", "unk*", "idle*", "inval", "futr"]
-)
+@pytest.mark.parametrize("state", ["down", "down*", "drain", "drng", "fail", "unk*", "idle*", "inval", "futr"])
 def test_nodes_that_take_no_job_are_counted(state: str):
     (row,), notes = parse_sinfo(LINE.replace("idle", state))
     assert not row.usable and notes == []
 
 
-@pytest.mark.parametrize(
-    "state", ["idle", "alloc", "mix", "comp", "idle~", "mix-", "resv", "maint"]
-)
+@pytest.mark.parametrize("state", ["idle", "alloc", "mix", "comp", "idle~", "mix-", "resv", "maint"])
 def test_nodes_that_will_take_one_are_usable(state: str):
     (row,), _ = parse_sinfo(LINE.replace("idle", state))
     assert row.usable
@@ -145,9 +132,7 @@ def test_a_line_that_is_not_understood_is_told_and_the_others_are_read(old, new,
     assert note.startswith(f"not understood in the output of sinfo ({said}): ")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\n", "\x00\x1b[31m|||"]
-)
+@pytest.mark.parametrize("text", ["", "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\n", "\x00\x1b[31m|||"])
 def test_sinfo_without_a_partition_is_a_clear_line(text: str):
     with pytest.raises(ValueError, match="sinfo tells of no partition"):
         slurm.SLURM.read(answering(CRAY | {"sinfo": text}))

@@ -29,9 +29,7 @@ def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_p
     control = {"language": "c-again", "low": 0.98, "high": 1.02}
     write_rows(tmp_path, "1.json", {"ratio": 3.0}, {**control, "low": 0.45})
     write_rows(tmp_path, "2.json", {"ratio": 1.04}, control)
-    write_rows(
-        tmp_path, "3.json", {"language": "rust"}, {**control, "low": 0.56}
-    )  # of other rounds
+    write_rows(tmp_path, "3.json", {"language": "rust"}, {**control, "low": 0.56})  # of other rounds
     found = load_languages(tmp_path)
     view, *_ = build_paper(Asked("rus", languages=found), None)
     text = render_text(view.tables[0])
@@ -40,8 +38,7 @@ def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "word"),
-    [(0.9, 1.1, "none shown"), (1.02, 1.1, "slower"), (0.8, 0.97, "faster")],
+    ("low", "high", "word"), [(0.9, 1.1, "none shown"), (1.02, 1.1, "slower"), (0.8, 0.97, "faster")]
 )
 def test_the_interval_has_its_word(tmp_path, low, high, word):
     write_rows(tmp_path, "1.json", {"low": low, "high": high})

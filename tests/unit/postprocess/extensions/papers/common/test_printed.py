@@ -127,11 +127,7 @@ def test_a_damaged_file_is_named_with_its_row(copy, name, change, said):
         ("taboada_models.csv", "A,B,bcast,2,8,3+8q,N/A,N/A,2,N/A,t,9", "t0: '3+8q' is no sum"),
         ("taboada_models.csv", "A,B,bcast,2,8,3++8p,N/A,N/A,2,N/A,t,9", "t0: '3++8p' is no sum"),
         ("taboada_models.csv", "A,B,bcast,2,8,N/A,N/A,N/A,2,N/A,t,9", "t0: 'N/A' is no sum"),
-        (
-            "taboada_models.csv",
-            "A,B,bcast,2,8,3p,N/A,N/A,2,-,t,9",
-            "bandwidth: '-'; write a number",
-        ),
+        ("taboada_models.csv", "A,B,bcast,2,8,3p,N/A,N/A,2,-,t,9", "bandwidth: '-'; write a number"),
     ],
 )
 def test_a_wrong_cell_is_named(copy, name, row, said):

@@ -10,9 +10,7 @@ from tests.support.factories.papers import arrange_results
 
 
 def test_a_short_call_whose_start_took_long_is_told_and_no_other():
-    planned = samples.cases(
-        ["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum", "pingpong"]
-    )
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum", "pingpong"])
     night = samples.session(planned)
     measured = arrange_results(night.results)
     times = {each.case.key: each.value for each in night.results}

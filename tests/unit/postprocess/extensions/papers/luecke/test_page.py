@@ -10,11 +10,7 @@ from markdown_it import MarkdownIt
 
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.extensions.papers.luecke import page as papers
-from postprocess.extensions.papers.luecke.page import (
-    build_paper_views,
-    paper_views_as_text,
-    write_paper_views,
-)
+from postprocess.extensions.papers.luecke.page import build_paper_views, paper_views_as_text, write_paper_views
 from postprocess.main import main
 from postprocess.results.summary import SummaryEnvironment, parse_summary
 from tests.support.factories import papers as samples
@@ -52,11 +48,7 @@ def test_a_session_of_simulated_machines_has_every_view(views):
 
 @pytest.mark.parametrize(
     "exception",
-    [
-        "but not on the NT cluster for large p;",
-        "poor on the NT cluster for 10 kB,",
-        "but for p < 8;",
-    ],
+    ["but not on the NT cluster for large p;", "poor on the NT cluster for 10 kB,", "but for p < 8;"],
 )
 def test_what_the_paper_found_is_told_with_its_exceptions(exception):
     """Sections 4.7 and 4.8 of Luecke et al. (2001): neither finding holds for the NT cluster as a whole."""
@@ -102,9 +94,7 @@ def test_missing_is_said_in_every_form(views, summary, tmp_path):
     markdown, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
     assert page.open == []
-    assert (
-        page.values("class").count("n missing") == 2 * 18 + 2 * 3
-    )  # ratios and nearness, two MPIs
+    assert page.values("class").count("n missing") == 2 * 18 + 2 * 3  # ratios and nearness, two MPIs
     assert "missing" in markdown.read_text()
     assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", paper_views_as_text(views))
 
@@ -112,9 +102,7 @@ def test_missing_is_said_in_every_form(views, summary, tmp_path):
 def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summary, tmp_path):
     _, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
-    assert [
-        table.title for part in views for table in part.tables if table.title not in page.text
-    ] == []
+    assert [table.title for part in views for table in part.tables if table.title not in page.text] == []
     pictures = sum(len(p.panels) for part in views for c in part.chapters for p in c.pictures)
     assert page.tags.count("figure") == pictures + 2
     assert page.tags.count("h1") == 1
@@ -133,9 +121,7 @@ def test_markdown_has_every_table_whole(views, summary, tmp_path):
 
 
 def test_text_is_aligned_and_harmless():
-    table = TextTable(
-        "t\x1b[31m", ("a",), ("number",), (("long label", "1.0"), ("x", "10.25")), ("n\n",)
-    )
+    table = TextTable("t\x1b[31m", ("a",), ("number",), (("long label", "1.0"), ("x", "10.25")), ("n\n",))
     assert render_text(table) == (
         "t\\x1b[31m\n  a            number\n  long label      1.0\n  x             10.25\n  n\\n\n"
     )
@@ -197,16 +183,11 @@ def test_the_command_holds_sessions_of_two_sites_against_each_other(command, tmp
         (("run",), "MPICH 4", ["one:torus", "two:torus"]),
     ],
 )
-def test_sessions_of_other_settings_or_libraries_are_other_machines(
-    summary, command, library, machines
-):
+def test_sessions_of_other_settings_or_libraries_are_other_machines(summary, command, library, machines):
     mpi = SummaryEnvironment("simgrid-mpich", "mpich", "5", "MPICH 5", "site", "", "")
     own = [r for r in summary.results if r.case.partition == "torus"]
     one = replace(
-        summary,
-        session="one",
-        environments=(mpi,),
-        results=tuple(r for r in own if r.case.routine == "bcast"),
+        summary, session="one", environments=(mpi,), results=tuple(r for r in own if r.case.routine == "bcast")
     )
     two = replace(
         one,
@@ -254,14 +235,10 @@ def test_other_programs_change_nothing(summary):
     strangers = [
         replace(r, case=replace(r.case, environment=name, partition=partition))
         for name, partition in (("openmpi", "torus"), ("simgrid-mpich", "torus"), ("impi", "new"))
-        for r in sizes.healthy(
-            sizes.cases(processes=(8, 128), environments=["mpich-5.0.2"])
-        ).results
+        for r in sizes.healthy(sizes.cases(processes=(8, 128), environments=["mpich-5.0.2"])).results
     ]
     both = replace(summary, results=(*strangers, *summary.results))
-    assert paper_views_as_text(build_paper_views(both)) == paper_views_as_text(
-        build_paper_views(summary)
-    )
+    assert paper_views_as_text(build_paper_views(both)) == paper_views_as_text(build_paper_views(summary))
     assert build_paper_views(both) == build_paper_views(summary)
     assert build_paper_views(replace(summary, results=tuple(strangers))) == []
     assert build_paper_views(replace(summary, results=tuple(strangers)), "torus", 128) == []

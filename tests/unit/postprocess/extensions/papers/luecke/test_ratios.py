@@ -24,15 +24,11 @@ TORUS = RatioBasis("torus", 128)
 
 
 def measured(planned=None, seconds=samples.modelled):
-    return arrange_results(
-        samples.session(samples.cases() if planned is None else planned, seconds).results
-    )
+    return arrange_results(samples.session(samples.cases() if planned is None else planned, seconds).results)
 
 
 def result(partition, value, **changes):
-    case = Case(
-        "simulated", partition, "simgrid-mpich", "mpicost", "bcast", 0, "warm", "barrier", 128, 1, 8
-    )
+    case = Case("simulated", partition, "simgrid-mpich", "mpicost", "bcast", 0, "warm", "barrier", 128, 1, 8)
     verdict = changes.pop("verdict", Verdict.PASS)
     return CaseResult(replace(case, **changes), verdict, value=value)
 
@@ -60,12 +56,7 @@ def test_a_ratio_is_time_over_time_with_the_same_mpi():
 
 
 def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_the_session():
-    rows = [
-        r
-        for t in ratios.build_paper_tables(measured(), HISTORY, TORUS)
-        for r in t.rows
-        if r.printed
-    ]
+    rows = [r for t in ratios.build_paper_tables(measured(), HISTORY, TORUS) for r in t.rows if r.printed]
     shown = {(r.printed.machine, r.printed.routine, r.printed.bytes) for r in rows}
     modelled = {each.machine for each in HISTORY.stand_ins}
     expected = {
@@ -84,22 +75,15 @@ def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_
 )
 def test_nothing_printed_stands_where_it_is_of_something_else(other):
     these = measured()
-    assert not any(
-        r.printed for t in ratios.build_paper_tables(these, HISTORY, other) for r in t.rows
-    )
+    assert not any(r.printed for t in ratios.build_paper_tables(these, HISTORY, other) for r in t.rows)
 
 
 def test_a_machine_of_another_site_stands_for_nothing():
     local = arrange_results(
-        [
-            replace(r, case=replace(r.case, system="local"))
-            for r in samples.session(samples.cases()).results
-        ]
+        [replace(r, case=replace(r.case, system="local")) for r in samples.session(samples.cases()).results]
     )
     assert ratios.find_stand_ins(local, HISTORY) == {}
-    assert not any(
-        r.printed for t in ratios.build_paper_tables(local, HISTORY, TORUS) for r in t.rows
-    )
+    assert not any(r.printed for t in ratios.build_paper_tables(local, HISTORY, TORUS) for r in t.rows)
 
 
 def test_other_operators_have_no_printed_ratio():
@@ -133,20 +117,14 @@ def test_a_missing_time_is_missing_and_never_a_number(lost):
     found = row(these, "hypercube")
     assert set(found.ratios.values()) == {None}
     assert found.over_printed("simgrid-mpich") is None
-    cells = [
-        r for r in ratio_tables.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"
-    ]
+    cells = [r for r in ratio_tables.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"]
     assert all(r[2:4] == (MISSING, MISSING) for r in cells)
-    nearness = ratio_tables.describe_nearness(
-        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
-    )
+    nearness = ratio_tables.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
     lines = [r for r in nearness.rows if r[0] == "hypercube"]
     assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
 
 
-@pytest.mark.parametrize(
-    "verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT]
-)
+@pytest.mark.parametrize("verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT])
 def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
     both = arrange_results(
         [result("torus", 1.0), result("hypercube", 2.0, verdict=verdict), result("myrinet", 3.0)]
@@ -167,15 +145,11 @@ def test_a_ping_pong_that_lacks_a_partner_is_missing():
         for machine, times in {"torus": (1, 2, 9), "hypercube": (4, 5, 6)}.items()
         for peer, time in zip((1, 64, 127), times, strict=True)
     ]
-    assert row(arrange_results(peers), "hypercube", routine="pingpong").ratios == {
-        "simgrid-mpich": 2.5
-    }
+    assert row(arrange_results(peers), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": 2.5}
     lost = [replace(r, value=None) if r.value == 6 else r for r in peers] + [
         result("myrinet", 8.0, routine="pingpong", peer=1)
     ]
-    assert row(arrange_results(lost), "hypercube", routine="pingpong").ratios == {
-        "simgrid-mpich": None
-    }
+    assert row(arrange_results(lost), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": None}
 
 
 def test_of_several_layouts_the_one_with_the_most_processes_per_node_counts():
@@ -194,11 +168,7 @@ def test_conditions_are_never_mixed():
     warm, flush = result("torus", 1.0), result("hypercube", 2.0, cache="flush")
     these = arrange_results([warm, flush, result("myrinet", 3.0)])
     assert row(these, "hypercube").ratios == {"simgrid-mpich": None}
-    assert ratio_tables.format_ratio_table(these, table(these)).labels == (
-        "size",
-        "cache",
-        "machine",
-    )
+    assert ratio_tables.format_ratio_table(these, table(these)).labels == ("size", "cache", "machine")
 
 
 # What to compare against.
@@ -229,11 +199,7 @@ def test_several_systems_are_told_apart():
 @pytest.mark.parametrize(
     ("machine", "processes", "said"),
     [
-        (
-            "venus",
-            None,
-            "--against venus: not a partition of the session; it has ethernet, fattree",
-        ),
+        ("venus", None, "--against venus: not a partition of the session; it has ethernet, fattree"),
         ("torus:mpich", None, "--against torus:mpich: no MPI of torus; it has simgrid-mpich"),
         ("origin 2000", None, "--against origin 2000: not a partition"),
         (None, 512, "--processes 512: not in the session; in it torus can be compared at"),
@@ -331,9 +297,7 @@ def test_sessions_of_one_place_that_may_not_be_joined_are_apart():
 
 
 def test_partitions_of_two_sites_in_two_sessions_are_told_apart_by_the_system_alone():
-    these = arrange_sessions(
-        {"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]}
-    )
+    these = arrange_sessions({"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]})
     assert these.machines == ["a:cpu", "b:cpu"]
 
 
@@ -349,9 +313,7 @@ def test_the_table_has_the_form_of_the_papers():
     assert printed.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
     assert printed.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
     (note,) = printed.notes
-    assert note.startswith(
-        "printed: Luecke 2001 Table 2; in brackets: the measured ratio over the printed one"
-    )
+    assert note.startswith("printed: Luecke 2001 Table 2; in brackets: the measured ratio over the printed one")
 
 
 def test_nearness_counts_factors_of_two():
@@ -365,9 +327,7 @@ def test_nearness_counts_factors_of_two():
         return 1.0 if case.partition == "torus" else seconds(case)
 
     these = measured(seconds=exact)
-    table = ratio_tables.describe_nearness(
-        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
-    )
+    table = ratio_tables.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
     lines = {(r[0], r[2]): r[3:] for r in table.rows}
     assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
     assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")

@@ -110,13 +110,7 @@ def test_one_process_count_or_one_process_is_no_view():
 
 @pytest.mark.parametrize(
     ("counts", "expected"),
-    [
-        ([2, 4, 8, 16, 128], (8, 128)),
-        ([2, 4, 8], (2, 8)),
-        ([2, 4], (2, 4)),
-        ([8], None),
-        ([], None),
-    ],
+    [([2, 4, 8, 16, 128], (8, 128)), ([2, 4, 8], (2, 8)), ([2, 4], (2, 4)), ([8], None), ([], None)],
 )
 def test_growth_is_from_eight_processes_on_where_that_can_be(counts, expected):
     assert select_end_counts(counts) == expected

@@ -18,8 +18,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 def result(layout: str, seconds: float, name: str = "lufact_A", verdict: Verdict = Verdict.PASS):
     processes, per_node = map(int, layout.split("x"))
     case = Case(
-        *("s", "cpu", "mpi", "kernels", name, 0, "warm", "dissemination"),
-        *(processes, per_node, BYTES[name]),
+        *("s", "cpu", "mpi", "kernels", name, 0, "warm", "dissemination"), *(processes, per_node, BYTES[name])
     )
     return CaseResult(case, verdict, value=seconds)
 
@@ -40,9 +39,7 @@ RESULTS = [
 def tables():
     found = build_kernel_tables(collect_kernels({"night": RESULTS}), load_history())
     return {
-        each.title: [
-            dict(zip((*each.labels, *each.columns), row, strict=True)) for row in each.rows
-        ]
+        each.title: [dict(zip((*each.labels, *each.columns), row, strict=True)) for row in each.rows]
         for each in found
     }
 
@@ -72,9 +69,7 @@ def test_placements_stand_beside_those_in_print(tables):
 
 
 def test_what_is_not_measured_is_told():
-    assert describe_missing_kernels({}).startswith(
-        "Kernels: in a session of their own: ./plumbline run"
-    )
+    assert describe_missing_kernels({}).startswith("Kernels: in a session of their own: ./plumbline run")
     one = collect_kernels({"night": [result("1x1", 1.0), result("2x2", 0.5)]})
     told = describe_missing_kernels(one)
     assert "table 6" in told and "table 7" not in told and "table 8" in told

@@ -51,17 +51,7 @@ def measure(seconds, counts=(2,), sizes=ALL_SIZES, routine="bcast") -> PaperMeas
         for p in counts:
             for size in sizes:
                 case = Case(
-                    "s",
-                    "m",
-                    "mpi",
-                    "mpicost",
-                    name,
-                    int(name == "pingpong"),
-                    "warm",
-                    "barrier",
-                    p,
-                    1,
-                    size,
+                    "s", "m", "mpi", "mpicost", name, int(name == "pingpong"), "warm", "barrier", p, 1, size
                 )
                 n = find_model_size(name, size, p)
                 results.append(CaseResult(case, Verdict.PASS, value=seconds(name, n, p)))
@@ -176,9 +166,7 @@ def test_a_composition_that_saves_nothing_is_said_to():
 
 
 def shaken(seed: int = 1):
-    noise = dict(
-        zip(ALL_SIZES, np.exp(np.random.default_rng(seed).normal(0, 1.2, 40)), strict=False)
-    )
+    noise = dict(zip(ALL_SIZES, np.exp(np.random.default_rng(seed).normal(0, 1.2, 40)), strict=False))
     return lambda name, n, p: form(n) * float(noise[n])
 
 
@@ -215,9 +203,7 @@ def test_hockney_is_fitted_by_himself():
 
 
 def test_the_send_s_empty_message_is_its_start_however_short_it_is():
-    measured = measure(
-        lambda name, n, p: 3e-6 + n / 350e6 if n else 1e-6, routine="pingpong", counts=(2,)
-    )
+    measured = measure(lambda name, n, p: 3e-6 + n / 350e6 if n else 1e-6, routine="pingpong", counts=(2,))
     (model,) = fit_measured(measured)
     assert model.fits[2].t0 == pytest.approx(1e-6)
 
@@ -249,11 +235,7 @@ def test_measured_models_are_held_against_one_in_print():
     table = build_against_table(measured, HISTORY, "Myrinet:MPICH-GM")
     assert table.rows[0][:4] == ("m", "mpi", "send", "2")
     assert table.rows[0][4] == "2"  # an empty message: 18 us over 9 us
-    titles = [
-        t.title
-        for v in build_paper(Asked("taboada", "Myrinet:MPICH-GM"), measured)
-        for t in v.tables
-    ]
+    titles = [t.title for v in build_paper(Asked("taboada", "Myrinet:MPICH-GM"), measured) for t in v.tables]
     assert table.title in titles
 
 
@@ -288,9 +270,7 @@ def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
 
 def test_what_is_missing_is_said_with_the_command_that_measures_it():
     told = describe_missing(measure(lambda name, n, p: form(n), (2, 4), sizes=[8, 10_000]))
-    assert told.startswith(
-        "Not measured: 0 and powers of four to 1 MiB, sizes to judge the models by, three "
-    )
+    assert told.startswith("Not measured: 0 and powers of four to 1 MiB, sizes to judge the models by, three ")
     assert told.endswith("./plumbline run --family taboada --processes 2,4,8")
 
 
@@ -304,13 +284,7 @@ def test_an_empty_message_that_is_not_sent_is_no_startup():
 
 def test_a_crossover_beyond_what_was_measured_is_none():
     def seconds(name: str, n: int, p: int) -> float:
-        return {
-            "bcast": 1e-6 + 2e-9 * n,
-            "scatter": 9e-3 + 0.5e-9 * n,
-            "allgather": 1e-6 + 0.5e-9 * n,
-        }[name]
+        return {"bcast": 1e-6 + 2e-9 * n, "scatter": 9e-3 + 0.5e-9 * n, "allgather": 1e-6 + 0.5e-9 * n}[name]
 
-    table = build_model_tables(measure(seconds, (4,), routine=("bcast", "scatter", "allgather")))[
-        -1
-    ]
+    table = build_model_tables(measure(seconds, (4,), routine=("bcast", "scatter", "allgather")))[-1]
     assert table.rows[0][5] == "never"

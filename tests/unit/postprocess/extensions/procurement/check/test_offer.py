@@ -14,12 +14,7 @@ from postprocess.base.errors import UsageError
 from postprocess.extensions.procurement.check.builds import OfferSources
 from postprocess.extensions.procurement.check.data import PASSES, RULES, TELL, Patch
 from postprocess.extensions.procurement.check.offer import check_offer, open_offer
-from postprocess.extensions.procurement.check.violations import (
-    Code,
-    Violation,
-    format_violations,
-    is_rejected,
-)
+from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations, is_rejected
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case
@@ -73,9 +68,7 @@ demand = "information"
     "rules",
     [
         pytest.param(RULES_TEXT, id="the sample"),
-        pytest.param(
-            RULES_TEXT.replace("[iterations]", 'cache = "evict"\n[iterations]'), id="caches"
-        ),
+        pytest.param(RULES_TEXT.replace("[iterations]", 'cache = "evict"\n[iterations]'), id="caches"),
         pytest.param(RULES_TEXT + MORE.format(name="more", nodes=1), id="information not measured"),
         pytest.param(RULES_TEXT + MORE.format(name="far", nodes=9), id="information not possible"),
     ],
@@ -241,14 +234,8 @@ FORGERIES = (
         plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
         text(RULES, "launches = 5", "launches = 3"),
     ),
-    (
-        plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"),
-        text(TELL, '"A"', '" "'),
-    ),
-    (
-        plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"),
-        text(TELL, "200.0", "0.0"),
-    ),
+    (plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"), text(TELL, '"A"', '" "')),
+    (plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"), text(TELL, "200.0", "0.0")),
     (
         plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
         text(TELL, "200.0", '"fast"'),
@@ -275,25 +262,11 @@ FORGERIES = (
     ),
     (plants("offers", "a pass dropped", "passes of an offer", "", 1, "pass-taken-out"), drop_pass),
     (
-        plants(
-            "offers",
-            "a pass dropped, others renumbered",
-            "passes of an offer",
-            "",
-            1,
-            "pass-taken-out",
-        ),
+        plants("offers", "a pass dropped, others renumbered", "passes of an offer", "", 1, "pass-taken-out"),
         drop_and_renumber,
     ),
     (
-        plants(
-            "offers",
-            "a pass dropped, hashes made right",
-            "passes of an offer",
-            "",
-            1,
-            "pass-taken-out",
-        ),
+        plants("offers", "a pass dropped, hashes made right", "passes of an offer", "", 1, "pass-taken-out"),
         drop_and_hash,
     ),
     (
@@ -308,10 +281,7 @@ FORGERIES = (
         plants("offers", "half a plan", "plan of an offer", "", 1, "plan-damaged"),
         raw("plan/luecke*", lambda p: p.write_text("{")),
     ),
-    (
-        plants("offers", "a pass repeated", "passes of an offer", "", 1, "launch-twice"),
-        repeat_launch,
-    ),
+    (plants("offers", "a pass repeated", "passes of an offer", "", 1, "launch-twice"), repeat_launch),
     (
         plants("offers", "an exit code", "records of mpicost in an offer", "", 1, "launch-crashed"),
         raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n")),
@@ -320,10 +290,7 @@ FORGERIES = (
         plants("offers", "no end", "records of mpicost in an offer", "", 1, "launch-crashed"),
         raw("raw/*mpicost*.exit", lambda p: p.unlink()),
     ),
-    (
-        plants("offers", "its time was up", "witness of OSU in an offer", "", 1, "launch-timeout"),
-        overdue,
-    ),
+    (plants("offers", "its time was up", "witness of OSU in an offer", "", 1, "launch-timeout"), overdue),
     (
         plants("offers", "no witness", "witness of OSU in an offer", "", 1, "not-finalised"),
         raw("raw/*.witness.jsonl", lambda p: p.unlink()),
@@ -345,19 +312,12 @@ FORGERIES = (
         lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7)),
     ),
     (
-        plants(
-            "offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"
-        ),
+        plants("offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"),
         lambda f: edit_records(f, lambda r: r.pop(1)),
     ),
+    (plants("offers", "wrong data", "records of mpicost in an offer", "", 1, "data-wrong"), wrong_data),
     (
-        plants("offers", "wrong data", "records of mpicost in an offer", "", 1, "data-wrong"),
-        wrong_data,
-    ),
-    (
-        plants(
-            "offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"
-        ),
+        plants("offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"),
         run(token="f" * 32),
     ),
     (
@@ -365,9 +325,7 @@ FORGERIES = (
         lambda f: edit_plan(f, token=""),
     ),
     (
-        plants(
-            "offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"
-        ),
+        plants("offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"),
         run(command=["mpicost", "--cache=warm"]),
     ),
     (
@@ -388,12 +346,7 @@ FORGERIES = (
     ),
     (
         plants(
-            "offers",
-            "a process on each of two nodes",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "layout-other",
+            "offers", "a process on each of two nodes", "records of mpicost in an offer", "", 1, "layout-other"
         ),
         run(**APART),
     ),
@@ -410,14 +363,7 @@ FORGERIES = (
         text(RULES, "schema = 1", 'schema = 1\ncache = "flush"'),
     ),
     (
-        plants(
-            "offers",
-            "two ranks on a core",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "binding-shared",
-        ),
+        plants("offers", "two ranks on a core", "records of mpicost in an offer", "", 1, "binding-shared"),
         run(ranks=BOUND),
     ),
     (
@@ -425,21 +371,15 @@ FORGERIES = (
         run(ranks=UNBOUND),
     ),
     (
-        plants(
-            "offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"
-        ),
+        plants("offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
         run(ranks=HALF_BOUND),
     ),
     (
-        plants(
-            "offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"
-        ),
+        plants("offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"),
         run(interposed=OBJECT),
     ),
     (
-        plants(
-            "offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"
-        ),
+        plants("offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"),
         witness(interposed=OBJECT),
     ),
     (
@@ -463,9 +403,7 @@ FORGERIES = (
         raw("programs/*/osu.json", lambda p: p.unlink()),
     ),
     (
-        plants(
-            "offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"
-        ),
+        plants("offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"),
         raw("programs/*/mpicost.json", lambda p: p.unlink()),
     ),
     (
@@ -473,31 +411,15 @@ FORGERIES = (
         raw("programs/*/osu.lock", lambda p: p.unlink()),
     ),
     (
-        plants(
-            "offers",
-            "the lock of another build",
-            "build records of an offer",
-            "",
-            1,
-            "build-unknown",
-        ),
+        plants("offers", "the lock of another build", "build records of an offer", "", 1, "build-unknown"),
         built("/lwan", "/kzen"),
     ),
     (
-        plants(
-            "offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"
-        ),
+        plants("offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"),
         built("benchmarks/lwan", "site"),
     ),
     (
-        plants(
-            "offers",
-            "a recipe of one's own",
-            "lock file of Spack in an offer",
-            "",
-            1,
-            "source-other",
-        ),
+        plants("offers", "a recipe of one's own", "lock file of Spack in an offer", "", 1, "source-other"),
         solved(namespace="acme"),
     ),
     (
@@ -505,24 +427,14 @@ FORGERIES = (
         solved(parameters={"commit": "c" * 40}),
     ),
     (
-        plants(
-            "offers",
-            "a patch of the recipe",
-            "lock file of Spack in an offer",
-            "",
-            1,
-            "source-other",
-        ),
+        plants("offers", "a patch of the recipe", "lock file of Spack in an offer", "", 1, "source-other"),
         solved(patches=["a" * 64]),
     ),
     (
         plants("offers", "a patch named", "patches of an offer", "", 1, "patch-missing"),
         name_patch("mpicost", None),
     ),
-    (
-        plants("offers", "an empty patch", "patches of an offer", "", 1, "patch-void"),
-        name_patch("mpicost", ""),
-    ),
+    (plants("offers", "an empty patch", "patches of an offer", "", 1, "patch-void"), name_patch("mpicost", "")),
     (
         plants("offers", "a patch in words", "patches of an offer", "", 1, "patch-void"),
         name_patch("mpicost", "+ faster"),
@@ -556,14 +468,7 @@ FORGERIES = (
         text(RULES, "launches = 5", "launches = 6"),
     ),
     (
-        plants(
-            "offers",
-            "a value of 0.00 counts for none",
-            "output of OSU in an offer",
-            "",
-            1,
-            "few-launches",
-        ),
+        plants("offers", "a value of 0.00 counts for none", "output of OSU in an offer", "", 1, "few-launches"),
         print_zero,
     ),
     (
@@ -572,40 +477,25 @@ FORGERIES = (
     ),
     (
         plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
-        text(
-            RULES,
-            'nodes = "one"\nper_node = "two"\nlimit',
-            'nodes = "two"\nper_node = "two"\nlimit',
-        ),
+        text(RULES, 'nodes = "one"\nper_node = "two"\nlimit', 'nodes = "two"\nper_node = "two"\nlimit'),
     ),
     (
         plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
         lambda f: [
-            edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1})
-            for n in range(1, 6)
+            edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1}) for n in range(1, 6)
         ],
     ),
     (
         plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
         text(RULES, '["mpich"]', '["openmpi"]'),
     ),
-    (
-        plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"),
-        run(kernel=""),
-    ),
+    (plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"), run(kernel="")),
     (
         plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
         run(cpu_model=""),
     ),
     (
-        plants(
-            "offers",
-            "another processor",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "machine-differs",
-        ),
+        plants("offers", "another processor", "records of mpicost in an offer", "", 1, "machine-differs"),
         run(cpu_model="a faster one"),
     ),
     (
@@ -625,44 +515,22 @@ FORGERIES = (
         lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z"),
     ),
     (
-        plants(
-            "offers",
-            "faster than light",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "faster-than-light",
-        ),
+        plants("offers", "faster than light", "records of mpicost in an offer", "", 1, "faster-than-light"),
         light,
     ),
     (
-        plants(
-            "offers",
-            "faster than its links",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "faster-than-wire",
-        ),
+        plants("offers", "faster than its links", "records of mpicost in an offer", "", 1, "faster-than-wire"),
         on_two_nodes,
     ),
     (
-        plants(
-            "offers",
-            "faster than memory",
-            "records of mpicost in an offer",
-            "",
-            1,
-            "faster-than-memory",
-        ),
+        plants("offers", "faster than memory", "records of mpicost in an offer", "", 1, "faster-than-memory"),
         faster,
     ),
 )
 
 
 @pytest.mark.parametrize(
-    "forge",
-    [pytest.param(forge, marks=mark, id=mark.args[0].planted) for mark, forge in FORGERIES],
+    "forge", [pytest.param(forge, marks=mark, id=mark.args[0].planted) for mark, forge in FORGERIES]
 )
 def test_a_forgery_is_found_by_its_code(offer: Path, forge: Forge, declared: Declared) -> None:
     forge(offer)
@@ -727,9 +595,7 @@ def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
         (built("official", "mirror"), "source-unchecked"),
     ],
 )
-def test_a_patch_of_osu_is_held_against_the_lock_file(
-    tmp_path: Path, forge: Forge, code: str | None
-) -> None:
+def test_a_patch_of_osu_is_held_against_the_lock_file(tmp_path: Path, forge: Forge, code: str | None) -> None:
     folder = make_offer(tmp_path / "offer", category="optimised")
     name_patch("osu", diff("c/a.c"))(folder)
     forge(folder)
@@ -746,9 +612,7 @@ def test_a_patch_is_applied_as_if_no_repository_were_above_it(tmp_path: Path, mo
     both = OFFICIAL.hash_patched([one, other])
     assert len({OFFICIAL.hash, OFFICIAL.hash_patched([one]), both}) == 3
     assert OFFICIAL.hash_patched([out]) in ("", OFFICIAL.hash)
-    sources = OfferSources(
-        OFFICIAL, tmp_path, tuple(Patch("mpicost", n, "") for n in ("one", "other"))
-    )
+    sources = OfferSources(OFFICIAL, tmp_path, tuple(Patch("mpicost", n, "") for n in ("one", "other")))
     (tmp_path / "patches").mkdir()
     for path in (one, other):
         path.rename(tmp_path / "patches" / path.name)

@@ -18,13 +18,7 @@ from postprocess.base.errors import UsageError
 from postprocess.extensions.procurement.check.offer import open_offer
 from postprocess.extensions.procurement.form import spreadsheet
 from postprocess.extensions.procurement.form.commitments import read_commitments
-from postprocess.extensions.procurement.form.rows import (
-    COLUMNS,
-    build_form,
-    round_to_worse,
-    show,
-    take,
-)
+from postprocess.extensions.procurement.form.rows import COLUMNS, build_form, round_to_worse, show, take
 from postprocess.extensions.procurement.form.spreadsheet import (
     CSV,
     HEAD,
@@ -86,9 +80,7 @@ def test_what_is_proposed_is_a_tolerance_limit_with_its_risk_in_words(written: P
     logs = [math.log(value) for value in row.measured.values]
     mean, spread = sum(logs) / 5, row.spread or 0
     assert row.proposed == pytest.approx(math.exp(mean + 5.741 * spread), rel=1e-4)
-    assert row.risk.startswith(
-        "with 95% confidence 99% of later launches are no slower (mean and 5.74"
-    )
+    assert row.risk.startswith("with 95% confidence 99% of later launches are no slower (mean and 5.74")
     assert "differences between days are not in it" in row.risk
     assert row.reference == pytest.approx(2e-6)
 
@@ -120,9 +112,7 @@ def test_a_proposal_is_no_better_for_being_rounded(rate: bool) -> None:
 def test_a_spreadsheet_prints_as_wide_as_the_paper_and_hides_no_line(offer: Path) -> None:
     """Of the longest text of a row all lines fit its height."""
     page = openpyxl.load_workbook(offer / XLSX)["offer"]
-    assert (
-        page.page_setup.orientation == "landscape" and page.sheet_properties.pageSetUpPr.fitToPage
-    )
+    assert page.page_setup.orientation == "landscape" and page.sheet_properties.pageSetUpPr.fitToPage
     assert (page.page_setup.fitToWidth, page.page_setup.fitToHeight) == (1, 0)
     assert page.print_title_rows == f"${HEAD}:${HEAD}"
     (risk,) = (cell for cell in page[HEAD] if cell.value == "risk")
@@ -144,9 +134,7 @@ def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:
     assert open_cells == {"committed", "projected", "model"}
 
 
-@pytest.mark.parametrize(
-    "above", [[], [["a title", ""], ["rules 0123", ""]]], ids=["ours", "saved"]
-)
+@pytest.mark.parametrize("above", [[], [["a title", ""], ["rules 0123", ""]]], ids=["ours", "saved"])
 def test_csv_is_read_back_too(offer: Path, above: list[list[str]]) -> None:
     """Ours, and the spreadsheet saved as CSV, which keeps the lines above its heads."""
     lines = list(csv.reader((offer / CSV).open()))
@@ -347,9 +335,7 @@ def test_what_a_part_says_of_its_size_is_not_believed(offer: Path) -> None:
     assert read_form(offer / XLSX) == rows
 
 
-def test_what_is_wide_in_a_spreadsheet_is_not_spread_out(
-    offer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wide_in_a_spreadsheet_is_not_spread_out(offer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred thousand rows of 16384 columns, or one merged cell of them, are more than any memory."""
     rows = read_form(offer / XLSX)
     put_cells("XFD4", "A202")(offer / XLSX)
@@ -358,9 +344,7 @@ def test_what_is_wide_in_a_spreadsheet_is_not_spread_out(
     book.save(offer / XLSX)
     sheet, made = openpyxl.worksheet.worksheet, []
     make, merge = sheet.Worksheet._get_cell, sheet.MergedCell
-    monkeypatch.setattr(
-        sheet.Worksheet, "_get_cell", lambda *place: made.append(place) or make(*place)
-    )
+    monkeypatch.setattr(sheet.Worksheet, "_get_cell", lambda *place: made.append(place) or make(*place))
     monkeypatch.setattr(sheet, "MergedCell", lambda *told: made.append(told) or merge(*told))
     assert read_form(offer / XLSX)[: len(rows)] == rows
     assert not made

@@ -81,17 +81,13 @@ def accept(
     ]
     write_commitments(offered, hash_rules(offered / RULES), rows)
     seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
-    measured = make_offer(
-        folder / MEASURED, [slower * each for each in FACTORS], rules, day=DELIVERED
-    )
+    measured = make_offer(folder / MEASURED, [slower * each for each in FACTORS], rules, day=DELIVERED)
     add(measured, slower, DELIVERED)
     forge(measured)
     checked = check_folder(offered, OFFICIAL, final=True)
     found, broken = judge_measured(checked, folder, OFFICIAL)
     path = folder.with_suffix(".tar")
-    status = conclude(
-        checked, AcceptanceDemand(path, folder, key=keys / "bob"), found, broken, Progress()
-    )
+    status = conclude(checked, AcceptanceDemand(path, folder, key=keys / "bob"), found, broken, Progress())
     assert status == (1 if broken else found.status)
     seal_archive(folder, keys / "bob", ACCEPTANCE, path)
     return path
@@ -233,11 +229,7 @@ FORGERIES: list[tuple[set[str], str, Callable[[Path], object]]] = [
     ({"launch-offered"}, "launches of the offer", copy_offer),
     ({"launch-offered"}, "its launches by other names", rename_tokens),
     ({"launch-before"}, "launches from before the seal", measure_before),
-    (
-        {"records-foreign"},
-        "times of a pass",
-        later_pass,
-    ),
+    ({"records-foreign"}, "times of a pass", later_pass),
     ({"protocol-other"}, "no protocol", lambda f: (f / "acceptance.json").unlink()),
     ({"protocol-other", "rules-other"}, "other rules", newer_rules),
     ({"protocol-other", "session-missing"}, "a launch dropped", drop_launch),
@@ -335,17 +327,13 @@ def test_a_broken_run_rule_is_told_wherever_the_outcome_is(tmp_path, keys, capsy
     assert f": {outcome}: 2 violations\n" in told.out and place in told.err, told.out + told.err
 
 
-def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(
-    honest, tmp_path, keys, capsys
-) -> None:
+def test_an_archive_that_does_not_hold_is_told_beside_the_outcome(honest, tmp_path, keys, capsys) -> None:
     folder = shutil.copytree(honest.with_suffix(""), tmp_path / "forged")
     table(folder)
     seal_archive(folder, keys / "bob", ACCEPTANCE, tmp_path / "forged.tar")
     words = ["offer", "check", str(tmp_path / "forged.tar")]
     assert main(str(ROOT), str(tmp_path / "home"), words) == 1
-    said = (
-        "Accepted: of 3 rows, 3 met; the archive does not hold (protocol-other once): 1 violation"
-    )
+    said = "Accepted: of 3 rows, 3 met; the archive does not hold (protocol-other once): 1 violation"
     assert said in capsys.readouterr().out
 
 
@@ -410,12 +398,8 @@ def test_failed_launches_are_told_alike_wherever_the_acceptance_lies(tmp_path, k
     assert not [each.text for each in found.broken if str(tmp_path) in each.text]
 
 
-@pytest.mark.parametrize(
-    ("slower", "status", "said"), [(GOOD, 0, "Accepted"), (SLOW, 1, "Not accepted")]
-)
-def test_the_command_tells_the_outcome(
-    tmp_path, keys, capsys, monkeypatch, slower, status, said
-) -> None:
+@pytest.mark.parametrize(("slower", "status", "said"), [(GOOD, 0, "Accepted"), (SLOW, 1, "Not accepted")])
+def test_the_command_tells_the_outcome(tmp_path, keys, capsys, monkeypatch, slower, status, said) -> None:
     path = accept(tmp_path / "done", keys, slower)
     words = ["offer", "check", str(path), "--signers", str(keys / "signers")]
     assert main(str(ROOT), str(tmp_path / "home"), words) == status

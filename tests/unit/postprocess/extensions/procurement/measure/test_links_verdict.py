@@ -12,34 +12,21 @@ import pytest
 from postprocess.extensions.procurement.accept import JudgedLinks
 from postprocess.extensions.procurement.check.data import OfferPass
 from postprocess.extensions.procurement.check.evidence import LaunchEvidence
-from postprocess.extensions.procurement.measure.links import (
-    find_links_verdict,
-    judge_links,
-    list_links_looks,
-)
+from postprocess.extensions.procurement.measure.links import find_links_verdict, judge_links, list_links_looks
 from postprocess.extensions.procurement.rules.lint import lint_text
 from postprocess.extensions.procurement.rules.rules_data import MachineFacts, Rules
 from postprocess.features.links.data import PairSweep
-from postprocess.features.links.detect import (
-    DetectionLimits,
-    PairTimes,
-    SlowItem,
-    SweepAnalysis,
-)
+from postprocess.features.links.detect import DetectionLimits, PairTimes, SlowItem, SweepAnalysis
 from postprocess.stats.procurement.acceptance import RowVerdict
 from tests.support.factories.links import Tournament
 from tests.support.factories.offer import RULES_TEXT, moment
 
 EIGHT = tuple(f"n{number}" for number in range(8))
-DONE = OfferPass(
-    1, "", "s", "baseline", MachineFacts("cpu", 8, 1), moment(1), moment(2), ("./plumbline",)
-)
+DONE = OfferPass(1, "", "s", "baseline", MachineFacts("cpu", 8, 1), moment(1), moment(2), ("./plumbline",))
 
 
 def rules(text: str = "[links]\n") -> Rules:
-    found, faults = lint_text(
-        RULES_TEXT.replace("[category.baseline]", f"{text}[category.baseline]")
-    )
+    found, faults = lint_text(RULES_TEXT.replace("[category.baseline]", f"{text}[category.baseline]"))
     assert found and not faults
     return found
 

@@ -7,12 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from postprocess.extensions.procurement.check.data import (
-    RULES,
-    TELL,
-    format_told_template,
-    read_told,
-)
+from postprocess.extensions.procurement.check.data import RULES, TELL, format_told_template, read_told
 from postprocess.extensions.procurement.check.offer import open_offer
 from postprocess.extensions.procurement.measure.run import (
     OfferBench,
@@ -37,10 +32,7 @@ def launched_in(directory: str, seconds: float, reason: str = "it ended") -> Fin
 def test_each_reason_of_failed_launches_is_told_once() -> None:
     reasons = ("it did not build", "no end within 60 s", "it did not build")
     launched = [launched_in("stage", 0.0, reason) for reason in reasons]
-    assert describe_failed(launched) == [
-        "2 launches: it did not build",
-        "1 launch: no end within 60 s",
-    ]
+    assert describe_failed(launched) == ["2 launches: it did not build", "1 launch: no end within 60 s"]
 
 
 def test_a_job_of_several_starts_counts_once() -> None:

@@ -120,27 +120,9 @@ def test_sound_rules_are_read_whole() -> None:
         ("launches = 5", f"a = {'[' * 3000}", 0, "", "nested too deep"),
         ('name = "b"', 'name = "a"', 15, "case[1].name", "is there twice"),
         ('name = "b"', 'name = "b/c"', 15, "case[1].name", "not a name"),
-        (
-            'per_node = "core"',
-            'per_node = "core"\nbetter = "higher"',
-            14,
-            "case[0].better",
-            "times",
-        ),
-        (
-            'per_node = "core"',
-            'per_node = "core"\ndemand = "wish"',
-            14,
-            "case[0].demand",
-            "Invalid",
-        ),
-        (
-            'per_node = "core"',
-            'per_node = "core"\ntolerance = 0.0',
-            14,
-            "case[0].tolerance",
-            "> 0.0",
-        ),
+        ('per_node = "core"', 'per_node = "core"\nbetter = "higher"', 14, "case[0].better", "times"),
+        ('per_node = "core"', 'per_node = "core"\ndemand = "wish"', 14, "case[0].demand", "Invalid"),
+        ('per_node = "core"', 'per_node = "core"\ntolerance = 0.0', 14, "case[0].tolerance", "> 0.0"),
     ],
 )
 def test_a_fault_has_line_key_and_fix(old: str, new: str, line: int, key: str, said: str) -> None:
@@ -214,9 +196,7 @@ def test_the_choice_of_a_pass_is_one_that_checks_know_and_combines_what_a_launch
     assert select_wanted(None) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "unit"), [("2.5 us", 2.5e-6, "s"), ("12GB/s", 12000.0, "MB/s")]
-)
+@pytest.mark.parametrize(("text", "value", "unit"), [("2.5 us", 2.5e-6, "s"), ("12GB/s", 12000.0, "MB/s")])
 def test_a_quantity_has_a_unit(text: str, value: float, unit: str) -> None:
     assert parse_quantity(text) == (pytest.approx(value), unit)
 

@@ -216,8 +216,7 @@ def test_the_plantings_of_a_night_are_on_different_routines(environments, times:
     """Each plant has as many routines as there are environments, or more."""
     plants = [each for each in INJECTION_KINDS.values() if not each.everything]
     assert all(
-        len(list_injectable_routines(quick(MPIS[:1]), each.least)) >= len(environments)
-        for each in plants
+        len(list_injectable_routines(quick(MPIS[:1]), each.least)) >= len(environments) for each in plants
     )
     for night in schedule_nights(quick(environments), plants, times, 0, seed=1):
         routines = [each.routine for each in night.plantings]
@@ -491,10 +490,7 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str, declar
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        *({"site": "x"}, {"times": 1}, {"unchanged": 1}, {"plants": ()}, {"keys": ()}),
-        {"references": ""},
-    ],
+    [*({"site": "x"}, {"times": 1}, {"unchanged": 1}, {"plants": ()}, {"keys": ()}), {"references": ""}],
 )
 def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
     path = tmp_path / selftest_rows.FILE
@@ -572,10 +568,7 @@ def test_a_plant_that_did_not_work_promises_nothing_and_is_a_fault():
     assert not plant.worked
     assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
     assert result.faults == ("slower-20: did not work: +1.0% where +20.0% was intended",)
-    assert (
-        "intended: what it missed says little"
-        in selftest_page.build_selftest_page(BEGUN, (), result).text
-    )
+    assert "intended: what it missed says little" in selftest_page.build_selftest_page(BEGUN, (), result).text
 
 
 def test_a_plant_that_nothing_is_known_of_is_a_fault():
@@ -613,9 +606,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
     assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
-    selftest_rows.append_selftest_night(
-        path, night(done or 1, row())
-    )  # the same night again is none more
+    selftest_rows.append_selftest_night(path, night(done or 1, row()))  # the same night again is none more
     assert conclude_selftest(tmp_path, QUIET) == 1
     for number in range(1, 6):
         selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
@@ -698,9 +689,7 @@ def test_a_case_that_is_called_beside_a_plant_is_told_with_what_it_was_called_by
         assert "Called, and not slowed" in text
         for word in ("1.500", "1.050", "1.100, 1.150", "1.075", "everything 7% slower"):
             assert word in text
-    assert (
-        "Called" not in selftest_page.build_selftest_page(BEGUN, (), score([night(1, row())])).text
-    )
+    assert "Called" not in selftest_page.build_selftest_page(BEGUN, (), score([night(1, row())])).text
 
 
 def test_of_everything_that_is_told_as_slower_no_case_is_missed():

@@ -101,8 +101,7 @@ def test_what_changed_stands_before_what_came_or_went() -> None:
 @plants("files", "what an MPI told of itself, damaged", "facts of a comparison", "", 2,
         "is damaged")  # fmt: skip
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("linked_as", None), ("mpi_library", 7), ("objects", {"a": 1}), ("variables", [{}])],
+    ("name", "value"), [("linked_as", None), ("mpi_library", 7), ("objects", {"a": 1}), ("variables", [{}])]
 )
 def test_damaged_facts_are_refused_in_one_line(tmp_path, name: str, value: Any, declared):
     path = tmp_path / "facts.json"
@@ -132,8 +131,6 @@ def test_a_launch_that_told_nothing_is_said(tmp_path: Path, declared: Declared) 
 def test_a_long_library_text_without_names_is_one_fact() -> None:
     old = parsed(told(mpi_library="Open MPI v5.0.8, ident: 5.0.8"))
     (other,) = compare_facts(parsed(told()), old)  # nor do two families have names in common
-    assert other.old == "MPICH Version: 4.3.2 MPICH ABI: 17:2:5" and other.new.startswith(
-        "Open MPI"
-    )
+    assert other.old == "MPICH Version: 4.3.2 MPICH ABI: 17:2:5" and other.new.startswith("Open MPI")
     (found,) = compare_facts(old, replace(old, mpi_library="Open MPI v5.0.11, ident: 5.0.11"))
     assert (found.name, found.new) == ("MPI library", "Open MPI v5.0.11, ident: 5.0.11")

@@ -39,15 +39,11 @@ def launches(
     return found
 
 
-def fingerprint(
-    old: Sequence[FingerprintLaunch], new: Sequence[FingerprintLaunch]
-) -> list[FingerprintPair]:
+def fingerprint(old: Sequence[FingerprintLaunch], new: Sequence[FingerprintLaunch]) -> list[FingerprintPair]:
     return build_fingerprints([*old, *new])
 
 
-def case(
-    size: int, verdict: ComparisonVerdict, routine: str = "bcast", layout: str = "4x4"
-) -> ComparedCase:
+def case(size: int, verdict: ComparisonVerdict, routine: str = "bcast", layout: str = "4x4") -> ComparedCase:
     shared = SharedCase("cpu", "mpicost", routine, "evict-barrier", layout, size)
     ratio = 1.5 if verdict == ComparisonVerdict.SLOWER else 1.0
     return ComparedCase(
@@ -124,17 +120,9 @@ def test_only_a_control_variable_names_the_switch() -> None:
     "cases",
     [
         [case(n, ComparisonVerdict.SLOWER) for n in (8, KIB, 2 * KIB)],  # elsewhere
-        [
-            *SLOW[:2],
-            *(case(n, ComparisonVerdict.SLOWER) for n in (8, 16, 32, 64)),
-        ],  # less than half
-        [
-            *SLOW,
-            *(case(n, ComparisonVerdict.SAME) for n in range(9000, 9005)),
-        ],  # most of it is not slower
-        [
-            case(n, ComparisonVerdict.SLOWER, layout="4x2") for n in (16 * KIB, 20_000)
-        ],  # between nodes
+        [*SLOW[:2], *(case(n, ComparisonVerdict.SLOWER) for n in (8, 16, 32, 64))],  # less than half
+        [*SLOW, *(case(n, ComparisonVerdict.SAME) for n in range(9000, 9005))],  # most of it is not slower
+        [case(n, ComparisonVerdict.SLOWER, layout="4x2") for n in (16 * KIB, 20_000)],  # between nodes
     ],
 )
 def test_nothing_is_claimed_beyond_the_data(cases: list[ComparedCase]) -> None:

@@ -32,13 +32,7 @@ INTEL = """\
     ("output", "told"),
     [
         (UCX, {"UCX version": "1.18.1", "UCX inside a node": "tag(sysv/memory cma/memory)"}),
-        (
-            OPEN_MPI,
-            {
-                "Open MPI's layer of messages (pml)": "ob1",
-                "Open MPI's transports (btl)": "self, vader",
-            },
-        ),
+        (OPEN_MPI, {"Open MPI's layer of messages (pml)": "ob1", "Open MPI's transports (btl)": "self, vader"}),
         (
             INTEL,
             {

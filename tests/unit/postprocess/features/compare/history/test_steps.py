@@ -28,9 +28,7 @@ STEPPING, STEADY = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast
 CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
 
 
-def measure(
-    factors: dict[str, tuple[float | None, ...]], rounds: int = 8, unit: str = "s"
-) -> StoredComparison:
+def measure(factors: dict[str, tuple[float | None, ...]], rounds: int = 8, unit: str = "s") -> StoredComparison:
     """Cases by what each version multiplies their time with, None where it crashes; 1% noise."""
     random = np.random.default_rng(1)
     passes = []
@@ -41,11 +39,7 @@ def measure(
             for key, by_version in factors.items():
                 factor = by_version[NAMES.index(name)]
                 value = factor and 1e-6 * factor * hour * float(np.exp(random.normal(0, 0.01)))
-                cases[key] = (
-                    CaseValue(value, unit)
-                    if value
-                    else CaseValue(None, unit, "crashed", "signal 11")
-                )
+                cases[key] = CaseValue(value, unit) if value else CaseValue(None, unit, "crashed", "signal 11")
             launch = LaunchValues("l", {"nodes": "n1"}, cases)
             passes.append(ComparisonPass(number, position, name, "s", 1.0, (launch,)))
     header = replace(HEADER, versions=VERSIONS, left_out={"mpich@3.4.3": "no wheel"})

@@ -35,9 +35,7 @@ def bench(tmp_path: Path, progress) -> ComparisonBench:
     header = replace(HEADER, seconds=100)
     data.append_record(path, header)
     for position, side in enumerate((OLD, NEW)):
-        launch = LaunchValues(
-            "l", {}, {"cpu/mpicost/bcast/warm-barrier/2x2/8": CaseValue(1e-6, "s")}
-        )
+        launch = LaunchValues("l", {}, {"cpu/mpicost/bcast/warm-barrier/2x2/8": CaseValue(1e-6, "s")})
         data.append_record(path, ComparisonPass(0, position, side, "s", 5.0, (launch,)))
     data.append_record(path, data.PlannedLooks((6,)))
     return ComparisonBench(SimpleNamespace(progress=progress), header, path)  # type: ignore[arg-type]
@@ -49,9 +47,7 @@ def append(bench: ComparisonBench, number: int, side: str, seconds: float) -> No
 
 
 def test_pingpong_of_two_processes_is_measured_whatever_else_is_chosen() -> None:
-    asked = Selection(
-        Path("s"), choice={"routines": ["bcast"], "partitions": ["a"], "cache": "evict"}
-    )
+    asked = Selection(Path("s"), choice={"routines": ["bcast"], "partitions": ["a"], "cache": "evict"})
     choice = select_pingpong(asked).choice
     assert choice["routines"] == ["pingpong"] and choice["processes"] == [2]
     expected = (["a"], "warm", ["mpicost"])
@@ -159,11 +155,7 @@ def test_what_fails_is_noted_and_stops_nothing(bench, monkeypatch) -> None:
 
 
 def test_values_are_read_by_place() -> None:
-    keys = [
-        f"cpu/mpicost/pingpong@1/warm-barrier/{layout}/{n}"
-        for layout in ("2x1", "2x2")
-        for n in (8, 0)
-    ]
+    keys = [f"cpu/mpicost/pingpong@1/warm-barrier/{layout}/{n}" for layout in ("2x1", "2x2") for n in (8, 0)]
     found = [
         LaunchValues(layout, {}, {k: CaseValue(1e-6, "s") for k in keys if f"/{layout}/" in k})
         for layout in ("2x1", "2x2")

@@ -99,9 +99,7 @@ def test_a_rejected_side_and_a_folder_without_launches_are_refused(tmp_path, dec
     with declared.raises(UsageError):
         read_compared_launches(tmp_path)
     ledger.append_launches(tmp_path, "s1", [launch()])
-    rejected = decision.SignedDecision(
-        decision.REJECTED, "", "too slow", (), "2026-11-23T00:00:00Z"
-    )
+    rejected = decision.SignedDecision(decision.REJECTED, "", "too slow", (), "2026-11-23T00:00:00Z")
     decision.write_decision(tmp_path, rejected)
     with pytest.raises(UsageError, match="its new side was rejected: too slow"):
         read_compared_launches(tmp_path)

@@ -12,13 +12,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    NEW,
-    OLD,
-    CaseValue,
-    ComparisonPass,
-    LaunchValues,
-)
+from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
 from postprocess.features.compare.measure.sides import find_own_case
@@ -32,9 +26,7 @@ CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
 HEADER = replace(comparison.HEADER, seconds=10)
 
 
-def trial(
-    side: str, *keys: str, seconds: float = 5.0, verdict: str = "", reason: str = ""
-) -> ComparisonPass:
+def trial(side: str, *keys: str, seconds: float = 5.0, verdict: str = "", reason: str = "") -> ComparisonPass:
     values = {key: CaseValue(None if verdict else 1e-6, "s", verdict, reason) for key in keys}
     return ComparisonPass(0, 0, side, "s", seconds, (LaunchValues("l", {}, values),))
 
@@ -47,9 +39,7 @@ def bench(work: WorkDirectory, progress: Progress) -> ComparisonBench:
 
 @plants("use", "two sides without a case in common", "`compare`", "", 2,
         "a and b have no case in common; choose")  # fmt: skip
-@pytest.mark.parametrize(
-    "new", [trial(NEW, ALLREDUCE, CONTROL), trial(NEW, BCAST, verdict="skipped")]
-)
+@pytest.mark.parametrize("new", [trial(NEW, ALLREDUCE, CONTROL), trial(NEW, BCAST, verdict="skipped")])
 def test_sides_without_a_common_case_are_refused(bench, new, declared):
     data.append_record(bench.path, trial(OLD, BCAST, CONTROL))
     data.append_record(bench.path, new)
@@ -144,8 +134,6 @@ def test_both_sides_have_the_delay_library_and_one_is_not_delayed() -> None:
 
 @pytest.mark.parametrize(("processes", "per_node"), [(1, 1), (3, 2), (129, 128)])
 def test_a_case_of_any_layout_is_found_again_on_its_side(processes: int, per_node: int) -> None:
-    case = Case(
-        "s", "cpu", "b-1", "mpicost", "pingpong", 2, "warm", "barrier", processes, per_node, 8
-    )
+    case = Case("s", "cpu", "b-1", "mpicost", "pingpong", 2, "warm", "barrier", processes, per_node, 8)
     found = find_own_case(data.SharedCase.of(replace(case, environment="a-1")), "b-1")
     assert replace(found, system="s") == case

@@ -47,13 +47,7 @@ def session_rows(
 ) -> list[StoreRow]:
     random = np.random.default_rng(seed)
     return [
-        row(
-            session,
-            each,
-            n,
-            1e-6 * (slow or {}).get(each, 1.0) * np.exp(random.normal(0, 0.01)),
-            **told,
-        )
+        row(session, each, n, 1e-6 * (slow or {}).get(each, 1.0) * np.exp(random.normal(0, 0.01)), **told)
         for each in ROUTINES
         for n in range(1, LAUNCHES + 1)
     ]
@@ -126,8 +120,7 @@ def test_what_was_measured_otherwise_is_not_judged(store, compare, tmp_path) -> 
     store(NEW, session_rows(NEW, dict.fromkeys(ROUTINES, 2.0), cpu_model="other chip"))
     assert compare(OLD, NEW) == 3
     (why,) = {
-        each.reason
-        for each in judge_comparison(data.read_comparison(tmp_path / "out" / data.FILE)).cases
+        each.reason for each in judge_comparison(data.read_comparison(tmp_path / "out" / data.FILE)).cases
     }
     assert why == "processor differs: chip and other chip"
 
