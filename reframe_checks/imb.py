@@ -17,7 +17,15 @@ from reframe.core.builtins import fixture, run_before, variable
 from postprocess.base.units import MEGABYTES
 from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import CHECKED, LOOP, ROTATE, ROTATED, Benchmark
+from postprocess.model.routines.benchmark import (
+    CHECKED,
+    LOOP,
+    ROTATE,
+    ROTATED,
+    WINDOW,
+    WINDOW_MESSAGES,
+    Benchmark,
+)
 from postprocess.model.routines.requested import NON_BLOCKING
 from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
@@ -172,7 +180,7 @@ class imb(OsuImbCheck):
     def method(self) -> dict[str, int]:
         """Return the method of every benchmark, and how much memory buffers rotate through."""
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
-        return {**super().method(), **rotated}
+        return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
     def rotation(self) -> int:
         """Return the megabytes through which the buffers of a process move."""
@@ -186,9 +194,14 @@ class imb(OsuImbCheck):
 
 
 def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
-    """Build the benchmarks of a start by name, then IMB's options."""
+    """Build the benchmarks of a start by name, then IMB's options.
+
+    IMB sends windows of 256 messages since 2021.1, of 64 before, as OSU does.
+    """
     names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
     words = [*names, "-npmin", str(start.processes)]
+    if any(benchmark.window for benchmark in start.benchmarks):
+        words += ["-window_size", str(WINDOW_MESSAGES)]
     words += ["-iter", str(start.trials), "-iter_policy", "off"]
     return [*words, "-msglen", str(locate_sizes_file(start, session))]
 

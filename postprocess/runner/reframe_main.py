@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from types import FrameType, ModuleType, SimpleNamespace
 
@@ -52,6 +54,25 @@ def disable_expansion() -> None:
     setattr(os.path, "expandvars", expand_home)  # noqa: B010 - assigned, its overloads would be asked for
 
 
+def end_pauses_at_exits() -> None:
+    """Let a pause of ReFrame between two looks at its jobs end as soon as a process that it started does.
+
+    Its looks become rarer while a job runs, so that a local launch of 1.3 s was seen to end after 1.7 s.
+    """
+    from reframe.frontend.executors import policies
+
+    exits, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler of Python's, nothing is written
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def pause(seconds: float) -> None:
+        while select.select([exits], [], [], 0)[0]:
+            os.read(exits, 4096)  # what ended during the look itself, as a command of a scheduler does
+        select.select([exits], [], [], seconds)
+
+    policies.time = SimpleNamespace(time=time.time, sleep=pause)
+
+
 if __name__ == "__main__":
     # SIGTERM makes ReFrame end its jobs: none outlives a driver that was killed.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
@@ -61,4 +82,5 @@ if __name__ == "__main__":
 
     find_callers_quickly()
     disable_expansion()
+    end_pauses_at_exits()
     main()

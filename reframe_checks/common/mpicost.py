@@ -115,8 +115,9 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``dissemination``, which is the same algorithm with every MPI
     sync = variable(str, value=read_choice("sync", SYNC))
 
-    #: Seconds of work before the first case; none in simulated time. Processors that were idle are slow at
-    #: first, and cases come in random order: what came first was up to 40% slower.
+    #: Most seconds of work before the first case; none in simulated time. Processors that were idle are slow at
+    #: first, and cases come in random order: what came first was up to 40% slower. It ends where none speeds up
+    #: any more.
     #:
     #: :default: ``0.5``
     settle = variable(float, value=0.5)

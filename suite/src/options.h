@@ -29,7 +29,7 @@ struct options {
     enum sync_kind sync;
     enum cache_state cache;
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
-    double settle;         /* s of work before the first case */
+    double settle;         /* s of work before the first case, at most */
     double relative_error; /* 0: no early stop */
     double loop_seconds;   /* s that the calls of a trial take together, if sync is SYNC_LOOP */
     bool back_to_back;     /* trials one right after the other */

@@ -4,7 +4,8 @@
 
 #include "control.h"
 
-/* Keeps all ranks busy, and in touch with each other, for so many seconds of rank 0's clock. Collective. */
-void settle(const struct control *control, double wanted);
+/* Keeps all ranks busy, and in touch with each other, until no rank's processor speeds up any more, for at most
+ * so many seconds of rank 0's clock; looks every 50 ms. Collective. */
+void settle(const struct control *control, double most);
 
 #endif

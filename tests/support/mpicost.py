@@ -71,9 +71,12 @@ class Program:
         complaints = [line for line in errors.splitlines() if line.startswith("mpicost: ")]
         return Ended(status, output, complaints)
 
-    def measure(self, processes: int, file: Path, *options: str, large_flush: bool = False) -> Records:
+    def measure(
+        self, processes: int, file: Path, *options: str, wrapper: Sequence[str] = (), large_flush: bool = False
+    ) -> Records:
         """Start it on an output file; it must end well and write a whole file."""
-        ended = self.run(processes, "--output", str(file), *options, large_flush=large_flush)
+        words = ("--output", str(file), *options)
+        ended = self.run(processes, *words, wrapper=wrapper, large_flush=large_flush)
         assert ended.status == 0, (ended.complaints, ended.output)
         assert ended.complaints == []
         return read(file)

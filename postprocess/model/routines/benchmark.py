@@ -19,6 +19,7 @@ LOOP = "loop"  #: nothing between the calls: the whole loop is timed
 ITERATIONS: int = PROGRAMS["osu"].options["iterations"]
 LEAST_ITERATIONS = 4  #: OSU tells no quarter of fewer: it reads before its list of times
 WINDOW_MESSAGES = 64  #: of a window, each sent before the last has arrived
+WINDOW = "window_messages"  #: the method's key of that number, where the program is told
 WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -17,7 +18,18 @@ from postprocess.parsers.mpicost import read_launch
 from postprocess.parsers.mpicost_schema import LEAST_COLDNESS
 from postprocess.stats.headline import summarise_trials
 from tests.support.mpi import of_family
-from tests.support.mpicost import EVICTED, FAMILIES, TINY, Program, Record, Records, build, program
+from tests.support.mpicost import (
+    EVICTED,
+    FAMILIES,
+    TINY,
+    Program,
+    Record,
+    Records,
+    build,
+    library,
+    preload,
+    program,
+)
 from tests.support.paths import SUITE
 
 RUN = {
@@ -234,11 +246,17 @@ def test_seeds_differ_unless_given(tmp_path: Path) -> None:
     assert len(seeds) == 2
 
 
-def test_work_comes_before_the_first_case_if_asked_for(family: str, tmp_path: Path) -> None:
-    options = (*TINY, "--routine", "barrier", "--trials", "2")
-    asked = program(family).measure(2, tmp_path / "a", *options, "--settle", "0.7")
-    assert asked.run["settle"] == 0.7 and asked.end["elapsed"] > 0.7
-    assert program(family).measure(2, tmp_path / "b", *options).run["settle"] == 0
+def test_work_comes_before_the_first_case_while_processors_speed_up(family: str, tmp_path: Path) -> None:
+    def settled(name: str, seconds: str, wrapper: Sequence[str] = ()) -> Records:
+        options = (*TINY, "--routine", "barrier", "--trials", "2", "--settle", seconds)
+        return program(family).measure(2, tmp_path / name, *options, wrapper=wrapper)
+
+    idle = preload(library(family, "slow_start"))
+    assert settled("none", "0", idle).run["settle"] == 0
+    assert settled("most", "0.2", idle).end["elapsed"] > 0.2
+    assert settled("until none speeds up", "60", idle).end["elapsed"] > 0.4
+    steady = settled("steady", "60")
+    assert steady.run["settle"] == 60 and 0.1 < steady.end["elapsed"] < 30
 
 
 def test_sampling_stops_early_when_asked(family: str, tmp_path: Path) -> None:

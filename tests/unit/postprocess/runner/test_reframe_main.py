@@ -40,3 +40,27 @@ def test_a_deprecated_use_is_told_where_it_is(monkeypatch: pytest.MonkeyPatch) -
     with pytest.warns(warnings.ReframeDeprecationWarning) as told:
         warnings.user_deprecation_warning("old")
     assert [each.filename for each in told] == [__file__]
+
+
+PAUSES = """
+import subprocess, time
+from reframe.frontend.executors import policies
+from postprocess.runner.reframe_main import end_pauses_at_exits
+end_pauses_at_exits()
+
+def paused(seconds):
+    begin = time.monotonic()
+    policies.time.sleep(seconds)
+    return time.monotonic() - begin
+
+subprocess.run(["true"])  # as a look at a queue
+print(paused(0.5) >= 0.5)
+job = subprocess.Popen(["sleep", "0.3"])
+print(paused(50) < 25, job.wait() == 0, paused(0.5) >= 0.5)
+"""
+
+
+def test_a_pause_ends_when_a_job_does_and_not_by_a_look_at_a_queue() -> None:
+    words = [sys.executable, "-c", PAUSES]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\nTrue True True\n"
