@@ -18,21 +18,31 @@
     env: "environment", mpi: "environment", np: "p", processes: "p", size: "bytes",
   };
   const condition = /^([a-z]+)(!=|<=|>=|=|<|>)(.+)$/;
-  let known = null;
+  const known = [];
   let sort = "";
 
-  // What a row holds, read when it is first needed: its text, and its cells as text and number.
-  function read() {
-    known = known || rows.map((row) => {
-      const cells = [...row.querySelectorAll("summary i")].map((cell) => cell.textContent);
-      return {
-        row,
-        cells,
-        numbers: cells.map((cell) => (cell === "∞" ? Infinity : parseFloat(cell))),
-        text: row.textContent.toLowerCase(),
-      };
-    });
+  // What a row holds: its text, and its cells as text and number.
+  function readRow(row) {
+    const fields = [...row.firstElementChild.children].filter((field) => field.localName === "i");
+    const cells = fields.map((field) => field.textContent);
+    return {
+      row,
+      cells,
+      numbers: cells.map((cell) => (cell === "∞" ? Infinity : parseFloat(cell))),
+      text: row.textContent.toLowerCase(),
+    };
+  }
+
+  function read(least = rows.length) {
+    while (known.length < least) known.push(readRow(rows[known.length]));
     return known;
+  }
+
+  // Rows are read while nothing else is to be done, so that the first search of a large night need not wait.
+  const idle = window.requestIdleCallback || ((work) => setTimeout(work, 10));
+  function readAhead() {
+    read(Math.min(known.length + 100, rows.length));
+    if (known.length < rows.length) idle(readAhead);
   }
 
   function parseNumber(word) {
@@ -183,4 +193,5 @@
   buttons.forEach((button) => { button.disabled = false; });
   document.documentElement.classList.add("searching");
   restore();
+  idle(readAhead);
 })();
