@@ -35,6 +35,7 @@ from postprocess.runner.reframe_pass import find_program
 from postprocess.stats.placement import MOVED, locate_case
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import collect_manual_settings
+from site_configs.schema.transports import PAIRS
 from site_configs.topology.machine import read_machine
 
 SCHEMA = 1
@@ -69,12 +70,19 @@ class CalibrationHeader:
     afresh: bool = False  #: earlier launches of the cases that it measures count no more
     #: Of its variables those that steer an MPI
     shell: Mapping[str, str] = field(default_factory=dict)
+    #: By what pairs of ranks talk, by the words of partition, environment and class of pairs
+    transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
         """Return what was set by hand for launches of an environment, ``exact`` if they are simulated."""
         return collect_manual_settings(
             self.set_env, self.oversubscribe, environment, {} if exact else self.shell
         )
+
+    def find_transports(self, launch: PlannedLaunch) -> dict[str, tuple[str, ...]]:
+        """Find by what the pairs of a launch's place talk, by class of pairs, as far as that is known."""
+        places = {pairs: f"{launch.partition} {launch.environment} {pairs}" for pairs in PAIRS}
+        return {pairs: self.transports[place] for pairs, place in places.items() if place in self.transports}
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,8 @@ class CalibrationLaunch:
     #: The papers' headline by key of the case, where it is not what is judged
     headlines: Mapping[str, Measured] = field(default_factory=dict)
     learned: bool = False  #: whether a night has taught it, not a calibration
+    #: By what its pairs of ranks talk, by class of pairs, where its library told it
+    transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -128,9 +138,10 @@ def open_calibration(
     oversubscribe: bool,
     afresh: bool,
     shell: Mapping[str, str],
+    transports: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CalibrationHeader:
     """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
-    opened = CalibrationHeader(directory.name, set_env, oversubscribe, afresh, shell)
+    opened = CalibrationHeader(directory.name, set_env, oversubscribe, afresh, shell, transports or {})
     files.replace_files({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
     return opened
 
@@ -185,6 +196,7 @@ def build_launch(
         session_gap_minutes=launch.session_gap_minutes,
         core_latencies={key: each for key in seen if (each := places[key]) is not None},
         headlines={key: each.headline for key, each in seen.items() if each.headline is not None},
+        transports=opened.find_transports(launch),
     )
 
 
@@ -344,7 +356,7 @@ def read_calibration_header(marker: Path) -> CalibrationHeader:
     """
     try:
         told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
-        require_fields(told, CalibrationHeader, ("shell",))
+        require_fields(told, CalibrationHeader, ("shell", "transports"))
         return parse_record(told, CalibrationHeader)
     except (OSError, ValueError) as error:
         fix = "remove it, and its launches are not used"

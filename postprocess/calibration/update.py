@@ -292,7 +292,17 @@ def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -
         told[provenance.SESSION_GAP] = last.session_gap_minutes
     if last.by_hand:
         told["options"] = dict(last.by_hand)
+    if transports := find_last_transports(launches.values()):
+        told[provenance.TRANSPORTS] = transports
     return told if last.exact and alone else told | {provenance.SERIES: build_series_record(measured)}
+
+
+def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, list[str]]:
+    """Find by what the pairs of ranks of each class talked in the last launch that tells it."""
+    found: dict[str, list[str]] = {}
+    for launch in sorted(launches, key=lambda each: each.ended_utc):
+        found |= {pairs: list(names) for pairs, names in launch.transports.items()}
+    return found
 
 
 def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:

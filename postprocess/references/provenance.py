@@ -28,6 +28,7 @@ SESSION_GAP = "session_gap_minutes"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 
 
+TRANSPORTS = "transports"  #: optional key of a calibration: by what pairs of ranks talked, by class of pairs
 HEADLINES = "headlines"  #: of a series: the papers' headline of each launch, by case
 #: Optional key of a series: the value of each launch that is judged, by case, where it is not the headline
 VALUES = "values"
@@ -122,6 +123,7 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks += [(_series, SERIES)] if SERIES in told else []
     checks += [(_options, "options")] if "options" in told else []
     checks += [(_circumstances, "circumstances")] if "circumstances" in told else []
+    checks += [(_transports, TRANSPORTS)] if TRANSPORTS in told else []
     checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
     checks += [(lambda entry, _: read_session_gap(entry), SESSION_GAP)]
     return _collect_faults(JsonObject(told), checks)
@@ -174,6 +176,15 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
 def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """List the calibrations behind the cases of a program."""
     return told[CALIBRATIONS]
+
+
+def find_transports(origin: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Find by what pairs of ranks talked when a file was last calibrated, by class of pairs, if it tells."""
+    calibrations = [each for told in origin["programs"].values() for each in list_calibrations(told)]
+    found: dict[str, tuple[str, ...]] = {}
+    for calibration in sorted(calibrations, key=lambda each: each["date_utc"]):
+        found |= {pairs: tuple(names) for pairs, names in calibration.get(TRANSPORTS, {}).items()}
+    return found
 
 
 def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
@@ -338,6 +349,12 @@ def _circumstances(entry: JsonObject, key: str) -> None:
     circumstances = entry.object(key)
     if "binding" in circumstances.fields:
         circumstances.object("binding")
+
+
+def _transports(entry: JsonObject, key: str) -> None:
+    transports = entry.object(key)
+    for pairs in transports.fields:
+        transports.texts(pairs)
 
 
 def _sessions(entry: JsonObject, key: str) -> None:

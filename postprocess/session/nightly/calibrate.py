@@ -304,7 +304,12 @@ def run_calibration_pass(
     progress, work = context.progress, context.work
     session, reframe = context.open_session("calibrate")
     opened = ledger.open_calibration(
-        session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
+        session.directory,
+        selection.set_env,
+        selection.oversubscribe,
+        afresh,
+        selection.shell,
+        transports={" ".join(place): tuple(map(str, paths)) for place, paths in context.heard.items() if paths},
     )
     since = start_load_monitor()
     try:

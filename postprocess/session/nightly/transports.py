@@ -25,6 +25,8 @@ from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.parsers.transports import VERBOSE, WORDS, TransportPath, find_wrong_path, read_paths
+from postprocess.references.provenance import find_transports, read_provenance
+from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
@@ -42,7 +44,7 @@ Place = tuple[str, str, str]  #: partition, environment, and class of pairs
 
 @dataclass(frozen=True)
 class KnownTransports:
-    """By what each place talked when it was calibrated, or seen first."""
+    """By what each place talked when its references were measured, or it was seen first."""
 
     schema: int = 1
     places: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: by the words of a place
@@ -169,13 +171,27 @@ def prove_transports(
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
-        KnownTransports() if calibrating else recall(context.work.root / FILE, KnownTransports),
+        KnownTransports() if calibrating else recall_transports(context, chosen),
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
     )
     if session and not proof.find_faults():  # what is wrong stays, for people to read
         shutil.rmtree(session, ignore_errors=True)
     return proof
+
+
+def recall_transports(context: SessionContext, places: Collection[Place]) -> KnownTransports:
+    """Recall by what these places talked when their references were measured, else when they were last seen.
+
+    References that others have reviewed tell it in a work directory that has seen nothing.
+    """
+    known = dict(recall(context.work.root / FILE, KnownTransports).places)
+    for partition, environment in sorted({place[:2] for place in places}):
+        system, _, name = partition.partition(":")
+        path = find_reference_file(context.reference_roots, system, name, environment)
+        told = find_transports(read_provenance(path)) if path else {}
+        known |= {f"{partition} {environment} {pairs}": names for pairs, names in told.items()}
+    return KnownTransports(places=known)
 
 
 def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool) -> Path:

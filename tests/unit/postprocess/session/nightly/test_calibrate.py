@@ -119,6 +119,7 @@ class Night:
             progress=progress,
             request=request,
             prepared=SimpleNamespace(inventory=True),
+            heard={},
         )
         plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
         catalog, _ = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
@@ -268,6 +269,7 @@ class Bench:
         monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
         self.context: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
+            heard={},
             progress=SimpleNamespace(
                 note=self.notes.append, say=lambda _: None, keeping=lambda _: nullcontext()
             ),

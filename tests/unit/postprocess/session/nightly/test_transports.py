@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,12 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
 from postprocess.session.lifecycle.context import SessionContext
-from postprocess.session.nightly.transports import KnownTransports, TransportProof, prove_measured
+from postprocess.session.nightly.transports import (
+    KnownTransports,
+    TransportProof,
+    prove_measured,
+    recall_transports,
+)
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
 from tests.support.factories.launch import finished
@@ -84,6 +90,25 @@ def test_a_night_is_held_against_the_transports_of_its_calibration(tmp_path: Pat
     assert judge(replace(night, known=recall(file, KnownTransports))) == PASSED
 
 
+def test_reviewed_references_tell_it_where_a_work_directory_has_seen_nothing(tmp_path: Path) -> None:
+    calibrations = [
+        {"date_utc": f"2026-11-0{day} 02:00:00 UTC", "transports": {"node": [name]}}
+        for day, name in ((2, "ucx:sysv"), (1, "ucx:posix"))
+    ]
+    path = tmp_path / "reviewed" / "s" / "p" / "mpi.tsv"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    origin = {"machine": "m", "programs": {"mpicost": {"calibrations": calibrations}}}
+    path.with_name("mpi.provenance.json").write_text(json.dumps(origin), encoding="utf-8")
+    work = SimpleNamespace(root=tmp_path)
+    context = SimpleNamespace(work=work, reference_roots=[tmp_path / "provisional", tmp_path / "reviewed"])
+    TransportProof({NODE: [path_of("posix", layer="ucx")]}).remember(tmp_path / "transports.json")
+    night = TransportProof(
+        {NODE: [path_of("posix", layer="ucx")]}, known=recall_transports(cast(SessionContext, context), [NODE])
+    )
+    assert judge(night).verdict is Verdict.NOT_COMPARABLE
+
+
 def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "transports.json"
     TransportProof({NODE: []}).remember(file, afresh=True)
@@ -103,6 +128,7 @@ class Silent:
 
     def __init__(self, root: Path, **heard: TransportPath) -> None:
         self.work, self.heard = SimpleNamespace(root=root), dict[Any, Any](heard)
+        self.reference_roots: list[Path] = []
 
     def hear(self, *paths: TransportPath, launch: PlannedLaunch) -> None:
         self.heard[launch.partition, launch.environment, "node"] = paths
