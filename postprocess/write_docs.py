@@ -1,10 +1,12 @@
-"""Write the documentation that follows from the parser: ``python -m postprocess.write_docs``.
+"""Write the documentation that follows from the code: ``python -m postprocess.write_docs``.
 
-A page of all commands, a manual page, and completion for bash and zsh. Needs ``requirements-test.in``.
+A page of all commands, a manual page, completion for bash and zsh, and the JSON schema of a site file. Needs
+``requirements-test.in``.
 """
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from postprocess.base import files
 from postprocess.cli.parser import Parser, subcommands
 from postprocess.cli.reference import INTERRUPTED, Command, commands, markdown
 from postprocess.main import build_parser
+from site_configs.schema.fields import build_json_schema
 
 #: Environment variables that users may set.
 ENVIRONMENT = {
@@ -130,6 +133,7 @@ def documents() -> dict[str, str]:
         "plumbline.1": manual_page(every),
         "completion/plumbline.bash": shtab.complete(parser, "bash"),
         "completion/_plumbline": shtab.complete(parser, "zsh"),
+        "site_file.schema.json": json.dumps(build_json_schema(), indent=1) + "\n",
     }
 
 

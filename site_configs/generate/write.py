@@ -17,7 +17,7 @@ from site_configs.generate import entries, python_source, survey
 from site_configs.generate.entries import build_environment_view, build_partition_views
 from site_configs.generate.survey import MachineSurvey
 from site_configs.schedulers.registry import list_site_names
-from site_configs.schema.fields import NAME
+from site_configs.schema.fields import NAME, NAME_RULE
 
 TEMPLATES = Path(__file__).parent
 TEMPLATE = "site.py.j2"
@@ -39,7 +39,7 @@ def write_new_site(
     :raises UsageError: if the file is there already or cannot be written.
     """
     if name and not NAME.fullmatch(name):
-        raise UsageError(f"site new {name}: write letters, digits, _ and - only, a letter first")
+        raise UsageError(f"site new {name}: write {NAME_RULE}")
     if target := choose_target(work, name, output):
         check_not_existing(target)  # before the machine is asked, which may take a minute
     with work.held(), progress.phase("looking"):

@@ -6,24 +6,40 @@ then a wheel (IMB only). Where there is none of them, the reason is told; nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from site_configs.annotations import check_fields, one_of
 from site_configs.programs.program import INSTALLABLE
 
 SITE, SPACK, CMAKE, WHEEL = "site", "spack", "cmake", "wheel"
+Folder = Annotated[
+    str, Meta(pattern="^/", description=f"an absolute path, as in {INSTALLABLE['imb'].example!r}")
+]
 
 
 @dataclass(frozen=True)
 class Installed:
     """One program that is installed for one MPI."""
 
-    folder: str  #: with the executables, or with folders of them
+    folder: Folder  #: with the executables, or with folders of them
     #: Needed to run; values as a shell reads them
     env: Mapping[str, str] = field(default_factory=dict)
     origin: str = SITE
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+#: Programs that a site declares. A plain folder is one that the site has installed itself.
+Programs = Annotated[
+    Mapping[Annotated[str, one_of(sorted(INSTALLABLE))], Folder | Installed],
+    Meta(description=f"{{'imb': {INSTALLABLE['imb'].example!r}}}"),
+]
 
 
 def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
@@ -93,17 +109,3 @@ def describe_missing_executables(program: str, folder: str) -> str:
         two = " and ".join(map(str, found[:2]))
         return f"{folder}: has {name} more than once ({two}); write the folder of one of them"
     return ""
-
-
-def find_program_faults(values: Any) -> Iterable[str]:
-    """Find what is wrong with the programs that a site file declares, as far as the file itself tells."""
-    if not isinstance(values, Mapping):
-        yield f"programs: {values!r}: write {{'imb': '{INSTALLABLE['imb'].example}'}}"
-        return
-    for name, each in values.items():
-        if name not in INSTALLABLE:
-            yield f"programs: {name!r}: choose from {', '.join(sorted(INSTALLABLE))}"
-            continue
-        folder = each.folder if isinstance(each, Installed) else each
-        if not isinstance(folder, str) or not Path(folder).is_absolute():
-            yield f"programs: {name}: {folder!r}: write an absolute path, as in {INSTALLABLE[name].example!r}"

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
+
+from site_configs.annotations import one_of, whole
 
 PAIRS = ("node", "network")  #: classes of pairs of ranks: in a node, and between nodes
 LAYERS = ("ucx", "libfabric", "openmpi", "intel-mpi")
 EXPECTED = re.compile(rf"({'|'.join(LAYERS)}):([\w;]+(?:\|[\w;]+)*)(?: x([1-9]\d?))?")
+Transports = Annotated[
+    Mapping[
+        Annotated[str, one_of(PAIRS)],
+        Annotated[
+            str,
+            Meta(
+                pattern=whole(EXPECTED.pattern),
+                description=f"one of {', '.join(LAYERS)}, a colon and names, as in 'ucx:rc|dc x2'",
+            ),
+        ],
+    ],
+    Meta(description="{'network': 'ucx:rc|dc'}"),
+]
 
 
 @dataclass(frozen=True)
@@ -37,16 +54,3 @@ class ExpectedTransport:
             any(name == word or name.startswith(f"{word}_") for word in self.transports) for name in transports
         )
         return layer == self.layer and known and rails >= self.rails
-
-
-def find_transport_faults(values: Any) -> Iterator[str]:
-    """Yield what is wrong with the transports of an environment."""
-    if not isinstance(values, Mapping):
-        yield f"transports: {values!r}: write {{'network': 'ucx:rc|dc'}}"
-        return
-    for pairs, text in values.items():
-        if pairs not in PAIRS:
-            yield f"transports: {pairs!r}: write one of {', '.join(PAIRS)}"
-        elif not isinstance(text, str) or not EXPECTED.fullmatch(text):
-            fix = f"write one of {', '.join(LAYERS)}, a colon and names, as in 'ucx:rc|dc x2'"
-            yield f"transports: {pairs}: {text!r}: {fix}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from site_configs.annotations import one_of, whole
 
 #: What a launch and its reference may differ in, and what is compared anyway where the site says why.
 DIFFERENCES = {
@@ -20,20 +24,17 @@ DIFFERENCES = {
     "flags": "options of that compiler, but for warnings and debug symbols",
 }
 LEAST_REASON = 10  #: letters, below which it explains nothing
-
-
-def find_waiver_faults(accept: Any) -> Iterator[str]:
-    """Yield what is wrong with the differences that a site, partition or environment accepts."""
-    if not isinstance(accept, Mapping):
-        yield f"accept: {accept!r}: write {{'compiler': 'why a difference in it may be'}}"
-        return
-    for name, reason in accept.items():
-        if name not in DIFFERENCES:
-            yield f"accept: {name!r}: is none; choose from {', '.join(DIFFERENCES)}"
-        elif not isinstance(reason, str) or len(reason.strip()) < LEAST_REASON:
-            yield f"accept: {name}: {reason!r}: write the reason, which every session tells"
-        elif "\n" in reason:
-            yield f"accept: {name}: the reason has several lines; write one"
+Reason = Annotated[
+    str,
+    Meta(
+        pattern=whole(rf"[^\S\n]*\S.{{{LEAST_REASON - 2},}}\S[^\S\n]*"),
+        description=f"the reason, which every session reports: one line of {LEAST_REASON} letters or more",
+    ),
+]
+Waivers = Annotated[
+    Mapping[Annotated[str, one_of(DIFFERENCES)], Reason],
+    Meta(description="{'compiler': 'why a difference in it may be'}"),
+]
 
 
 def collect_waivers(partition: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from site_configs.annotations import check_fields, from_least
 
 
 class Layout(NamedTuple):
@@ -26,19 +28,13 @@ class Layout(NamedTuple):
 class Topology:
     """A partition as counts: cores are physical cores; a switch is the group of nodes under one leaf."""
 
-    cores_per_node: int
-    sockets_per_node: int = 1
-    nodes: int = 1
-    nodes_per_switch: int = 0  #: 0 where it is not known
+    cores_per_node: Annotated[int, from_least(1)]
+    sockets_per_node: Annotated[int, from_least(1)] = 1
+    nodes: Annotated[int, from_least(1)] = 1
+    nodes_per_switch: Annotated[int, from_least(0)] = 0  #: 0 where it is not known
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            least = 0 if field.name == "nodes_per_switch" else 1
-            value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"Topology: {field.name}: {value!r}: write a whole number")
-            if value < least:
-                raise ValueError(f"Topology: {field.name}: write {least} or more")
+        check_fields(self)
 
     @property
     def cores(self) -> int:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -28,6 +29,8 @@ DESCRIBED = {
     "Simulated machines: `machine()`": simgrid.machine,
     "Simulated machines: `selector()`": simgrid.selector,
 }
+#: Classes whose fields are the parameters of a function.
+PIECES = {common.site: schema.Site, common.partition: schema.Partition, common.environment: schema.Environment}
 CELLS = re.compile(r"(?<!\\)\|")
 
 
@@ -50,17 +53,23 @@ def default_of(owner: Callable[..., Any], parameter: inspect.Parameter) -> str:
     return repr(parameter.default)
 
 
+def format_type(kind: Any) -> str:
+    """A type as it is written, without its limits."""
+    parts = [format_type(each) for each in get_args(kind)]
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(parts)
+    name = "None" if kind is type(None) else str(getattr(kind, "__name__", kind)).rpartition(".")[2]
+    return f"{name}[{', '.join(parts)}]" if parts else name
+
+
 def row_of(owner: Callable[..., Any], parameter: inspect.Parameter) -> dict[str, str]:
     """What the page has to say of a parameter."""
     rest = parameter.kind is parameter.VAR_KEYWORD
     required = parameter.default is parameter.empty and not rest
-    annotation = parameter.annotation
-    kind = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    if match := re.fullmatch(r"ForwardRef\('(.*)'.*\)", kind):
-        kind = match[1]  # fields of a NamedTuple
+    kind = get_type_hints(PIECES.get(owner, owner))[parameter.name]
     return {
         "key": f"`{parameter.name}`",
-        "type": f"`{kind}`",
+        "type": f"`{format_type(Any if rest else kind)}`",
         "required": "yes" if required else "no",
         "default": "" if required or rest else f"`{default_of(owner, parameter)}`",
     }
@@ -79,7 +88,10 @@ def test_page_has_each_key_with_type_and_default(section: str) -> None:
 
 @pytest.mark.parametrize(
     ("section", "column", "known"),
-    [("Defaults of a partition", "variable", schema.DEFAULTS), ("Waivers", "fact", DIFFERENCES)],
+    [
+        ("Defaults of a partition", "variable", schema.Defaults.__struct_fields__),
+        ("Waivers", "fact", DIFFERENCES),
+    ],
 )
 def test_page_has_each_word_of_a_closed_list(section: str, column: str, known: Any) -> None:
     assert [row[column].strip("`") for row in table_of(section)] == list(known)

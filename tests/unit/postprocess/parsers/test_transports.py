@@ -12,7 +12,8 @@ from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import read_paths
 from postprocess.session.nightly.transports import TransportProof, classify_pairs
-from site_configs.schema.transports import ExpectedTransport, find_transport_faults
+from site_configs.annotations import find_fault
+from site_configs.schema.transports import ExpectedTransport, Transports
 from tests.support.faults import Declared, each_of, plants
 
 STAMP = "[1795697431.227446] [vm:10715:0]      ucp_worker.c:1912 UCX  INFO    ucp_context_0"
@@ -179,5 +180,4 @@ def test_one_start_on_several_nodes_tells_both_classes_of_pairs(output, told) ->
     ],
 )
 def test_wrong_transports_of_a_site_are_refused(value, told) -> None:
-    (fault,) = find_transport_faults(value)
-    assert fault.startswith("transports: ") and told in fault
+    assert told in find_fault(value, Transports)

@@ -76,18 +76,19 @@ def test_checks_are_told_of_what_is_installed():
     ("programs", "said"),
     [
         ([("imb", "/x")], "[('imb', '/x')]: write {'imb': '/sw/imb/bin'}"),
-        ({"mpicost": "/x"}, "'mpicost': choose from imb, osu"),
-        ({3: "/x"}, "3: choose from imb, osu"),
+        ({"mpicost": "/x"}, "'mpicost': write one of imb, osu"),
+        ({3: "/x"}, "3: write one of imb, osu"),
         ({"imb": None}, "imb: None: write an absolute path, as in '/sw/imb/bin'"),
         ({"osu": ""}, "osu: '': write an absolute path"),
         ({"osu": "libexec"}, "osu: 'libexec': write an absolute path"),
-        ({"osu": Installed("libexec")}, "osu: 'libexec': write an absolute path"),
     ],
 )
 def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):
     with pytest.raises(ValueError) as refused:
         an_environment(programs=programs)
     assert str(refused.value).startswith(f"environment 'mpich': programs: {said}")
+    with pytest.raises(ValueError, match=r"^Installed: folder: 'libexec': write an absolute path"):
+        Installed("libexec")
 
 
 @pytest.mark.parametrize("place", ["", "pt2pt", "pt2pt/standard"])

@@ -102,11 +102,17 @@ def test_every_power_and_both_sides_of_every_boundary_are_on_the_ladder(topology
 @pytest.mark.parametrize(
     ("counts", "line"),
     [
-        ({"cores_per_node": 0}, "Topology: cores_per_node: write 1 or more"),
-        ({"cores_per_node": "8"}, "Topology: cores_per_node: '8': write a whole number"),
-        ({"cores_per_node": 8, "sockets_per_node": 0}, "Topology: sockets_per_node: write 1 or more"),
-        ({"cores_per_node": 8, "nodes": -1}, "Topology: nodes: write 1 or more"),
-        ({"cores_per_node": 8, "nodes_per_switch": -1}, "Topology: nodes_per_switch: write 0 or more"),
+        ({"cores_per_node": 0}, "Topology: cores_per_node: 0: write a whole number, 1 or more"),
+        ({"cores_per_node": "8"}, "Topology: cores_per_node: '8': write a whole number, 1 or more"),
+        (
+            {"cores_per_node": 8, "sockets_per_node": 0},
+            "Topology: sockets_per_node: 0: write a whole number, 1 or more",
+        ),
+        ({"cores_per_node": 8, "nodes": -1}, "Topology: nodes: -1: write a whole number, 1 or more"),
+        (
+            {"cores_per_node": 8, "nodes_per_switch": -1},
+            "Topology: nodes_per_switch: -1: write a whole number, 0 or more",
+        ),
     ],
 )
 def test_a_topology_that_cannot_be_is_refused_in_one_line(counts, line):

@@ -61,22 +61,22 @@ NAMES = 'entry["name"] for entry in environments'
     ("old", "new", "said"),
     [
         (CORES, "cores_per_nod=128", "Topology: cores_per_nod: is not known; did you mean cores_p"),
-        (CORES, "cores_per_node=0", "Topology: cores_per_node: write 1 or more"),
+        (CORES, "cores_per_node=0", "Topology: cores_per_node: 0: write a whole number, 1 or more"),
         (CORES, "cores_per_node=127", PART + "topology: cores_per_node=127 is not divisible by s"),
         ("access=", "acces=", PART + "acces: is not known; did you mean access?"),
         ("access=[", "access='--exclusive' or [", PART + "access: write a list: ['--exclusive']"),
         (FAMILY, 'famly="mpich"', MPI + "famly: is not known; did you mean family?"),
         (FAMILY, 'family="openmpi"', MPI + "family: 'openmpi', but library="),
-        (LIBRARY, 'library=""', MPI + "library: is empty, and would accept every MPI"),
+        (LIBRARY, 'library=""', MPI + "library: '': write name and version"),
         (LIBRARY + ",", "", MPI + "library: is missing"),
         ("=slurm.SCHEDULER", "='slrum'", PART + "scheduler: ReFrame knows no 'slrum'; did you mea"),
         ("=slurm.SRUN_PMI2", "='srunn'", MPI + "launcher: ReFrame knows no 'srunn'; did you mean"),
         (NAMES, "'mpich-5_0'", PART + "environments: 'mpich-5_0' is not declared; did you mean m"),
         ('"openmpi-5_0_3"', '"mpich-5_0_2"', MPI + "name: is there twice; give each its own"),
-        (LMOD, 'modules_system="lmodd"', HERE + "modules_system: 'lmodd': choose from envmod, lmod"),
+        (LMOD, 'modules_system="lmodd"', HERE + "modules_system: 'lmodd': write one of envmod, lmod"),
         (LMOD, 'module_system="lmod"', HERE + "module_system: is not known; did you mean modules_"),
         (JOBS, "layouts=[[1024, 128]],", PART + "layouts: [1024, 128] does not fit on 4 nodes of"),
-        (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': choose from"),
+        (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': write one of"),
         (JOBS, "exact=True,", PART + "exact: times of 'openmpi-5_0_3' (openmpi) do not repeat"),
     ],
 )
@@ -85,6 +85,7 @@ def test_each_fault_is_a_line_that_names_key_and_fix(told, old: str, new: str, s
     lines = told(SITE.replace(old, new))
     assert any(line.partition(": ")[2].startswith(said) for line in lines), lines
     assert all(int(line.partition(":")[0]) > 0 for line in lines)
+    assert not any("Error" in line for line in lines)
 
 
 def test_all_faults_come_at_once_and_each_has_its_line(told):

@@ -162,7 +162,7 @@ def test_every_fault_is_told_with_file_and_line(work, path, progress):
     *faults, last = said(progress)
     numbers = [1 + TEXT[: TEXT.index(word)].count("\n") for word in ("partition(\n", "Topology(\n")]
     assert faults[0].startswith(f"{path}:{numbers[0]}: partition 'standard': jobs: is not known; ")
-    assert faults[1].startswith(f"{path}:{numbers[1]}: Topology: cores_per_node: write 1 or more")
+    assert faults[1].startswith(f"{path}:{numbers[1]}: Topology: cores_per_node: 0: write a whole number")
     assert last == f"{path}: 2 wrong"
 
 
