@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spack_envs.fetch import FetchError, fetch_release
+from spack_envs.fetch import FetchError, RefusedFetches, fetch_release
 from spack_envs.layout import SpackLayout
-from spack_envs.refused_fetches import RefusedFetches
 
 OLDEST = (1, 0)
 REFUSED = "spack-refused.json"  #: of the work directory

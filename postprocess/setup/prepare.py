@@ -21,8 +21,13 @@ from site_configs.mpi.family import PACKAGES, Mpi, identify_library
 from site_configs.mpi.inventory import Inventory, take_inventory
 from site_configs.mpi.modules import read_module_path
 from site_configs.schedulers.base import UsableNodes
-from site_configs.schedulers.login_modules import FIX, adopt_login_modules, describe_lacking, is_lacking
-from site_configs.schedulers.module_systems import module_system
+from site_configs.schedulers.module_systems import (
+    FIX,
+    adopt_login_modules,
+    describe_lacking,
+    is_lacking,
+    module_system,
+)
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.validation.catalog import find_sites_for_host, locate_site_file
 from site_configs.validation.isolated_reader import read_site

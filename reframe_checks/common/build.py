@@ -19,9 +19,8 @@ from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
-from site_configs.programs.installed import CMAKE, SPACK, find_executable, find_program_source
+from site_configs.programs.installed import CMAKE, SPACK, find_executable, find_program_source, read_facts
 from site_configs.programs.program import PRODUCTS
-from site_configs.programs.program_facts import read_facts
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postprocess.base import formats
-from site_configs.generate.python_source import (
-    format_python,
-    format_registered,
-    format_relative_path,
-    format_variables,
-)
+from postprocess.base.sanitize import quote_word
 from site_configs.generate.survey import MachineSurvey, choose_distinct_names
 from site_configs.mpi.family import PACKAGES, Mpi
 from site_configs.mpi.identify import extract_identity
-from site_configs.schedulers.base import NodeKind, Queue, Scheduler, select_needed_kinds
-from site_configs.schedulers.launcher_choice import CRAY
-from site_configs.schedulers.local import LOCAL
+from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
+from site_configs.schedulers.registry import LOCAL, list_site_names
 from site_configs.topology.machine import Machine
 
 
@@ -237,3 +234,30 @@ def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
         return AnnotatedValue(str(count), f"nodes under one leaf switch ({scheduler.switch_command})")
     said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
     return AnnotatedValue("0", said, change=True)
+
+
+def format_python(value: Any) -> str:
+    """Format a text, number or list of them as Python, in pure ASCII, whatever the text holds."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def format_registered(name: str) -> str:
+    """Format the name of a launcher or scheduler as Python."""
+    return list_site_names().get(name, format_python(name))
+
+
+def format_variables(variables: Mapping[str, str], work: Path) -> str:
+    """Format variables as Python; the values as a shell reads them."""
+    pairs = (
+        f"{format_python(name)}: {format_relative_path(quote_word(value), work)}"
+        for name, value in variables.items()
+    )
+    return f"{{{', '.join(pairs)}}}"
+
+
+def format_relative_path(text: str, work: Path) -> str:
+    """Format a word of a command as Python; what is in the work directory is named relative to it."""
+    path = Path(text)
+    if path.is_absolute() and path.is_relative_to(work):
+        return f"str(work_directory() / {format_python(str(path.relative_to(work)))})"
+    return format_python(text)

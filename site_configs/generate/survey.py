@@ -17,10 +17,10 @@ from site_configs.mpi import login_node
 from site_configs.mpi.inventory import take_inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.mpi.wheels import FAMILIES
-from site_configs.schedulers import detect
+from site_configs.schedulers import registry
 from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
+from site_configs.schedulers.registry import SchedulerError
 from site_configs.topology.machine import Machine, read_machine
 
 NONE = "none"  #: the word with which people say that there is no scheduler
@@ -68,7 +68,7 @@ def survey_machine(
 def find_scheduler(progress: Progress) -> Scheduler | None:
     """Find the machine's scheduler, or None where it has none."""
     try:
-        found = detect.detect_scheduler()
+        found = registry.detect_scheduler()
     except SchedulerError as error:
         fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
         raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None

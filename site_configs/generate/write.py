@@ -13,7 +13,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
-from site_configs.generate import entries, python_source, survey
+from site_configs.generate import entries, survey
 from site_configs.generate.entries import build_environment_view, build_partition_views
 from site_configs.generate.survey import MachineSurvey
 from site_configs.schedulers.registry import list_site_names
@@ -112,7 +112,7 @@ def make_jinja() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # the result is Python, not HTML
     )
-    made.filters |= {"python": python_source.format_python, "comment": sanitize_line}
+    made.filters |= {"python": entries.format_python, "comment": sanitize_line}
     return made
 
 

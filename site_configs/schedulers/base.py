@@ -15,10 +15,36 @@ from pathlib import Path
 from typing import Protocol
 
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers.launcher_choice import Pairing, choose_own_launcher
 
 #: Standard output of a command. :raises ProbeError: if it fails.
 Ask = Callable[[Sequence[str]], str]
+CRAY = "Cray's programming environment"  #: the origin of its MPI
+PALS = "pals"  #: Cray's launcher
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A launcher as a site file has it, and why."""
+
+    launcher: str | tuple[str, ...]  #: a registered name, or the words that start a launch line
+    why: str
+
+
+def choose_own_launcher(mpi: Mpi) -> Pairing:
+    """Choose the launcher that came with an MPI."""
+    if mpi.family == "cray-mpich":
+        return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
+    return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
+
+
+def program(mpi: Mpi, name: str) -> str:
+    """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
+    return name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
+
+
+def add_alternative_suffix(mpi: Mpi, name: str) -> str:
+    """Return the name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
+    return Path(mpi.mpiexec).name.replace("mpiexec", name, 1)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,23 @@
-"""Which module system a machine has, from the traces that it leaves in the environment."""
+"""The module system of a machine, by the traces that it leaves in the environment.
+
+A login shell may have one that this shell lacks: cron, systemd and CI start no login shell.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from site_configs.mpi.probe import ProbeError, run_step
+
+LOGIN_SECONDS = 60
+#: Beginnings of variables and exported functions that make a module system.
+OWN = ("LMOD_", "MODULE", "__MODULES_", "BASH_ENV", "BASH_FUNC_module", "BASH_FUNC_ml", "BASH_FUNC__module")
+#: Of these, what is loaded: here nothing is, as what it would have set is not here either.
+LOADED = ("MODULES_RUN", "LMOD_FAMILY_", "LMOD_SYSTEM_DEFAULT", "__MODULES_LM")
+NEEDED = ("lmod", "envmod")  #: systems of ReFrame's that the environment must have
+FIX = "cron, systemd and CI start no login shell: there, write bash -lc './plumbline ...'"
 
 
 @dataclass(frozen=True)
@@ -25,3 +39,47 @@ def module_system(environment: Mapping[str, str]) -> ModuleSystem:
         told = 'Environment Modules before version 4, which ReFrame does not know; "nomod" and no modules='
         return ModuleSystem("nomod", told, known=False)
     return ModuleSystem("nomod", "no module system here: neither LMOD_CMD nor MODULES_CMD is set")
+
+
+def is_lacking(wanted: str, environment: Mapping[str, str]) -> bool:
+    """Return whether an environment has not the module system that a site names."""
+    return wanted in NEEDED and module_system(environment).name == "nomod"
+
+
+def describe_lacking(wanted: str) -> str:
+    """Describe a module system that is neither in this shell nor in a login shell, and what to do."""
+    return (
+        f"{wanted!r}: this shell has no modules, and a login shell of this user has none either "
+        f"({module_system(os.environ).evidence}); {FIX}; or set them up in ~/.bash_profile"
+    )
+
+
+def adopt_login_modules(wanted: str) -> bool:
+    """Take a module system from a login shell into this process's environment; return whether that was needed.
+
+    Nothing is changed if the login shell has none either.
+    """
+    if not is_lacking(wanted, os.environ):
+        return False
+    found = read_login_environment()
+    if is_lacking(wanted, found):
+        return False
+    for name, value in found.items():
+        if name.startswith(OWN) and not name.startswith(LOADED):
+            os.environ.setdefault(name, value)
+    here = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    there = [word for word in found.get("PATH", "").split(os.pathsep) if word and word not in here]
+    os.environ["PATH"] = os.pathsep.join([*here, *there])
+    return True
+
+
+def read_login_environment() -> dict[str, str]:
+    """Read the variables of a login shell; none if it does not tell."""
+    try:
+        said = run_step(["bash", "-lc", "echo; env -0"], os.environ, "login shell", LOGIN_SECONDS)
+    except ProbeError:
+        return {}
+    # what the shell's own files print stands before the first variable, on lines of its own
+    told = said.split("\0")
+    told[0] = told[0].rpartition("\n")[2]
+    return dict(each.split("=", 1) for each in told if "=" in each)

@@ -1,15 +1,38 @@
-"""The registry of schedulers: a scheduler is added here and nowhere else."""
+"""The registry of schedulers, to which one is added here and nowhere else; and the one that this machine has.
+
+Its commands are asked for queues and nodes. Nothing is submitted.
+"""
 
 from __future__ import annotations
 
-from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.local import LOCAL
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.schedulers.base import Ask, Scheduler
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.pbs.scheduler import PBS, TORQUE_PBS
 from site_configs.schedulers.slurm.scheduler import SLURM
 
 #: In the order in which they are looked for: Slurm has stand-ins for the commands of PBS.
 SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
+ASK_SECONDS = 30  #: for each command of a scheduler
+
+
+@dataclass(frozen=True)
+class Local(Scheduler):
+    """No scheduler: launches run on this machine."""
+
+    title: str = "no scheduler"
+    backend: str = "local"
+    backends: tuple[str, ...] = ("local",)
+    batch: bool = False
+
+
+LOCAL = Local()
 
 
 def find_scheduler(backend: str) -> Scheduler:
@@ -28,3 +51,40 @@ def list_site_names() -> dict[str, str]:
 def list_limit_words() -> list[str]:
     """List what schedulers write to standard error of a job that they end at its time limit."""
     return [scheduler.limit_words for scheduler in SCHEDULERS if scheduler.limit_words]
+
+
+class SchedulerError(Exception):
+    """One line: a scheduler is here and does not answer, or what it says cannot be read."""
+
+
+def ask_command(words: Sequence[str], asking: Sequence[tuple[str, str]] = ()) -> str:
+    """Run a scheduler's command, and return its standard output.
+
+    :param asking: variables that choose the machine
+    :raises ProbeError: if it fails or does not end in time.
+    """
+    step = " ".join(word for word in words if not word.startswith("-"))
+    choices = tuple(choice for scheduler in SCHEDULERS for choice in scheduler.user_choices)
+    everything = {name: text for name, text in os.environ.items() if not name.startswith(choices)}
+    everything |= dict(asking)
+    return run_step(list(words), everything, step, ASK_SECONDS)
+
+
+def detect_scheduler(
+    ask: Ask | None = None,
+    installed: Callable[[str], object] = shutil.which,
+    environment: Mapping[str, str] | None = None,
+) -> Scheduler | None:
+    """Find the scheduler of this machine; None if there is none.
+
+    :param environment: variables, one of which may choose among several machines; those of this process
+    :raises SchedulerError: if one is here and does not answer.
+    """
+    for scheduler in SCHEDULERS:
+        if scheduler.command and installed(scheduler.command):
+            try:
+                chosen = scheduler.choose_machine(os.environ if environment is None else environment)
+                return chosen.read(ask or partial(ask_command, asking=chosen.asking))
+            except (ProbeError, ValueError) as error:
+                raise SchedulerError(str(error)) from None
+    return None

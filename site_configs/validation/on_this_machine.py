@@ -15,12 +15,15 @@ from postprocess.base.near_words import propose_or_list
 from postprocess.base.sanitize import quote_word
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
-from site_configs.schedulers import detect
+from site_configs.schedulers import registry
 from site_configs.schedulers.base import Queue, Scheduler
-from site_configs.schedulers.detect import SchedulerError
-from site_configs.schedulers.login_modules import describe_lacking, read_login_environment
-from site_configs.schedulers.module_systems import ModuleSystem, module_system
-from site_configs.schedulers.registry import find_scheduler
+from site_configs.schedulers.module_systems import (
+    ModuleSystem,
+    describe_lacking,
+    module_system,
+    read_login_environment,
+)
+from site_configs.schedulers.registry import SchedulerError, find_scheduler
 from site_configs.topology.machine import read_machine
 from site_configs.validation.reader import SiteFault, SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
@@ -49,7 +52,7 @@ def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     choices = map(find_partition_choice, system["partitions"])
     choice = next(filter(None, choices), {})
     try:
-        found = detect.detect_scheduler(environment=choice)
+        found = registry.detect_scheduler(environment=choice)
     except SchedulerError as error:
         return LocalMachine(cores, modules, silent=str(error), choice=choice)
     return LocalMachine(cores, modules, found, choice=choice)

@@ -18,8 +18,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest import INCOMING
-from spack_envs.mirror.manifest_schema import NAME, Manifest, MissingPart, encode_manifest
+from spack_envs.mirror.manifest import INCOMING, NAME, Manifest, MissingPart, encode_manifest
 from spack_envs.mirror.parts import GatheredPart, MirrorBuild, gather_releases, gather_sources, gather_wheels
 from spack_envs.mirror.spack_sources import GivenSource
 from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS

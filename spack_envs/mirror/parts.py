@@ -20,7 +20,7 @@ from spack_envs.fetch import FetchError
 from spack_envs.mirror import manifest
 from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror import wheels as mirror_wheels
-from spack_envs.mirror.manifest_schema import ArchivedRelease, Manifest, MissingPart, ReplacedSource
+from spack_envs.mirror.manifest import ArchivedRelease, Manifest, MissingPart, ReplacedSource
 from spack_envs.mirror.spack_sources import GivenSource, SourceCollector, WantedSource
 from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
 from spack_envs.provide import NoSpack, Spack, SpackSettings, provide_spack

@@ -18,10 +18,9 @@ from pathlib import Path
 from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import read_regular
-from spack_envs.build import SpackCommands, spack_environment_variables
-from spack_envs.complaints import extract_spack_error
-from spack_envs.errors import SpackEnvironmentError
+from spack_envs.errors import SpackEnvironmentError, extract_spack_error
 from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch_release, run_git
+from spack_envs.layout import SpackCommands, spack_environment_variables
 from spack_envs.provide import PinnedRelease, Spack, obtain_release
 
 CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit

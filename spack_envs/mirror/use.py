@@ -18,8 +18,7 @@ from spack_envs.layout import SpackLayout
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
 from spack_envs.mirror.location import FORGET, find_named_mirror, locate_memory, read_remembered_mirror
-from spack_envs.mirror.manifest import MirrorError
-from spack_envs.mirror.manifest_schema import NAME, Manifest
+from spack_envs.mirror.manifest import NAME, Manifest, MirrorError
 from spack_envs.mirrored import MirroredSources, Substitute, unpack_release
 from spack_envs.provide import SpackSettings
 

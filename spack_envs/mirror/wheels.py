@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.files import read_text
-from spack_envs.mirror.manifest import describe_file
-from spack_envs.mirror.manifest_schema import MissingPart
+from spack_envs.mirror.manifest import MissingPart, describe_file
 
 PACK = 8  #: packages that pip is asked for at once
 PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)")

@@ -72,8 +72,8 @@ from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, wr
 from site_configs.schema import reframe_request
 from site_configs.validation.reader import parse_reading
 from spack_envs import installation, programs
-from spack_envs.build import read_locked_hash
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import read_locked_hash
 from spack_envs.mirror import manifest
 from tests.support.damage import damaged
 from tests.support.factories import benchmark, launch, record

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest_schema import NAME, Manifest, encode_manifest
+from spack_envs.mirror.manifest import NAME, Manifest, encode_manifest
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
@@ -53,7 +53,7 @@ class Clone:
         (self.root / "postprocess" / "base").mkdir(parents=True)
         shutil.copy(ROOT / "plumbline", self.root)
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
-        for name in ("manifest", "manifest_schema", "location"):
+        for name in ("manifest", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
         for name in ("errors", "files", "os_errors", "sanitize", "standard_streams"):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")

@@ -13,7 +13,7 @@ from reframe.core.backends import register_launcher, register_scheduler
 from reframe.core.launchers import JobLauncher
 from reframe.core.schedulers.pbs import PbsJobScheduler, TorqueJobScheduler
 
-from site_configs.schedulers.launcher_choice import PALS
+from site_configs.schedulers.base import PALS
 from site_configs.schedulers.pbs.scheduler import SCHEDULER, TORQUE
 
 __all__ = ["PALS", "SCHEDULER", "TORQUE"]

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from site_configs.mpi.probe import run_step
-from site_configs.schedulers.base import Ask, Scheduler, UsableNodes
-from site_configs.schedulers.launcher_choice import PALS
+from site_configs.schedulers.base import PALS, Ask, Scheduler, UsableNodes
 from site_configs.schedulers.pbs import query as pbs_query
 
 SCHEDULER = "pbs-blocks"  #: PBS Professional and OpenPBS

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers.base import Ask, NodeKind, Queue
-from site_configs.schedulers.hostlist import expand
 from site_configs.schedulers.slurm.jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
@@ -21,6 +21,11 @@ DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 USABLE = ("alloc", "boot", "comp", "idle", "maint", "mix", "plnd", "pow_", "resv")
 MIB = 1024**2
 SHOWN = 60  #: characters of a line that is not understood
+MOST_HOSTS = 1_000_000  #: hosts of one list; more is a misunderstanding
+HOST_PIECE = re.compile(r"[^\[\],\s]+|\[[^\[\]]*\]")
+HOST_WORD = r"(?:[^\[\],\s]|\[[^\[\]]*\])+"
+HOST_LIST = re.compile(rf"{HOST_WORD}(?:\s*,\s*{HOST_WORD})*")
+HOST_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def parse_row(line: str) -> Row:
         usable=state.startswith(USABLE) and not state.endswith("*"),
         shape=(parse_whole(sockets), parse_whole(cores), parse_whole(threads)),
         memory=parse_whole(memory) * MIB,
-        hosts=tuple(expand(hosts)),
+        hosts=tuple(expand_hosts(hosts)),
         features=frozenset(features.split(",")) - {"", "(null)"},
     )
 
@@ -213,7 +218,7 @@ def parse_topology(text: str) -> tuple[frozenset[str], ...]:
         pairs = dict(word.partition("=")[::2] for word in line.split())
         leaf = pairs.get("Level") == "0" if "SwitchName" in pairs else "BlockName" in pairs
         if leaf and pairs.get("Nodes"):
-            leaves.append(frozenset(expand(pairs["Nodes"])))
+            leaves.append(frozenset(expand_hosts(pairs["Nodes"])))
     return tuple(leaves)
 
 
@@ -232,3 +237,36 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
     types, _, versions = listed.partition("specific pmix plugin versions available:")
     names = (word for word in re.split(r"[\s,]+", f"{types} {versions}") if word != "srun:")
     return tuple(dict.fromkeys(filter(None, names)))
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Expand a host list into its names, in order.
+
+    :raises ValueError: if it cannot be understood.
+    """
+    text = text.strip()
+    if text and not HOST_LIST.fullmatch(text):
+        raise ValueError(f"cannot read the host list {text[:80]!r}")
+    found: list[str] = []
+    for word in re.findall(HOST_WORD, text):
+        pieces = HOST_PIECE.findall(word)
+        choices = [expand_numbers(piece) if piece[0] == "[" else [piece] for piece in pieces]
+        for names in product(*choices):
+            found.append("".join(names))
+            if len(found) > MOST_HOSTS:
+                raise ValueError(f"more than {MOST_HOSTS} hosts in {text[:80]!r}")
+    return found
+
+
+def expand_numbers(brackets: str) -> list[str]:
+    """Return the numbers in brackets, with the zeros before them: ``[08-10]`` is 08, 09, 10."""
+    found: list[str] = []
+    for part in brackets[1:-1].split(","):
+        match = HOST_RANGE.fullmatch(part)
+        if not match:
+            raise ValueError(f"cannot read {brackets[:80]!r} in a host list")
+        first, last = match[1], match[2] or match[1]
+        if int(last) - int(first) >= MOST_HOSTS:
+            raise ValueError(f"more than {MOST_HOSTS} hosts in {brackets[:80]!r}")
+        found += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return found

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers.base import Ask, OwnJob, Scheduler, UsableNodes, describe_nodes
-from site_configs.schedulers.launcher_choice import Pairing, program
+from site_configs.schedulers.base import Ask, OwnJob, Pairing, Scheduler, UsableNodes, describe_nodes, program
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from site_configs.schedulers.slurm import query as slurm_query
 

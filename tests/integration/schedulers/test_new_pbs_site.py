@@ -11,7 +11,7 @@ from postprocess.commands.site import check
 from site_configs.common import work_directory
 from site_configs.generate import write
 from site_configs.mpi import login_node
-from site_configs.schedulers import detect
+from site_configs.schedulers import registry
 from tests.support.factories.scheduler import PBS, answering
 from tests.support.paths import ROOT
 
@@ -22,8 +22,8 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     work, path = WorkDirectory(tmp_path / "home", ROOT), tmp_path / "pbs.py"
     work.root.mkdir()
     (work.root / "mpi").symlink_to(work_directory() / "mpi")
-    look = partial(detect.detect_scheduler, answering(PBS), "pbsnodes".__eq__)
-    monkeypatch.setattr(detect, "detect_scheduler", look)
+    look = partial(registry.detect_scheduler, answering(PBS), "pbsnodes".__eq__)
+    monkeypatch.setattr(registry, "detect_scheduler", look)
     monkeypatch.setattr(login_node, "find_on_path", lambda _: [])
     assert write.write_new_site(work, "mine", path, None, None, lambda: None, progress) == 0
     text = path.read_text()

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest import MirrorError
-from spack_envs.mirror.manifest_schema import Manifest
+from spack_envs.mirror.manifest import Manifest, MirrorError
 from spack_envs.mirror.wheels import parse_lock_file
 from spack_envs.provide import SpackSettings
 from tests.support.paths import ROOT

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest_schema import NAME, ArchivedRelease, Manifest, ReplacedSource, encode_manifest
+from spack_envs.mirror.manifest import NAME, ArchivedRelease, Manifest, ReplacedSource, encode_manifest
 
 RELEASES = ("spack", "spack-packages")
 OFFICIAL, OWN = "1" * 64, "2" * 64

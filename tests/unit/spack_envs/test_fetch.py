@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs import fetch as module
-from spack_envs.fetch import FetchError, extract_git_error, fetch_release
+from spack_envs.fetch import FetchError, RefusedFetches, extract_git_error, fetch_release
 from tests.support.threads import at_once
 
 
@@ -120,3 +120,27 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
 )
 def test_complaint_is_what_git_says(errors, words):
     assert extract_git_error(errors) == words
+
+
+def test_what_was_refused_is_remembered_for_a_day(tmp_path: Path, monkeypatch):
+    now, tries = [1e9], []
+    monkeypatch.setattr(module.time, "time", lambda: now[0])
+
+    def attempt() -> None:
+        tries.append(now[0])
+        raise FetchError("no network")
+
+    def fetch(again: bool = False) -> None:
+        with pytest.raises(FetchError, match="no network"):
+            RefusedFetches(tmp_path / "refused.json", again).fetch("spack v1", attempt)
+
+    fetch()
+    fetch()
+    assert len(tries) == 1
+    fetch(again=True)
+    now[0] += module.REMEMBERED
+    fetch()
+    assert len(tries) == 3
+    (tmp_path / "refused.json").write_text("[")
+    fetch()
+    assert len(tries) == 4

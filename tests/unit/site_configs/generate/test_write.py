@@ -17,11 +17,11 @@ from site_configs.generate import survey, write
 from site_configs.generate.survey import build_host_pattern, choose_distinct_names, choose_site_name, clean_name
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers import detect
+from site_configs.schedulers import registry
 from site_configs.schedulers.base import NodeKind, Queue
-from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import module_system
+from site_configs.schedulers.registry import SchedulerError
 from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.schema.fields import NAME
 from tests.support.factories.scheduler import CRAY, GROWN, NODE, PBS, TORQUE
@@ -296,7 +296,7 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, d
     def silent():
         raise SchedulerError("sinfo failed with exit code 1: no controller")
 
-    monkeypatch.setattr(detect, "detect_scheduler", silent)
+    monkeypatch.setattr(registry, "detect_scheduler", silent)
     with declared.raises(UsageError, match="no controller; ask again"):
         write_site(work, progress)
 
@@ -304,6 +304,6 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch, d
 @plants("use", "a family of MPIs without wheels", "`site new --mpis`", "", 2,
         "--mpis: the package index has no 'mpic'")  # fmt: skip
 def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch, declared: Declared):
-    monkeypatch.setattr(detect, "detect_scheduler", lambda: SLURM)
+    monkeypatch.setattr(registry, "detect_scheduler", lambda: SLURM)
     with declared.raises(UsageError):
         write_site(work, progress, mpis=["mpic"])

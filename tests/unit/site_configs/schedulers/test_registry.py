@@ -16,21 +16,37 @@ from postprocess.base.progress import Progress
 from postprocess.judging.retest import RetestTarget, describe_unavoidable_nodes
 from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
-from site_configs.generate.python_source import format_registered
+from site_configs.generate.entries import format_registered
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers import detect
-from site_configs.schedulers.base import Ask, NodeKind, Queue, QueueError, Scheduler
+from site_configs.schedulers import registry
+from site_configs.schedulers.base import Ask, NodeKind, Pairing, Queue, QueueError, Scheduler
 from site_configs.schedulers.job_end import Ended, Ending, write_ended
-from site_configs.schedulers.launcher_choice import Pairing
-from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
+from site_configs.schedulers.pbs import launchers as pbs_launchers
+from site_configs.schedulers.pbs.scheduler import PBS
+from site_configs.schedulers.registry import (
+    LOCAL,
+    SCHEDULERS,
+    SchedulerError,
+    ask_command,
+    detect_scheduler,
+    find_scheduler,
+)
+from site_configs.schedulers.slurm import launchers as slurm_launchers
+from site_configs.schedulers.slurm import scheduler as slurm
 from site_configs.validation import on_this_machine
 from site_configs.validation.on_this_machine import LocalMachine, check_batch_partition
 from site_configs.validation.rules import check_topology
 from tests.support.factories.launch import planned
+from tests.support.factories.scheduler import CRAY, answering
+from tests.support.factories.scheduler import PBS as PBS_ANSWERS
 from tests.support.factories.site import MPICH, PLAIN, text_of
 from tests.support.fake_mpis import script
 from tests.support.paths import ROOT
 from tests.support.request import ask
+
+SLURM = replace(slurm.SLURM, mpi_types=("none", "cray_shasta", "pmi2"))
+PLAIN_SLURM = replace(slurm.SLURM, mpi_types=("none",))
+OWN = "/opt/mpi/bin/mpiexec"
 
 
 @dataclass(frozen=True)
@@ -83,7 +99,7 @@ def tilly() -> Iterator[MadeUp]:
 @pytest.fixture
 def here(tilly: MadeUp) -> Scheduler:
     """What it tells of a machine with four nodes."""
-    found = detect.detect_scheduler(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
+    found = detect_scheduler(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
     assert found and found.queues[0].hosts == {"n1", "n2", "n3", "n4"}
     return found
 
@@ -91,7 +107,7 @@ def here(tilly: MadeUp) -> Scheduler:
 def test_its_command_shows_everything(tilly: MadeUp, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("TILLY_SHOWN_QUEUE", "mine")
     path = script(tmp_path / "tnodes", 'echo "<$TILLY_SHOWN_QUEUE>"')
-    assert detect.ask_command([str(path)]).strip() == "<>"
+    assert ask_command([str(path)]).strip() == "<>"
 
 
 def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
@@ -211,17 +227,7 @@ def test_backends_and_commands_are_of_one_scheduler_each():
 # --- nobody decides by a name
 
 #: What others may import of this package: what is the same of every scheduler.
-FOR_ALL = {
-    "base",
-    "detect",
-    "hostlist",
-    "job_end",
-    "launcher_choice",
-    "local",
-    "login_modules",
-    "module_systems",
-    "registry",
-}
+FOR_ALL = {"base", "job_end", "module_systems", "registry"}
 FACADES = {"slurm.py", "pbs.py"}  # of ``site_configs``, for site files
 NAMING = re.compile(r"title|backend|registered_name|scheduler")
 
@@ -266,3 +272,92 @@ def test_nothing_else_decides_by_the_name_of_a_scheduler():
         if decides_by_name(node) or (imports_one(node) and path.name not in FACADES)
     ]
     assert found == []
+
+
+# --- which scheduler a machine has
+
+
+def machine(*commands: str):
+    """Whether a command is installed on a machine that has these."""
+    return set(commands).__contains__
+
+
+def test_a_machine_without_a_scheduler():
+    assert detect_scheduler(answering({}), machine()) is None
+
+
+@pytest.mark.parametrize(
+    ("commands", "outputs", "title"),
+    [
+        (("sinfo",), CRAY, "Slurm"),
+        (("sinfo", "pbsnodes", "qstat"), CRAY, "Slurm"),  # Slurm's stand-ins for PBS
+        (("pbsnodes",), PBS_ANSWERS, "PBS"),
+        (("bqueues",), {}, "LSF"),
+    ],
+)
+def test_each_scheduler_is_known_by_its_command(commands, outputs, title):
+    assert detect_scheduler(answering(outputs), machine(*commands)).title == title
+
+
+@pytest.mark.parametrize("command", ["sinfo", "pbsnodes"])
+def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
+    with pytest.raises(SchedulerError, match="failed with exit code 1"):
+        detect_scheduler(answering({}), machine(command))
+
+
+def test_a_scheduler_that_answers_nonsense_is_not_taken_for_none():
+    with pytest.raises(SchedulerError, match="sinfo tells of no partition"):
+        detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
+
+
+def test_a_command_that_hangs_is_ended(tmp_path, monkeypatch):
+    path = script(tmp_path / "sinfo", "sleep 600")
+    monkeypatch.setattr(registry, "ASK_SECONDS", 0.3)
+    with pytest.raises(registry.ProbeError, match="sinfo did not end within"):
+        ask_command([str(path), "--noheader"])
+
+
+def test_what_the_user_chooses_to_be_shown_hides_no_queue(tmp_path, monkeypatch):
+    monkeypatch.setenv("SINFO_PARTITION", "mine")
+    monkeypatch.setenv("SLURM_CLUSTERS", "another")
+    path = script(tmp_path / "sinfo", 'echo "<$SINFO_PARTITION$SLURM_CLUSTERS>"')
+    assert ask_command([str(path)]).strip() == "<>"
+
+
+# --- which launcher goes with which MPI
+
+
+def mpi(family: str, mpiexec: str = OWN, module: str = "") -> Mpi:
+    return Mpi(f"{family}-1", family, "1", "", "path", "/opt/mpi", "/opt/mpi/bin/mpicc", mpiexec, module)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "family", "launcher"),
+    [
+        (SLURM, "openmpi", ("/opt/mpi/bin/mpirun",)),
+        (SLURM, "mpich", slurm_launchers.SRUN_PMI2),
+        (SLURM, "mvapich", slurm_launchers.SRUN_PMI2),
+        (SLURM, "intel-mpi", (OWN,)),
+        (SLURM, "cray-mpich", slurm_launchers.SRUN_CRAY),
+        (PLAIN_SLURM, "mpich", (OWN,)),
+        (PLAIN_SLURM, "cray-mpich", slurm_launchers.SRUN),
+        (PBS, "openmpi", (OWN,)),
+        (PBS, "cray-mpich", pbs_launchers.PALS),
+        (LOCAL, "mpich", (OWN,)),
+        (replace(SLURM, title="another name"), "mpich", slurm_launchers.SRUN_PMI2),
+        (replace(PBS, title="Slurm"), "mpich", (OWN,)),
+    ],
+)
+def test_pairings(scheduler: Scheduler, family: str, launcher: str | tuple[str, ...]):
+    pair = scheduler.choose_launcher(mpi(family))
+    assert pair.launcher == launcher and pair.why
+
+
+def test_the_launcher_of_a_module_is_found_once_it_is_loaded():
+    assert SLURM.choose_launcher(mpi("openmpi", module="openmpi/5")).launcher == ("mpirun",)
+    assert PBS.choose_launcher(mpi("mpich", module="mpich/4")).launcher == ("mpiexec",)
+
+
+def test_a_launcher_keeps_the_suffix_of_its_mpi():
+    debian = mpi("openmpi", "/usr/bin/mpiexec.openmpi")
+    assert SLURM.choose_launcher(debian).launcher == ("/usr/bin/mpirun.openmpi",)

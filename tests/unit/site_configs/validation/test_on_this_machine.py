@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.schedulers import detect
+from site_configs.schedulers import registry
 from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import ModuleSystem
 from site_configs.schedulers.pbs.scheduler import PBS as PBS_SCHEDULER
+from site_configs.schedulers.registry import SchedulerError
 from site_configs.schedulers.slurm.scheduler import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.on_this_machine import LocalMachine, find_longest_job, find_machine_faults, is_here
@@ -214,6 +214,6 @@ def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.Monke
     def silent(**_):
         raise SchedulerError("no controller")
 
-    monkeypatch.setattr(detect, "detect_scheduler", silent)
+    monkeypatch.setattr(registry, "detect_scheduler", silent)
     here = on_this_machine.inspect_machine()
     assert (here.scheduler, here.silent) == (None, "no controller") and here.cores > 0

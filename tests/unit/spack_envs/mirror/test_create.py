@@ -18,7 +18,7 @@ from postprocess.base.workdir import WorkDirectory
 from spack_envs.mirror import create as mirror_create
 from spack_envs.mirror import manifest
 from spack_envs.mirror.create import create_mirror, verify_mirror
-from spack_envs.mirror.manifest_schema import NAME, MissingPart
+from spack_envs.mirror.manifest import NAME, MissingPart
 from spack_envs.mirror.parts import GatheredPart
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.paths import ROOT

@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest import MirrorError
-from spack_envs.mirror.manifest_schema import (
+from spack_envs.mirror.manifest import (
     NAME,
     ArchivedRelease,
     Manifest,
+    MirrorError,
     MirrorFile,
     MissingPart,
     ReplacedSource,

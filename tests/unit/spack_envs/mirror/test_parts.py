@@ -22,7 +22,7 @@ from spack_envs.fetch import FetchError
 from spack_envs.mirror import manifest
 from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror import wheels as mirror_wheels
-from spack_envs.mirror.manifest_schema import Manifest
+from spack_envs.mirror.manifest import Manifest
 from spack_envs.mirror.parts import MirrorBuild, gather_releases, gather_sources, gather_wanted
 from spack_envs.mirror.spack_sources import (
     GivenSource,

@@ -21,8 +21,7 @@ from spack_envs.mirror.location import (
     read_mirror_option,
     read_remembered_mirror,
 )
-from spack_envs.mirror.manifest import MirrorError
-from spack_envs.mirror.manifest_schema import MissingPart
+from spack_envs.mirror.manifest import MirrorError, MissingPart
 from spack_envs.mirror.use import choose_mirror
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.faults import Declared, plants

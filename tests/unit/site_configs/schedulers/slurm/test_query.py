@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from site_configs.schedulers.base import NodeKind, Queue, select_needed_kinds
 from site_configs.schedulers.slurm import scheduler as slurm
 from site_configs.schedulers.slurm.query import (
+    expand_hosts,
     parse_config,
     parse_mpi_types,
     parse_sinfo,
@@ -16,8 +17,35 @@ from site_configs.schedulers.slurm.query import (
     seconds,
 )
 from tests.support.factories.scheduler import CRAY, CRAY_SINFO, GROWN, NODE, answering
+from tests.support.faults import Declared, each_of, plants
 
 LINE = "work|up|infinite|1-infinite|idle|2|4|1|2000|n[1-4]|(null)"
+UNTOLD = {
+    "config": plants(
+        "schedulers",
+        "a configuration that Slurm does not show",
+        "`site new`",
+        "",
+        0,
+        "the cluster's name, and whether it keeps accounts, are not known: ",
+    ),
+    "node": plants(
+        "schedulers",
+        "nodes of a cloud, which Slurm does not know before they run",
+        "`site new`",
+        "",
+        0,
+        "cores that nodes such as nid001008 of partition standard keep for the system are not known",
+    ),
+    "mpi": plants(
+        "schedulers",
+        "an `srun` that does not tell the kinds of MPI",
+        "`site new`",
+        "",
+        0,
+        "the kinds of MPI that srun can start are not known: ",
+    ),
+}
 
 
 def test_a_large_cray():
@@ -177,3 +205,50 @@ def test_the_cluster_that_the_shell_chooses_is_asked_and_named_in_the_options():
     assert found.find_choice(["-M rome", "--exclusive"]) == {"SLURM_CLUSTERS": "rome"}
     with pytest.raises(ValueError, match="a site file is of one cluster"):
         slurm.SLURM.choose_machine({"SBATCH_CLUSTERS": "rome,skl"})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", []),
+        ("n1", ["n1"]),
+        ("n[1-3]", ["n1", "n2", "n3"]),
+        ("n[08-10,12],login1", ["n08", "n09", "n10", "n12", "login1"]),
+        ("r[1-2]c[1-2]", ["r1c1", "r1c2", "r2c1", "r2c2"]),
+        ("n[1-2]-ib.site", ["n1-ib.site", "n2-ib.site"]),
+        (" a , b ", ["a", "b"]),
+    ],
+)
+def test_lists(text: str, names: list[str]):
+    assert expand_hosts(text) == names
+
+
+@given(st.integers(0, 10**6), st.integers(0, 300), st.integers(1, 8))
+def test_a_range_is_as_many_names_of_one_width(first: int, more: int, width: int):
+    names = expand_hosts(f"n[{first:0{width}d}-{first + more}]")
+    assert [int(name[1:]) for name in names] == list(range(first, first + more + 1))
+    assert all(len(name) > width for name in names)
+
+
+@pytest.mark.parametrize(
+    "text", ["n[1-", "n]1[", "n[a-b]", "n[1-2", "n[[1]]", "n[]", "n[1-99999999]", "r[1-9999]n[1-9999]"]
+)
+def test_what_cannot_be_read_says_so(text: str):
+    with pytest.raises(ValueError):
+        expand_hosts(text)
+
+
+@given(st.text(max_size=40))
+def test_no_text_does_worse_than_be_refused(text: str):
+    try:
+        assert all(isinstance(name, str) for name in expand_hosts(text))
+    except ValueError as refused:
+        assert str(refused)
+
+
+@pytest.mark.parametrize("untold", each_of(UNTOLD))
+def test_a_fact_that_is_not_told_costs_itself_alone(untold: str, declared: Declared):
+    found = slurm.SLURM.read(answering({key: text for key, text in CRAY.items() if key != untold}))
+    assert found.queue("standard").hosts
+    assert found.accounting  # what is not known is not said to be off
+    declared.check((), 0, ["; ".join(found.notes)])

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_envs import complaints
-from spack_envs.complaints import FIX, extract_spack_error
-from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs import errors
+from spack_envs.errors import FIX, SourceError, SpackEnvironmentError, extract_spack_error
 
 TARBALL = """==> Installing osu-micro-benchmarks-7.4-q2i75n3 [7/7]
 ==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
@@ -92,8 +91,8 @@ def test_reason_is_one_line_with_the_fix(output, line):
     ],
 )
 def test_only_what_cannot_be_fetched_has_no_source(output, kind, monkeypatch):
-    monkeypatch.setattr(complaints, "describe_fetch_failure", lambda *_: "another sentence")
-    monkeypatch.setattr(complaints, "describe_build_failure", lambda *_: "cannot be fetched from here")
+    monkeypatch.setattr(errors, "describe_fetch_failure", lambda *_: "another sentence")
+    monkeypatch.setattr(errors, "describe_build_failure", lambda *_: "cannot be fetched from here")
     assert type(extract_spack_error(output)) is kind
 
 

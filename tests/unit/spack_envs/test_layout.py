@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import SpackCommands, read_locked_hash, spack_environment_variables
 from tests.support.faults import Declared, plants
 
 DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
