@@ -108,10 +108,6 @@ def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
     assert gcc["extra_attributes"] == {"compilers": {"c": "/usr/bin/gcc"}}
 
 
-def test_recipes_of_ours_come_before_those_of_spack(work, spack):
-    assert list(settings(write(work, spack))["repos:"]) == ["plumbline", "builtin"]
-
-
 def test_missing_make_is_not_compiled(work, spack):
     assert settings(write(work, spack))["packages"]["gmake"] == {"buildable": False}
     there = (*TOOLCHAIN, ExternalPackage("gmake", "gmake@4.3", "/usr"))
@@ -131,11 +127,6 @@ def test_every_mpi_builds_the_same_programs(family):
     assert packages == [product.package for product in PRODUCTS.values()]
 
 
-def test_code_is_for_the_family_of_cpus(work, spack):
-    everything = settings(write(work, spack))["packages"]["all:"]
-    assert everything == {"require": [f"target={platform.machine()}"]}
-
-
 def test_everything_is_written_below_the_work_directory(work, spack):
     config = settings(write(work, spack))["config"]
     assert len(config) >= 8
@@ -153,9 +144,11 @@ def test_copies_are_the_files_that_people_read(work, spack):
     assert copied == sorted(path.name for path in (ours / "common").glob("*.yaml"))
 
 
-def test_develops_the_suite_in_place(work, spack):
-    develop = settings(write(work, spack))["develop"]["mpicost"]
-    assert develop == {"spec": "mpicost@main", "path": str(SOURCE / "suite")}
+def test_our_recipes_come_first_the_suite_is_built_in_place_and_code_is_for_the_family_of_cpus(work, spack):
+    told = settings(write(work, spack))
+    assert list(told["repos:"]) == ["plumbline", "builtin"]
+    assert told["develop"]["mpicost"] == {"spec": "mpicost@main", "path": str(SOURCE / "suite")}
+    assert told["packages"]["all:"] == {"require": [f"target={platform.machine()}"]}
 
 
 def test_nothing_is_downloaded_but_from_the_mirror_of_the_site(work, spack, monkeypatch):

@@ -168,11 +168,9 @@ def test_open_mpi_of_one_node_opens_no_network_unless_the_user_chose_one() -> No
     assert spare_network("mpich", {}) == {}
 
 
-def test_intel_mpi_is_told_where_it_is():
-    assert build_family_environment("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}
-
-
-def test_intel_mpi_is_told_of_the_libfabric_that_its_wheel_has_beside_it(tmp_path: Path) -> None:
+def test_intel_mpi_is_told_where_it_is_and_of_the_libfabric_that_its_wheel_has_beside_it(
+    tmp_path: Path,
+) -> None:
     lib = tmp_path / "lib"
     lib.mkdir()
     (lib / "libfabric.so.1").touch()

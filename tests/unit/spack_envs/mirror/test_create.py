@@ -72,6 +72,11 @@ def make(tmp_path: Path, screen: io.StringIO):
     return run
 
 
+def verify(folder: Path, screen: io.StringIO) -> int:
+    """What ``mirror check`` ends with."""
+    return verify_mirror(folder, Progress(Console(file=screen, width=200)))
+
+
 def everything(folder: Path) -> dict[str, str]:
     return {path: (folder / path).read_text() for path in manifest.list_present(folder) if path != NAME}
 
@@ -88,7 +93,7 @@ def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
         "wheels/a.whl": "wheels of this call",
     }
     assert "3 files" in screen.getvalue()
-    assert verify_mirror(folder, Progress(Console(file=screen, width=200))) == 0
+    assert verify(folder, screen) == 0
 
 
 def test_what_is_there_and_right_is_kept_and_what_is_damaged_is_made_again(tmp_path, parts, make):
@@ -118,7 +123,7 @@ def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_comp
     contents = manifest.read_manifest(folder)
     assert contents.missing == (mirror_create.UNFINISHED,)
     manifest.verify_files(folder, contents)
-    assert verify_mirror(folder, Progress(Console(file=screen, width=200))) == 1
+    assert verify(folder, screen) == 1
 
     done = [*parts.made]
     parts.does = {}
@@ -158,7 +163,7 @@ def test_what_could_not_be_had_is_told_with_its_reason_and_fails(tmp_path, parts
     assert make() == 1
     assert "missing: wheel x 1: no such wheel" in screen.getvalue()
     assert manifest.read_manifest(tmp_path / "mirror").missing == (MissingPart("wheel x 1", "no such wheel"),)
-    assert verify_mirror(tmp_path / "mirror", Progress(Console(file=screen, width=200))) == 1
+    assert verify(tmp_path / "mirror", screen) == 1
 
 
 def test_what_no_longer_belongs_to_the_mirror_goes(tmp_path, parts, make):
@@ -174,7 +179,7 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
     for name in ("wheels", "releases"):
         shutil.rmtree(tmp_path / name)
     (tmp_path / "foreign").write_text("")
-    assert verify_mirror(tmp_path, Progress(Console(file=screen, width=200))) == 1
+    assert verify(tmp_path, screen) == 1
     said = [line for line in screen.getvalue().splitlines() if line.startswith("wrong: ")]
     expected = ["is missing", "is missing", "is missing", "is not in mirror.json"]
     assert [line.split(": ")[2].split(";")[0] for line in said] == expected

@@ -102,6 +102,12 @@ def scheduler() -> BlockSlurm:
     return found
 
 
+def waiting(seconds: float, allowed: float | None = None) -> SimpleNamespace:
+    """A job that has waited so long in the queue, and how long it may."""
+    watch = Watch(time.monotonic() - seconds)
+    return SimpleNamespace(jobid="1", workdir="/nowhere", max_pending_time=allowed, watch=watch)
+
+
 @pytest.mark.parametrize(
     ("allowed", "waited", "ends"),
     [
@@ -115,10 +121,7 @@ def scheduler() -> BlockSlurm:
 def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
     allowed: float | None, waited: float, ends: bool, given_up: list[str]
 ):
-    job = SimpleNamespace(
-        jobid="1", workdir="/nowhere", max_pending_time=allowed, watch=Watch(time.monotonic() - waited)
-    )
-    scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
+    scheduler().judge_wait(waiting(waited, allowed), JobState("1", "PENDING", "Resources"))
     assert bool(given_up) is ends
 
 
@@ -126,10 +129,7 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     slurm_ = scheduler()
     slurm_.waited_in_vain = True
     for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
-        job = SimpleNamespace(
-            jobid="1", workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - waited)
-        )
-        slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))
+        slurm_.judge_wait(waiting(waited), JobState("1", "PENDING", "Resources"))
     assert len(given_up) == 1
 
 
@@ -298,14 +298,12 @@ def test_accounting_that_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch)
 def test_the_reason_of_a_wait_is_told_after_ten_seconds_and_then_every_thirty(
     given_up, capsys: pytest.CaptureFixture[str]
 ):
-    job = SimpleNamespace(
-        jobid="7", workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - 9)
-    )
+    job = waiting(9)
     for waited, words in ((9, 0), (11, 1), (30, 0), (42, 1)):
         job.watch.submitted = time.monotonic() - waited
-        scheduler().judge_wait(job, JobState("7", "PENDING", "Resources"))
+        scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
         lines = capsys.readouterr().out.splitlines()
-        assert lines == [f"{job_end.WAITS}job 7 has waited {waited} s: Resources"] * words
+        assert lines == [f"{job_end.WAITS}job 1 has waited {waited} s: Resources"] * words
     assert not given_up
 
 
