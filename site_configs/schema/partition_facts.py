@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from reframe.core.backends import getscheduler
@@ -15,6 +15,8 @@ from site_configs.topology.layouts import Layout, Topology, layouts, list_bounda
 from site_configs.topology.machine import read_machine
 
 UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
+#: Facts that follow from ReFrame's own keys where the site does not say them; the others have defaults.
+DERIVED = ("layouts", "boundaries", "most_processes", "cores_per_node", "nodes")
 #: a feature that says how many nodes a job may have: ``4_nodes``
 NODES = re.compile(r"([0-9]+)_nodes?")
 
@@ -28,13 +30,13 @@ class PartitionFacts:
     most_processes: int  #: of a launch
     cores_per_node: int
     nodes: int
-    defaults: Mapping[str, Any]  #: values of variables of the checks
-    exact: bool  #: whether time is simulated
-    shared_memory_bytes: int  #: of all processes of a simulated launch; 0: each node has its own
+    defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks
+    exact: bool = False  #: whether time is simulated
+    shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0: each node has its own
     #: differences from the references, each with the reason why it is waived
-    accept: Mapping[str, str]
-    reference_days: int  #: after which a reference is old
-    session_gap_minutes: int  #: between the ends of launches of two sessions
+    accept: Mapping[str, str] = field(default_factory=dict)
+    reference_days: int = REFERENCE_DAYS  #: after which a reference is old
+    session_gap_minutes: int = SESSION_GAP_MINUTES  #: between the ends of launches of two sessions
 
     @classmethod
     def of_partition(cls, partition: Any) -> PartitionFacts:
@@ -43,7 +45,7 @@ class PartitionFacts:
         :raises ValueError: if a value in ``extras`` is wrong, naming partition and key.
         """
         extras = partition.extras
-        if any(each.name not in extras for each in fields(cls)):
+        if any(name not in extras for name in DERIVED):
             try:
                 extras = derive_facts(partition) | extras
             except ValueError as error:
@@ -56,7 +58,7 @@ class PartitionFacts:
 
         :raises KeyError: if ``extras`` was not written by :func:`site_configs.common.partition`.
         """
-        known = {each.name: extras[each.name] for each in fields(cls)}
+        known = {each.name: extras[each.name] for each in fields(cls) if each.name in extras}
         found = tuple(Layout(*extra) for extra in extras["layouts"])
         return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"])})
 
@@ -83,12 +85,6 @@ def derive_facts(partition: Any) -> dict[str, Any]:
         "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
         "cores_per_node": cores,
         "nodes": nodes,
-        "defaults": {},
-        "exact": False,
-        "shared_memory_bytes": 0,
-        "accept": {},
-        "reference_days": REFERENCE_DAYS,
-        "session_gap_minutes": SESSION_GAP_MINUTES,
     }
 
 
