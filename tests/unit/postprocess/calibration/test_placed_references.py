@@ -18,11 +18,13 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import ReferenceCatalog, estimate_elsewhere, load_catalog
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet, estimate_elsewhere, load_catalog
 from postprocess.references.lint import lint_reference
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting
+from postprocess.session.nightly.calibrate import list_short_places
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, case, finished, planned, steady
+from tests.support.factories.ledger import launch
 from tests.support.faults import plants
 
 Latencies = tuple[float | None, float | None]
@@ -214,3 +216,25 @@ def test_one_launch_of_twenty_elsewhere_makes_no_machine_that_moves_ranks(elsewh
     assert is_shifting([[], [near], [near, *far]]) is shifting
     unknown = PlacedLaunches(None, [1.0] * 20, [], [], [])
     assert not is_shifting([[unknown, near]])  # of launches before the time from core to core was measured
+
+
+@pytest.mark.parametrize(("routine", "compared"), [("control_compute", True), ("bcast", False)])
+def test_what_touches_no_other_core_has_a_reference_everywhere(tmp_path, routine: str, compared: bool):
+    one = case(routine)
+    known = ReferenceSet(tmp_path / "a.tsv", {one: Reference(one, 1e-6, 0.01, 20, core_latency=NEAR[0])}, {})
+    assert (known.find_placed(one, FAR[0]) is not None) is compared
+    assert known.find_placed(one, NEAR[0]) is not None
+
+
+def launches(near: int, far: int):
+    """Launches of one environment by how far apart the ranks' cores were."""
+    one, places = launch(), [NEAR[0]] * near + [FAR[0]] * far
+    return [replace(one, core_latencies=dict.fromkeys(one.values, place)) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "short"), [(20, 0, False), (14, 6, True), (10, 10, False), (19, 1, False)]
+)
+def test_a_place_with_some_launches_and_fewer_than_ten_is_short(near: int, far: int, short: bool):
+    """One launch of twenty may not come again, and is not waited for."""
+    assert bool(list_short_places(launches(near, far))) is short

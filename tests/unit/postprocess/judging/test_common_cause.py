@@ -13,7 +13,7 @@ import pytest
 
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.judging import common_cause, common_cause_retest
-from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
+from postprocess.judging.common_cause import ALPHA, PROBE_CASES, CommonCause, find_common_causes
 from postprocess.judging.common_cause_retest import (
     CommonCauseRetest,
     describe_cause,
@@ -94,9 +94,9 @@ def test_one_mpi_is_told_from_the_whole(seed: int):
 def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     members = only(all_slower).members
     group, rest = members[:60], members[60:]
-    assert not common_cause.is_unshifted(rest, group, common_cause.ALPHA)
+    assert not common_cause.is_unshifted(rest, group, ALPHA)
     fine = [replace(e, log=0.0, result=replace(e.result, verdict=Verdict.PASS)) for e in rest]
-    assert common_cause.is_unshifted(fine, group, common_cause.ALPHA)
+    assert common_cause.is_unshifted(fine, group, ALPHA)
 
 
 def test_one_class_of_sizes_is_told_from_the_whole():
@@ -313,4 +313,29 @@ def test_every_look_is_paid_for(monkeypatch):
     causes(1, environments=("mpich",), controls=False)
     causes(1, environments=MPIS, controls=False)
     assert asked[0] > asked[1]
-    assert asked[0] < common_cause.ALPHA
+    assert asked[0] < ALPHA
+
+
+# --- what launches of one burst have in common ---
+
+
+def shifted(shift: float) -> list[JudgedSlowdown]:
+    """Cases of one burst of 20 launches that scatter by 2%, all slower by as much."""
+    random = np.random.default_rng(1)
+    found = []
+    for number in range(40):
+        result = CaseResult(
+            case(size=8 + number), Verdict.PASS, value=1.0, reference=1.0, reference_launches=20
+        )
+        moves = 0.02 * random.normal(size=20)
+        told = tuple((moves - moves.mean()).tolist())
+        found.append(JudgedSlowdown(result, (), shift, 0.02 * 1.05**0.5, told))
+    return found
+
+
+def test_a_slow_hour_is_no_common_cause():
+    """Launches of one burst do not show how far all cases move together from hour to hour."""
+    assert estimate_shift(shifted(0.06)).is_clear(ALPHA)
+    wider = [replace(each, error=0.06, session=0.88) for each in shifted(0.06)]
+    assert not estimate_shift(wider).is_clear(ALPHA)
+    assert estimate_shift([replace(each, log=0.5) for each in wider]).is_clear(ALPHA)

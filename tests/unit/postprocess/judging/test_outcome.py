@@ -6,15 +6,23 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
-from postprocess.judging.outcome import assess_launch, check_mpi_world, determine_outcome, read_exit_code
+from postprocess.judging.outcome import (
+    assess_launch,
+    check_mpi_world,
+    describe_foreign_lines,
+    determine_outcome,
+    read_exit_code,
+)
 from postprocess.model.case import NAMED
 from postprocess.model.plan import PlannedLaunch, SkippedCase, read_plan, write_launch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import Verdict
+from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN
 from postprocess.parsers.reframe_report import BlockedTest
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
@@ -458,3 +466,72 @@ def test_no_word_of_reframe_makes_a_bad_launch_good(tmp_path: Path, damage, code
     assert found.records is None
     assert found.verdict is not None
     assert found.reason
+
+
+Records = list[dict[str, Any]]
+# ---------------------------------------------------------------- records of another launch
+
+LAUNCH = replace(planned(), token="a1", options=("--trials=51",))
+BEGAN = 1795251600  #: 2026-11-21T09:00:00Z, when the run record was written
+SPAN = f"{BEGAN}\n{BEGAN + 20}\n"
+
+
+def own() -> Records:
+    """The records of the launch."""
+    run, *cases, end = record.launch(token="a1", command=["mpicost", "--trials=51", "--token=a1"])
+    return [run, *cases, end | {"token": "a1"}]
+
+
+def with_run(**changes: Any) -> Callable[[], Records]:
+    return lambda: [own()[0] | changes, *own()[1:]]
+
+
+def with_end(**changes: Any) -> Callable[[], Records]:
+    return lambda: [*own()[:-1], own()[-1] | changes]
+
+
+def left(session: Path, records: Records, span: str | None = SPAN) -> None:
+    leave(session, LAUNCH, records)
+    if span is not None:
+        LAUNCH.span(session).write_text(span)
+
+
+@pytest.mark.parametrize("span", [SPAN, f"{BEGAN + 50}\n{BEGAN + 60}\n"])
+def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
+    """The clocks of two nodes may differ a little."""
+    left(tmp_path, own(), span)
+    assert assess_launch(LAUNCH, tmp_path).reason == ""
+
+
+@plants("stale", "without its token, of another command, or of another time",
+        "records of mpicost", "incorrect", 1,
+        "the records are not of this launch | the records tell of | does not tell when the "
+        "launch began and ended")  # fmt: skip
+@pytest.mark.parametrize(
+    ("records", "span", "said"),
+    [
+        (record.launch, SPAN, "have not its token"),  # started without one
+        (with_run(token="b2"), SPAN, "have not its token"),
+        (with_end(token="b2"), SPAN, "have not its token"),
+        (with_run(command=["mpicost", "--trials=5", "--token=a1"]), SPAN, "command is another"),
+        (own, f"{BEGAN + 90}\n{BEGAN + 120}\n", "and the launch was from 2026-11-21T09:01:30Z"),
+        (own, f"{BEGAN - 200}\n{BEGAN - 100}\n", "set the clocks of the nodes"),
+        (with_end(ended_utc="2026-11-21T08:59:59Z"), SPAN, "set the clocks of the nodes"),
+        (own, None, "does not tell when the launch began and ended"),
+        (own, f"{BEGAN}\n", "does not tell when the launch began and ended"),
+    ],
+)
+def test_records_of_another_launch_are_incorrect(tmp_path, records, span, said, declared):
+    left(tmp_path, records(), span)
+    found = assess_launch(LAUNCH, tmp_path)
+    assert said in found.reason
+    declared.check_case(found.verdict, found.reason)
+
+
+def test_lines_of_others_are_counted_and_quoted_once():
+    launch = SimpleNamespace(partition="mine:cpu", environment="openmpi", program="osu")
+    runs = [{FOREIGN: 2, FIRST_FOREIGN: "UCX  WARN  one"}, {FOREIGN: 1, FIRST_FOREIGN: "two"}, {}]
+    found = [SimpleNamespace(launch=launch, run=run) for run in runs]
+    (line,) = describe_foreign_lines(found)
+    assert line.startswith("mine:cpu, openmpi, osu: 3 lines in the output of 2 launches that the program")
+    assert line.endswith("the first: UCX  WARN  one")

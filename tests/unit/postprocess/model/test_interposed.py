@@ -10,10 +10,10 @@ import pytest
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.conditions import circumstances_of
-from postprocess.model.interposed import INTERPOSED, TOLD
+from postprocess.model.interposed import INTERPOSED, TOLD, describe_unplanned_injection, is_delayed
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import Verdict
-from postprocess.references.comparability import join_conditions
+from postprocess.references.comparability import InterposedLibraries, join_conditions
 from tests.support.factories import record
 from tests.support.factories.launch import book_of, finished, leave, planned
 
@@ -88,3 +88,46 @@ def test_launches_with_different_objects_make_no_calibration():
     plain, slow = (circumstances_of({INTERPOSED: each}) for each in ([], [SLOW]))
     with pytest.raises(ValueError, match=INTERPOSED):
         join_conditions(plain, slow)
+
+
+@pytest.mark.parametrize(
+    ("environment", "planted", "well"),
+    [
+        ({}, False, True),
+        ({"LD_PRELOAD": "/x/lib/libwitness.so"}, False, True),
+        ({"LD_PRELOAD": "/a.so:/x/lib/libdelay.so"}, False, False),
+        ({TOLD: "1"}, False, False),
+        ({TOLD: "0"}, False, False),
+        ({"PLUMBLINE_DELAY_FRACTION": "0.1"}, False, False),
+        ({}, True, False),
+        ({"LD_PRELOAD": "/x/lib/libdelay.so"}, True, False),  # it was named, and not loaded
+        ({TOLD: "1"}, True, True),
+        ({TOLD: "0"}, True, True),
+    ],
+)
+def test_a_launch_is_delayed_if_and_only_if_that_was_planned(tmp_path, environment, planted, well):
+    assert (describe_unplanned_injection({"environment": environment}, planted) == "") == well
+    launch = planned(planted=planted)
+    leave(tmp_path, launch, record.launch(environment=environment))
+    found = assess_launch(launch, tmp_path)
+    assert found.verdict == (None if well else Verdict.INCORRECT), found.reason
+    assert well or "selftest" in found.reason or "self-test" in found.reason
+
+
+def test_a_share_of_launches_is_spared():
+    assert is_delayed({"environment": {TOLD: "1"}})
+    assert not is_delayed({"environment": {TOLD: "0"}})
+    assert not is_delayed({})
+
+
+@pytest.mark.parametrize(
+    ("library", "told", "fix"),
+    [
+        ("libmpi.so.12 (12ab)", "stands in the place of the MPI's own library", "own file back"),
+        ("libmpi.so.40 (12ab)", "stands in the place of the MPI's own library", "own file back"),
+        ("libmpitrace.so (12ab)", "is loaded in front of the MPI", "take it out of LD_PRELOAD"),
+    ],
+)
+def test_a_replaced_library_is_no_preloaded_one(library: str, told: str, fix: str):
+    difference = InterposedLibraries(INTERPOSED, library, "")
+    assert told in str(difference) and fix in difference.fix

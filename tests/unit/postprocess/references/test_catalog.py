@@ -13,11 +13,12 @@ from postprocess.model.conditions import METHOD, circumstances_of, conditions_of
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
-from postprocess.references.comparability import Difference
+from postprocess.references.comparability import Difference, join_conditions
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
+from tests.support.factories.record import bound_run
 from tests.support.faults import Declared, plants
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
@@ -353,3 +354,27 @@ def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
     assert f"does not tell the {fact}" in differing(known, RUN)
     everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
     assert differing(known, RUN, accepts=everything)
+
+
+# Conditions of several launches that one calibration may have, and which it may not.
+
+
+def test_a_calibration_has_the_bindings_of_all_its_layouts():
+    two, four = (circumstances_of(bound_run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
+    found = join_conditions(two, four)
+    expected = {"2x2": "2 ranks of 1 CPU", "4x4": "4 ranks of 4 CPUs shared by 4"}
+    assert found["binding"] == expected
+    assert join_conditions({}, found) == join_conditions(found, {}) == found
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        (bound_run("0-1", "0-1"), "binding"),
+        (bound_run("0", "1", compiler="gcc 13"), "compiler"),
+        (bound_run("0", "1", mpi_library="MPICH Version: 5.0.3"), "mpi_library"),
+    ],
+)
+def test_launches_under_other_conditions_make_no_calibration(other, name):
+    with pytest.raises(ValueError, match=name):
+        join_conditions(circumstances_of(bound_run("0", "1")), circumstances_of(other))

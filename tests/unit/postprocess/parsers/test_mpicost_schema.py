@@ -1,16 +1,21 @@
-"""The pairs of a tournament are believed only if they are all there and agree with the trials."""
+"""Pairs of a tournament, means of ranks and loops of calls are believed only where they can be true."""
 
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from postprocess.model.conditions import method_of
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
+from postprocess.stats.headline import bound_slowest_mean
 from tests.support.factories import record as samples
+from tests.support.factories.record import case_record, end_record, run_record
+from tests.support.faults import Declared, plants
 
 TIMES = samples.case_record("tournament", 8, peer=1)
 GAMES = ((0, 5), (1, 4), (2, 3))
@@ -161,3 +166,82 @@ def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_ra
     records = copy.deepcopy(launch())
     records[1]["pairs"][which]["t"][8] *= factor
     assert refused(records) == f"pairs: trial 9 disagrees with {of}"
+
+
+# ---------------------------------------------------------------- the slowest mean of a rank
+
+
+def written(tmp_path: Path, case: dict[str, Any], **run: Any) -> Path:
+    """A launch of one broadcast with warm caches, for which ``case`` and ``run`` tell something else."""
+    told = {"cache": "warm", "flush_bytes": 0} | run
+    records = [run_record(1, **told), case_record("bcast", 8) | case, end_record(1, "warm")]
+    return samples.write(tmp_path / "out.jsonl", records)
+
+
+def bounds() -> tuple[float, float]:
+    case = case_record("bcast", 8)
+    return bound_slowest_mean(np.array(case["t_max"]), np.array(case["t_min"]), 2)
+
+
+def test_it_is_there_where_trials_were_back_to_back(tmp_path: Path):
+    low, high = bounds()
+    for mean in (low, (low + high) / 2, high):
+        (case,) = read_launch(written(tmp_path, {"slowest_mean": mean}, back_to_back=5)).cases
+        assert case.slowest_mean == mean
+
+
+def test_elsewhere_there_is_none(tmp_path: Path):
+    (case,) = read_launch(written(tmp_path, {})).cases
+    assert case.slowest_mean is None
+
+
+@plants("output", "a mean of the slowest rank that its trials do not allow", "records of mpicost",
+        "incorrect", 1, "disagrees with the trials")  # fmt: skip
+@pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 2])
+def test_what_the_trials_do_not_allow_is_refused(tmp_path: Path, factor: float, declared: Declared):
+    low, high = bounds()
+    mean = low * factor if factor < 1 else high * factor
+    with declared.raises(RecordError, match=r"slowest_mean: .* disagrees with the trials"):
+        read_launch(written(tmp_path, {"slowest_mean": mean}, back_to_back=5))
+
+
+ODD = [("slowest_mean", {"slowest_mean": mean}, 5) for mean in ("1", -1.0, True)]
+ODD += [("slowest_mean", {}, 5)]
+ODD += [("back_to_back", {"slowest_mean": sum(bounds()) / 2}, calls) for calls in (-1, "5", None, 0.5)]
+
+
+@pytest.mark.parametrize(("key", "case", "calls"), ODD)
+def test_a_lacking_or_odd_mean_or_number_of_calls_is_refused(tmp_path: Path, key: str, case: dict, calls):
+    with pytest.raises(RecordError, match=key):
+        read_launch(written(tmp_path, case, back_to_back=calls))
+
+
+# ---------------------------------------------------------------- loops of calls
+
+LOOP = {"sync": "loop", "loop_seconds": 0.01}
+
+
+def test_a_loop_has_a_key_of_its_own(tmp_path: Path):
+    launch = read_launch(written(tmp_path, {"calls": 250}, **LOOP))
+    (record,) = launch.cases
+    assert launch.case(record, "s", "p", "mpich-5.0.2").variant == "warm-loop"
+
+
+@pytest.mark.parametrize(
+    ("run", "case", "said"),
+    [
+        (LOOP, {}, "calls: is missing where sync is loop"),
+        (LOOP, {"calls": 0}, "calls: 0"),
+        ({}, {"calls": 1}, "calls: is there where sync is dissemination"),
+        ({"sync": "loop"}, {"calls": 1}, "loop_seconds: is missing"),
+        ({"loop_seconds": 0.01}, {}, "loop_seconds: is there where sync is dissemination"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, run: dict, case: dict, said: str):
+    with pytest.raises(RecordError, match=said):
+        read_launch(written(tmp_path, case, **run))
+
+
+def test_how_long_a_loop_lasts_is_a_part_of_the_method():
+    short, long = (method_of({**LOOP, "loop_seconds": each}, exact=True) for each in (0.01, 0.1))
+    assert short != long and "loop_seconds" not in method_of({}, exact=True)
