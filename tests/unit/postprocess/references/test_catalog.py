@@ -17,6 +17,7 @@ from postprocess.references.comparability import Difference, join_conditions
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
+from site_configs.topology.shell_limits import LIMITS
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
 from tests.support.factories.record import bound_run
 from tests.support.faults import Declared, plants
@@ -109,7 +110,11 @@ def test_a_row_whose_launches_nobody_tells_compares_with_nothing(tmp_path, decla
 
 
 def reference_set(**told: Any) -> ReferenceSet:
-    return ReferenceSet(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
+    """References of this launch, of which something else is told."""
+    method = method_of(RUN, exact=False)
+    return ReferenceSet(
+        Path("mpich.tsv"), {}, origin_of(**{"method": method, "circumstances": CIRCUMSTANCES} | told)
+    )
 
 
 def differing(
@@ -121,20 +126,16 @@ def differing(
     )
 
 
-def may_accept(key: str) -> str:
-    return " or accept it in the site file" if key in DIFFERENCES else ""
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [*(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)), ("cpu_model", "another")],
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
-    found = differing(reference_set(method=method_of(RUN, exact=False)), RUN | {key: value})
-    assert found == (f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key))
+    found = differing(reference_set(), RUN | {key: value})
+    fix = "calibrate again" + (" or accept it in the site file" if key in DIFFERENCES else "")
+    assert found == f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; {fix}"
     without = {name: fact for name, fact in RUN.items() if name != key}
-    known = reference_set(method=method_of(RUN, exact=False))
-    assert differing(known, without).startswith(f"{key} is None")
+    assert differing(reference_set(), without).startswith(f"{key} is None")
 
 
 @pytest.mark.parametrize(
@@ -146,21 +147,20 @@ def test_another_method_is_named_with_both_values(key: str, value: Any):
 )
 def test_references_that_tell_nothing_of_a_program_or_layout_do_not_compare_with_it(change, said):
     """However like another program it was measured."""
-    known = reference_set(method=method_of(RUN, exact=False))
-    assert said in differing(known, RUN | change)
+    assert said in differing(reference_set(), RUN | change)
 
 
 def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     """Else a night is held against an experiment. An option set to see what it changes is another thing."""
-    method, options = method_of(RUN, exact=False), {"set_env": {"UCX_TLS": "tcp"}}
-    known = reference_set(method=method, options=options)
+    options = {"set_env": {"UCX_TLS": "tcp"}}
+    known = reference_set(options=options)
     assert differing(known, RUN).startswith(f"options is {{}}, and {options} in mpich.tsv; ")
     assert differing(known, RUN, by_hand=options) == ""
     assert differing(known, RUN, by_hand={"oversubscribe": True}).startswith("options is ")
     more = {"oversubscribe": True, "set_env": {"OTHER": "1", **options["set_env"]}}
     assert differing(known, RUN, by_hand=more) == ""
     assert differing(known, RUN, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
-    assert differing(reference_set(method=method), RUN, by_hand=options) == ""
+    assert differing(reference_set(), RUN, by_hand=options) == ""
 
 
 def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
@@ -171,8 +171,8 @@ def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
 
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
     """Else what was forgotten in a shell would be measured as the machine."""
-    method, tcp = method_of(RUN, exact=False), {"shell": {"UCX_TLS": "tcp", "FI_PROVIDER": "cxi"}}
-    plain, known = reference_set(method=method), reference_set(method=method, options=tcp)
+    tcp = {"shell": {"UCX_TLS": "tcp", "FI_PROVIDER": "cxi"}}
+    plain, known = reference_set(), reference_set(options=tcp)
     assert differing(known, RUN, by_hand=tcp) == ""
     assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
     assert differing(plain, RUN, by_hand=tcp) == (
@@ -185,9 +185,9 @@ def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
         "--output DIR as it is now"
     )
     assert differing(known, RUN).startswith("shell variable FI_PROVIDER is None, and 'cxi' in ")
-    both = differing(reference_set(method=method, options=tcp | {"oversubscribe": True}), RUN)
+    both = differing(reference_set(options=tcp | {"oversubscribe": True}), RUN)
     assert "shell variable" in both
-    option = reference_set(method=method, options={"oversubscribe": True})
+    option = reference_set(options={"oversubscribe": True})
     assert differing(option, RUN).startswith("options is ")
 
 
@@ -278,20 +278,15 @@ CHANGES = [
         "what a launch ran on", "not-comparable", 1,
         " is …, and … in mpich.tsv; calibrate again or accept it in the site file")  # fmt: skip
 @pytest.mark.parametrize(("key", "value", "name"), CHANGES)
-def test_a_program_or_node_or_binding_that_differs_is_named_with_both_values(
+def test_a_program_or_node_or_binding_that_differs_is_named_unless_the_site_accepts_it(
     key, value, name, declared: Declared
 ):
-    known = reference_set(method=method_of(RUN, exact=False))
-    found = differing(known, RUN | {key: value})
+    known, run = reference_set(), RUN | {key: value}
+    found = differing(known, run)
     assert found.startswith(f"{name} is ")
     declared.check_case("not-comparable", found)
-    assert differing(known, RUN | {key: value}, accepts={"colour": "of no account"}) == found
-
-
-@pytest.mark.parametrize(("key", "value", "name"), CHANGES)
-def test_what_the_site_accepts_is_compared_and_told(key, value, name):
-    known = reference_set(method=method_of(RUN, exact=False))
-    accepts, run = {name: "looked at in May"}, RUN | {key: value}
+    assert differing(known, run, accepts={"colour": "of no account"}) == found
+    accepts = {name: "looked at in May"}
     assert differing(known, run, accepts=accepts) == ""
     (told,) = known.accepted(conditions_of(run, False), CASES[0], accepts)
     assert told.name == name
@@ -350,7 +345,7 @@ def test_caches_tell_processors_without_a_name_apart(facts):
 @pytest.mark.parametrize("fact", sorted(CIRCUMSTANCES))
 def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
     partly = {name: value for name, value in CIRCUMSTANCES.items() if name != fact}
-    known = reference_set(method=method_of(RUN, exact=False), circumstances=partly)
+    known = reference_set(circumstances=partly)
     assert f"does not tell the {fact}" in differing(known, RUN)
     everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
     assert differing(known, RUN, accepts=everything)
@@ -359,12 +354,17 @@ def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
 # Conditions of several launches that one calibration may have, and which it may not.
 
 
+SHELL_LIMITS = {"stack": "unlimited"}
+
+
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
     two, four = (circumstances_of(bound_run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
     found = join_conditions(two, four)
     expected = {"2x2": "2 ranks of 1 CPU", "4x4": "4 ranks of 4 CPUs shared by 4"}
     assert found["binding"] == expected
     assert join_conditions({}, found) == join_conditions(found, {}) == found
+    limited = circumstances_of(bound_run("0", "1", **{LIMITS: SHELL_LIMITS}))
+    assert join_conditions(two, limited) == join_conditions(limited, two) == limited  # older launches have none
 
 
 @pytest.mark.parametrize(
@@ -373,8 +373,11 @@ def test_a_calibration_has_the_bindings_of_all_its_layouts():
         (bound_run("0-1", "0-1"), "binding"),
         (bound_run("0", "1", compiler="gcc 13"), "compiler"),
         (bound_run("0", "1", mpi_library="MPICH Version: 5.0.3"), "mpi_library"),
+        (bound_run("0", "1", **{LIMITS: {**SHELL_LIMITS, "stack": "8192"}}), LIMITS),
     ],
 )
 def test_launches_under_other_conditions_make_no_calibration(other, name):
     with pytest.raises(ValueError, match=name):
-        join_conditions(circumstances_of(bound_run("0", "1")), circumstances_of(other))
+        join_conditions(
+            circumstances_of(bound_run("0", "1", **{LIMITS: SHELL_LIMITS})), circumstances_of(other)
+        )

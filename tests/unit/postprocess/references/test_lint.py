@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from postprocess.base.formats import DATE_FORMAT
 from postprocess.model.reference import Reference
 from postprocess.references import lint as reference_lint
-from postprocess.references import provenance, reference_file
+from postprocess.references import provenance, reference_file, session_priors
 from postprocess.references.lint import lint_reference, lint_references
 from postprocess.references.reference_file import COLUMNS
 from tests.support.factories.launch import CASES, PLACE, origin_of, write_references
@@ -168,10 +169,48 @@ def test_expected_failures_are_looked_at_with_the_references(tmp_path: Path):
     assert line.startswith(f"{path}: row 1: is not the header")
 
 
-@pytest.mark.parametrize(("launches", "absurd"), [(20, True), (10, True), (9, False), (5, False)])
-def test_launches_that_differ_by_more_than_ten_are_a_fault_where_they_are_enough(launches, absurd):
-    case = sorted(CASES)[0]
-    noisy = Reference(case, 1e-6, spread=math.log(11), launches=launches)
-    found = [said for _, said in reference_lint.find_implausible({case: noisy})]
-    expected = ["spread: launches differ by a factor of 11; calibrate again"] if absurd else []
-    assert found == expected
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"spread": math.log(11)}, "launches differ by a factor of 11; calibrate again"),
+        ({"spread": math.log(11), "launches": 10}, "launches differ by a factor of 11"),
+        ({"spread": math.log(11), "launches": 9}, ""),
+        ({"spread": math.log(10)}, ""),
+        ({"spread": 0.0}, "spread: 0 of 20 launches: none repeats to the last digit; correct it"),
+        ({"spread": 0.0, "launches": 1}, ""),
+        ({"spread": 0.0, "exact": True}, ""),
+        ({"center": 1e-9}, ""),
+        ({"center": 0.99e-9}, "is not within"),
+    ],
+)
+def test_numbers_that_no_machine_has_are_found(changes, said: str):
+    known = replace(Reference(sorted(CASES)[0], 1e-6, 0.1, 20), **changes)
+    found = "; ".join(text for _, text in reference_lint.find_implausible({known.case: known}))
+    assert bool(found) == bool(said) and said in found
+
+
+HEAD = "# from where\n" + "\t".join(session_priors.COLUMNS) + "\n"
+ROW = "evict\t8\t{}\t{}\t5\t40\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        *(
+            (text, "has not the columns cache, ")
+            for text in ("", HEAD, HEAD.replace("degrees", "weight") + ROW)
+        ),
+        *(
+            (HEAD + ROW.format(0.1, 1) + ROW.format(*each), "row 4: spread or degrees out of range")
+            for each in ((0, 9), (1, 9), (0.1, 0.9), (0.1, 1000), ("nan", 9))
+        ),
+        (HEAD + ROW.format("wide", 9), "row 3: could not convert"),
+    ],
+)
+def test_a_table_of_spreads_between_sessions_with_a_fault_is_found(tmp_path: Path, text: str, fault: str):
+    path = tmp_path / "spreads.tsv"
+    path.write_text(text)
+    (found,) = session_priors.lint_session_priors(path)
+    assert found.startswith(f"{path}: {fault}")
+    (found,) = session_priors.lint_session_priors(tmp_path / "none.tsv")
+    assert "cannot be read" in found

@@ -40,9 +40,13 @@ def test_what_the_first_root_with_a_file_tells(tmp_path: Path):
     assert read_reference_trials(roots, *PLACE) == (101, 5)
 
 
-@pytest.mark.parametrize("trials", [None, "21", 2.5, 1, True])
-def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, trials):
-    write(tmp_path, trials=trials)
+@pytest.mark.parametrize(
+    "method",
+    [*({"trials": trials} for trials in (None, "21", 2.5, 1, True)), {"trials": 2, "rounds": 0}],
+    ids=str,
+)
+def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, method):
+    write(tmp_path, **method)
     assert read_reference_trials([tmp_path], *PLACE) is None
 
 
