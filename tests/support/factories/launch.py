@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +163,13 @@ def headline(done: FinishedLaunch, of: Case) -> float:
     return record.summary.headline
 
 
+def catalog_of(known: Iterable[Reference], origin: dict[str, Any] | None = None) -> ReferenceCatalog:
+    """A catalog with these references of one place, which lie in a file of this origin."""
+    path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
+    reference_set = ReferenceSet(path, {each.case: each for each in known}, origin or origin_of())
+    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
+
+
 def book_of(
     done: FinishedLaunch,
     factor: float = 1.0,
@@ -172,8 +179,8 @@ def book_of(
     **method: Any,
 ) -> ReferenceCatalog:
     """References that lie ``factor`` above what a launch measured, by the launch's own method."""
-    known = {
-        each: Reference(
+    known = [
+        Reference(
             each,
             factor * steady(done, each),
             spread,
@@ -181,12 +188,9 @@ def book_of(
             headline=Reference(each, factor * headline(done, each), spread, launches),
         )
         for each in cases
-    }
-    origin = origin_of(
-        method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
-    )
-    reference_set = ReferenceSet(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
-    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
+    ]
+    method = method_of(done.run, exact=False) | method
+    return catalog_of(known, origin_of(method=method, circumstances=circumstances_of(done.run)))
 
 
 def reframe_says(done: FinishedLaunch, catalog: ReferenceCatalog) -> dict[str, str]:

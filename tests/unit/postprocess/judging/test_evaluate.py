@@ -30,7 +30,7 @@ from postprocess.model.reference import Reference
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.routines.mpicost import CACHE, CACHES, TRIAL_ROUNDS
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
-from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.store import build_rows, read_sessions, write_session
 from postprocess.stats.band import compute_band
 from spack_envs.programs import BuiltBinary
@@ -39,6 +39,7 @@ from tests.support.factories.launch import (
     CASES,
     book_of,
     case,
+    catalog_of,
     entry,
     finished,
     finished_with_wrong_data,
@@ -489,15 +490,12 @@ def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figu
 
 def osu_book(done: FinishedLaunch, factor: float = 1.0, launches: int = 20, **method) -> ReferenceCatalog:
     """References of a start of OSU, ``factor`` above what it measured."""
-    known = {
-        each: Reference(each, factor * done.measurements[each.variable].value, 0.05, launches)
+    known = [
+        Reference(each, factor * done.measurements[each.variable].value, 0.05, launches)
         for each in done.launch.cases
-    }
-    origin = origin_of(
-        "osu", method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
-    )
-    path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
-    return ReferenceCatalog({("local:cpu", "mpich-5_0_2"): ReferenceSet(path, known, origin)})
+    ]
+    method = method_of(done.run, exact=False) | method
+    return catalog_of(known, origin_of("osu", method=method, circumstances=circumstances_of(done.run)))
 
 
 @plants("references", "measured with another number of iterations",

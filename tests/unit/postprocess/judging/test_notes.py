@@ -11,8 +11,8 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.notes import describe_fast_cases, describe_interposed_libraries, describe_waivers
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
-from tests.support.factories.launch import CASES, PLACE, book_of, case, finished, origin_of, reframe_says
+from postprocess.references.catalog import ReferenceCatalog
+from tests.support.factories.launch import CASES, PLACE, book_of, case, catalog_of, finished, reframe_says
 
 MANY_CASES = [case(size=8 * (n + 1)) for n in range(30)]
 
@@ -25,9 +25,7 @@ def results(fast: int, judged: int) -> list[CaseResult]:
 
 
 def catalog(exact: bool = False) -> ReferenceCatalog:
-    known = {each: Reference(each, 1e-6, 0.0, 20, exact=exact) for each in MANY_CASES}
-    reference_set = ReferenceSet(Path("x.tsv"), known, origin_of())
-    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
+    return catalog_of(Reference(each, 1e-6, 0.0, 20, exact=exact) for each in MANY_CASES)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +51,9 @@ def test_a_site_and_its_partition_are_named():
 
 def test_one_program_does_not_thin_out_another():
     others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
-    (reference_set,) = catalog().sets.values()
-    known = reference_set.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
-    both = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): replace(reference_set, references=known)})
-    assert len(list(describe_fast_cases([*results(6, 30), *others], both, "local"))) == 1
+    both = [*MANY_CASES, *(each.case for each in others)]
+    known = catalog_of(Reference(each, 1e-6, 0.1, 20) for each in both)
+    assert len(list(describe_fast_cases([*results(6, 30), *others], known, "local"))) == 1
 
 
 def test_in_simulated_time_it_is_the_programs_that_changed():

@@ -24,12 +24,11 @@ from postprocess.judging.suspicion import (
 )
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.results.store import StoreError, StoreRow, write_session
 from postprocess.stats.band import compute_band
 from postprocess.stats.sequence import LONGEST_RUN, compute_gross_distance
 from postprocess.stats.sessions import SessionValue, number_day
-from tests.support.factories.launch import PLACE, case, origin_of
+from tests.support.factories.launch import case, catalog_of
 
 ONE = case("bcast", 1000)
 HEADLINE = Reference(ONE, 2e-5, 0.04, 20, prior=Prior(0.04, 20.0), session_prior=Prior(0.06, 50.0))
@@ -125,8 +124,7 @@ def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
     ],
 )
 def test_a_case_inside_its_band_is_called_by_many_sessions(verdict, log: float, called: bool):
-    one = ReferenceSet(Path("x.tsv"), {ONE: REFERENCE}, origin_of())
-    catalog = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
+    catalog = catalog_of([REFERENCE])
     tonight = slow(1e-5 * math.exp(0.15), verdict)
     (found,) = call_slow_sums([tonight], catalog, before(*9 * [log]))
     assert (found.verdict == Verdict.REGRESSED) is called
@@ -209,8 +207,7 @@ def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Pa
 
 @pytest.mark.parametrize(("before", "leans"), [(0.3, True), (-0.4, True), (-0.05, False)])
 def test_a_case_leans_whose_sessions_lie_to_one_side_with_tonight(before: float, leans: bool):
-    one = ReferenceSet(Path("x.tsv"), {ONE: REFERENCE}, origin_of())
-    catalog = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
+    catalog = catalog_of([REFERENCE])
     value = 1e-5 * math.exp(0.05)
     result = CaseResult(ONE, Verdict.PASS, value=value, reference=1e-5, launches=5)
     told = {ONE.key: [JudgedSession(at(60), "pass", SessionValue(before, 5), None)]}

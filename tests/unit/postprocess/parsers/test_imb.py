@@ -292,11 +292,6 @@ def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None
     assert isinstance(outcome(parse_imb, mixed + rest), OutputError)
 
 
-@given(st.text() | st.lists(st.sampled_from(WHOLE.splitlines())))
-def test_any_text_raises_nothing_else(text: str | list[str]) -> None:
-    outcome(parse_imb, text if isinstance(text, str) else "\n".join([*text, ""]))
-
-
 @plants("output", "the output of OSU", "output of IMB", "incomplete", 1,
         "not a line of the first lines")  # fmt: skip
 @pytest.mark.parametrize("path", OSU, ids=lambda path: path.stem)

@@ -348,31 +348,20 @@ def test_provenance_tells_of_every_program(path, declared: Declared):
     assert f"{sidecar(path)}: programs: says nothing of osu" in refusal(path)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("date_utc", "yesterday"),
-        ("date_utc", "2026-13-21T09:00:00Z"),
-        ("date_utc", "2026-11-21 09:00:00"),
-        ("date_utc", 20261121),
-        ("mpi_library", ""),
-        ("mpi_library", 5),
-        ("version", 0.1),
-        ("version", " "),
-        ("method", {}),
-        ("method", "mine"),
-        ("sessions", []),
-        ("sessions", "20261121T090000Z-4711"),
-        ("sessions", [1]),
-        ("sessions", [""]),
-        ("options", "x"),
-        ("options", {"set_env": "x"}),
-        ("options", {"shell": {"UCX_TLS": 1}}),
-        ("circumstances", "x"),
-        ("circumstances", {"binding": "x"}),
-        ("headlines", "x"),
-    ],
-)
+#: What says nothing, by the key of a program.
+EMPTY = {
+    "date_utc": ["yesterday", "2026-13-21T09:00:00Z", "2026-11-21 09:00:00", 20261121],
+    "mpi_library": ["", 5],
+    "version": [0.1, " "],
+    "method": [{}, "mine"],
+    "sessions": [[], "20261121T090000Z-4711", [1], [""]],
+    "options": ["x", {"set_env": "x"}, {"shell": {"UCX_TLS": 1}}],
+    "circumstances": ["x", {"binding": "x"}],
+    "headlines": ["x"],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in EMPTY.items() for value in values])
 def test_provenance_says_something(path, key, value):
     sidecar(path).write_text(json.dumps(origin(**{key: value})))
     assert re.match(rf"{sidecar(path)}: programs: mpicost: calibration 1: {key}[:.]", refusal(path))
@@ -385,13 +374,8 @@ def test_provenance_says_something(path, key, value):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("machine", {}),
-        ("machine", ""),
-        ("machine", ["n1"]),
-        ("programs", {}),
-        ("programs", []),
-        ("programs", {"mpicost": "0.1.0"}),
-        ("programs", {"mpicost": None}),
+        *(("machine", value) for value in ({}, "", ["n1"])),
+        *(("programs", value) for value in ({}, [], {"mpicost": "0.1.0"}, {"mpicost": None})),
     ],
 )
 def test_provenance_says_something_of_machine_and_programs(path, key, value, declared: Declared):

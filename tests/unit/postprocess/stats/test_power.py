@@ -18,7 +18,6 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_FLOOR, SMALL_FLOOR
-from postprocess.stats.confirmation_rule import FINE_TO_CLEAR, SLOW_TO_CONFIRM, compute_confirmation_probability
 from postprocess.stats.power import DETECTION_POWER, Scatter, compute_detectable_slowdown, compute_scatter
 from postprocess.stats.sequence import GROSS_FLOOR, find_slow_run
 from postprocess.stats.sessions import SessionValue, predict_nights, predict_own
@@ -36,19 +35,6 @@ def test_the_chance_of_a_healthy_case_is_that_of_the_prediction_distribution():
     assert known.screened(0.1, 0.1) == 0.5
     assert (Scatter(0.0, 5.0).screened(0.1), Scatter(0.0, 5.0).screened(0.1, 0.2)) == (0.0, 1.0)
     assert compute_scatter(replace(SETTLED, launches=1, spread=0.0)) is None
-
-
-@pytest.mark.parametrize("chance", [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
-def test_fresh_launches_are_counted_as_a_night_counts_them(chance):
-    """Every course of votes up to the decision, each with its probability."""
-
-    def confirmed(slow: int, fine: int) -> float:
-        if slow == SLOW_TO_CONFIRM or fine == FINE_TO_CLEAR:
-            return float(slow == SLOW_TO_CONFIRM)
-        return chance * confirmed(slow + 1, fine) + (1 - chance) * confirmed(slow, fine + 1)
-
-    told = compute_confirmation_probability(np.array(chance))
-    assert told == pytest.approx(confirmed(0, 0), abs=1e-12)
 
 
 def test_one_night_calls_what_is_gross_and_three_what_is_far_less():
