@@ -86,26 +86,33 @@ def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, 
     assert ABSORBS not in changes(days(1.02), path)[CASES[0]].marks
 
 
-def test_options_by_hand_are_named():
-    by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
-    marks = texts(changes(days(by_hand=by_hand), None)[CASES[0]])
-    assert "set by hand, which no night has: oversubscribe, A=1" in marks
-    marks = texts(changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]])
-    assert "measured with UCX_TLS=tcp in the shell, which every night must have then" in marks
-    assert not any("options" in each for each in marks)
+@pytest.mark.parametrize(
+    ("launches", "mark"),
+    [
+        (days(by_hand={"oversubscribe": True, "set_env": {"A": "1"}}),
+         "set by hand, which no night has: oversubscribe, A=1"),
+        (days(by_hand={"shell": {"UCX_TLS": "tcp"}}),
+         "measured with UCX_TLS=tcp in the shell, which every night must have then"),
+        (days(noise=[*NOISE[:-1], 12.0]), "disturbed: 1 of 12 launches are far off; one is 12 times as slow "
+         "as the median (20261112T010000Z-1 on n1)"),
+        (days(noise=[1.0, 1.01, 0.99, 1.0, 1.0, 1.01] + 6 * [1.6]),
+         "disturbed: two groups of launches, 1.58 times apart"),
+        ([launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)],
+         "all 12 launches within 1 min: differences between days are not in it"),
+        (days(hosts=("n2", "n1")),
+         "nodes: one node set in all 12 launches (n1, n2): differences between nodes are not in it"),
+        (days(noise=NOISE[:9]), "provisional: 9 of 10 launches"),
+        (days(noise=(1.0,)), "one launch: its noise is unknown"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)  # fmt: skip
+def test_what_a_person_should_look_at_is_marked(launches, mark: str):
+    assert mark in texts(changes(launches, None)[CASES[0]])
 
 
-def test_a_launch_far_off_is_named_with_its_session_and_hosts():
-    found = changes(days(noise=[*NOISE[:-1], 12.0]), None)[CASES[0]]
-    assert texts(found)[0] == (
-        "disturbed: 1 of 12 launches are far off; one is 12 times as slow as the median "
-        "(20261112T010000Z-1 on n1)"
-    )
-
-
-def test_two_groups_of_launches_are_seen():
-    found = changes(days(noise=[1.0, 1.01, 0.99, 1.0, 1.0, 1.01] + 6 * [1.6]), None)[CASES[0]]
-    assert texts(found)[0] == "disturbed: two groups of launches, 1.58 times apart"
+def test_launches_on_two_node_sets_are_of_no_set():
+    some = [*days(hosts=("n2", "n1")), launch(1.0, 13, hosts=("n3", "n1"))]
+    assert changes(some, None)[CASES[0]].marks == ()
 
 
 @given(st.lists(st.floats(0.95, 1.05), max_size=30))
@@ -134,26 +141,6 @@ def test_noise_that_hides_a_tenth_is_named():
         mark.text == f"not sensitive below {found.width:+.0%}: "
         f"the noise is {found.width / 0.05:.0f} times the floor of 5%"
     )
-
-
-def test_launches_of_one_day_know_nothing_of_others():
-    some = [launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)]
-    said = texts(changes(some, None)[CASES[0]])
-    assert "all 12 launches within 1 min: differences between days are not in it" in said
-
-
-def test_launches_on_one_node_set_know_nothing_of_others():
-    some = days(hosts=("n2", "n1"))
-    assert texts(changes(some, None)[CASES[0]]) == (
-        "nodes: one node set in all 12 launches (n1, n2): differences between nodes are not in it",
-    )
-    assert changes([*some, launch(1.0, 13, hosts=("n3", "n1"))], None)[CASES[0]].marks == ()
-
-
-def test_few_launches_are_provisional():
-    marks = texts(changes(days(noise=NOISE[:9]), None)[CASES[0]])
-    assert "provisional: 9 of 10 launches" in marks
-    assert "one launch: its noise is unknown" in texts(changes(days(noise=(1.0,)), None)[CASES[0]])
 
 
 def test_what_was_not_measured_stays_with_its_provenance(stored: Path, tmp_path: Path):

@@ -235,23 +235,16 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
     assert progress.notes == ["could not be measured again: the site is gone"]
 
 
-def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
-    results, _, catalog = night_of(tmp_path, scale=FINE)
+def test_a_healthy_night_and_exact_time_need_no_second_look(tmp_path: Path, progress: Progress):
+    healthy, _, catalog = night_of(tmp_path, scale=FINE)
+    slow = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
     machine = Machine(tmp_path, catalog, [])
-    found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
-    assert found == results
-    assert machine.asked == []
-
-
-def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
-    catalog = book_of(finished(tmp_path / "healthy"))
-    (reference_set,) = catalog.sets.values()
-    for each, reference in reference_set.references.items():
-        reference_set.references[each] = replace(reference, exact=True, spread=0.0)
-    results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
-    machine = Machine(tmp_path, catalog, [])
-    found = confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
-    assert found == results
+    for results in (healthy, slow):
+        assert confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results == results
+        assert machine.asked == []
+        (reference_set,) = catalog.sets.values()
+        for each, reference in reference_set.references.items():
+            reference_set.references[each] = replace(reference, exact=True, spread=0.0)
 
 
 def suspected(of: Case | None = None, hosts: tuple[str, ...] = ()) -> RetestCandidate:
