@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from postprocess.judging.busy import LEAST_CASES, assess_disturbance, excuse_headlines
+from postprocess.judging.busy import LEAST_CASES, Disturbance, assess_disturbance, excuse_headlines
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.launch import case
@@ -57,6 +59,10 @@ def test_what_is_judged_by_its_value_stays_what_it_is():
     """Slow by its value, it is no sign of other work either; below its band it is fast."""
     slow = results(30, value=1.3e-6)
     assert not assess_disturbance(slow).busy and excuse_headlines(slow) == (slow, "")
+    several = [replace(each, by_headline=False) for each in results(30)]
+    assert assess_disturbance(several).busy and excuse_headlines(several) == (several, "")
+    blind = [replace(each, headline_limit=None) for each in results(0, 90)]  # of no headline that was judged
+    assert assess_disturbance([*results(6), *blind]) == Disturbance(6, 60, 0)
     (first, *_), _ = excuse_headlines(results(30, value=0.8e-6))
     assert first.verdict == Verdict.FAST
     (first, *_), _ = excuse_headlines(results(30, provisional=True))

@@ -30,10 +30,12 @@ from postprocess.judging.common_shift import (
 )
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
+from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.routines.mpicost import CONTROLS, is_control
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.stats.sessions import DAY_SHARE, estimate_session_spread
 from tests.support.factories.common import MPIS, Noise, calibrated, cases, causes, night
-from tests.support.factories.launch import case, planned
+from tests.support.factories.launch import case, catalog_of, planned
 
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
@@ -162,6 +164,9 @@ def test_simulated_time_and_what_was_not_judged_are_left_out():
     random = np.random.default_rng(1)
     catalog = calibrated(random, cases(), QUIET)
     results = night(random, cases(), catalog, QUIET, all_slower)
+    assert len(collect_slowdowns(results, catalog, {})) == len(results)
+    for other in ({"verdict": Verdict.CRASHED}, {"reference": None}, {"value": None}):
+        assert collect_slowdowns([replace(results[0], **other)], catalog, {}) == []
     for reference_set in catalog.sets.values():
         for each, reference in reference_set.references.items():
             reference_set.references[each] = replace(reference, exact=True)
@@ -302,6 +307,21 @@ def test_a_case_without_a_band_is_not_explained():
     one = cases()[0]
     blind = JudgedSlowdown(CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0)
     assert not only(all_slower).explains(blind)
+
+
+def test_a_slowdown_is_as_uncertain_as_a_launch_and_as_sessions_are():
+    known = Reference(
+        case(), 1e-5, 0.02, 20, evidence=SessionEvidence(2, 0.1, 0.03**2), session_prior=Prior(0.03, 9)
+    )
+    result = CaseResult(case(), Verdict.PASS, value=1.1e-5, reference=1e-5)
+    own = 0.02 * math.sqrt(1 + 1 / 20)
+    between = estimate_session_spread(known) * math.sqrt((1 + DAY_SHARE) * (1 + 1 / 2))
+    for reference, apart in ((known, between), (replace(known, session_prior=None), 0.0)):
+        (found,) = collect_slowdowns([result], catalog_of([reference]), {})
+        assert (found.log, found.error) == pytest.approx((math.log(1.1), math.hypot(own, apart)))
+        assert found.session == pytest.approx((apart / found.error) ** 2)
+    (single,) = collect_slowdowns([result], catalog_of([replace(known, launches=1, spread=0.0)]), {})
+    assert (single.error, single.session) == (0.0, 0.0)
 
 
 def test_every_look_is_paid_for(monkeypatch):

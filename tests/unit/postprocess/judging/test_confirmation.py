@@ -387,3 +387,16 @@ def test_hosts_that_several_cases_were_slow_on_alone_are_named(progress: Progres
     confirmation.report_slow_nodes(sick, progress)
     (note,) = progress.notes
     assert note.startswith("n1: 3 cases were slow there, and not on other nodes: ./plumbline links")
+
+
+def test_a_night_names_the_host_where_its_cases_were_slow_alone(tmp_path: Path, progress: Progress):
+    class Elsewhere(Machine):
+        def launch(self, number: int) -> FinishedLaunch:
+            there = {"hosts": [{"name": "n2", "ranks": 2}]}
+            done = finished(self.directory / f"{len(self.asked)}-{number}", number=number + 1, run=there)
+            return replace(done, asserted=reframe_says(done, self.catalog))
+
+    results, _ = looked_at(tmp_path, progress, [], Elsewhere)
+    assert {each.verdict for each in results} == {Verdict.CLEARED}
+    (note,) = progress.notes
+    assert note.startswith("n1: 4 cases were slow there, and not on other nodes")

@@ -24,6 +24,7 @@ from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN
 from postprocess.parsers.reframe_report import BlockedTest
+from site_configs.schedulers.job_end import Ended, Ending, write_ended
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
 from tests.support.faults import Declared, plants
@@ -424,6 +425,32 @@ def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path, declar
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
     found = determine_outcome(planned(), tmp_path, said)
     declared.check_case(found.verdict, found.reason)
+
+
+@pytest.mark.parametrize(
+    ("how", "verdict"), [(Ending.NEVER_STARTED, "incomplete"), (Ending.TAKEN_AWAY, "crashed")]
+)
+def test_how_a_scheduler_ended_a_job_is_kept(tmp_path: Path, how: Ending, verdict: str):
+    """For whoever measures again, and does not on nodes that were lost."""
+    leave(tmp_path, planned(), None, None)
+    said = entry(result="fail", phase="run", directory=str(tmp_path), reason="job error: odd")
+    assert determine_outcome(planned(), tmp_path, said).job_end is None
+    write_ended(tmp_path, Ended(how, "words of the scheduler"))
+    found = determine_outcome(planned(), tmp_path, said)
+    assert (str(found.verdict), found.job_end) == (verdict, how)
+    assert how is not Ending.NEVER_STARTED or found.reason == "words of the scheduler"
+
+
+@pytest.mark.parametrize("code", ["124\n", "137\n"])
+def test_a_start_that_ended_at_its_limit_quotes_what_was_written_of_memory(tmp_path: Path, code: str):
+    launch = benchmark.start(time_limit=66.0)
+    benchmark.leave(tmp_path, launch, None, code=code)
+    (tmp_path / "err").write_text(
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nmpicost: later\n"
+    )
+    said = entry(test=launch.test, result="fail", phase="sanity", directory=str(tmp_path), errors="err")
+    found = determine_outcome(launch, tmp_path, said)
+    assert found.verdict == Verdict.TIMEOUT and "Detected 1 oom_kill event" in found.reason
 
 
 DAMAGE: list[Callable[[Records], object]] = [

@@ -22,6 +22,7 @@ from postprocess.judging.suspicion import (
     list_suspects,
     read_history,
 )
+from postprocess.model.measurement import TrialSummary
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.results.store import StoreError, StoreRow, write_session
@@ -72,6 +73,19 @@ def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdic
     low = replace(slow(1e8 * 1e-5 / value / 1e5), unit=MEGABYTES, reference=1000.0)
     value = 1000.0 * 1e-5 / value
     assert decide_suspicion(low, 5 * [value], rate, NO_HISTORY).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT), (None, Verdict.SUSPECT)]
+)
+def test_against_few_launches_even_the_fastest_trial_must_be_gross(fastest: float | None, verdict: Verdict):
+    few = replace(REFERENCE, launches=5, headline=None)
+    gross = 1e-5 * math.exp(compute_gross_distance(few, 5))
+    result = slow(2 * gross)
+    if fastest is not None:
+        times = (gross, gross, gross, fastest * gross, gross, gross)
+        result = replace(result, summary=TrialSummary(*times, 50, 0, 0, False, False))
+    assert decide_suspicion(result, 5 * [2 * gross], few, NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(
