@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.judging import common_cause as common_cause_onset
 from postprocess.judging import common_cause_retest, confirmation
@@ -38,7 +37,6 @@ from tests.support.factories.common import Noise, calibrated, cases, judged, nig
 from tests.support.factories.launch import planned
 
 SITE = Selection(Path("site_configs/local.py"))
-WRONG = (Verdict.INCORRECT, "wrong data")
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
 
@@ -137,15 +135,6 @@ def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(progress, mo
     assert len(asked) == 1
 
 
-def test_what_cannot_be_measured_again_stands(progress: Progress):
-    def refuse(_: Selection) -> list[FinishedLaunch]:
-        raise UsageError("the site is gone")
-
-    results, catalog = slower_night()
-    after = confirm_slow_cases(results, [], catalog, SITE, refuse, progress).results
-    assert beyond(results) == beyond(after)
-
-
 def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
     results, catalog = slower_night()
     results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
@@ -175,21 +164,6 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
     after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results}
     for case in cause.probe_cases:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a confirmation run: why")
-
-
-def test_a_healthy_case_that_fails_beside_those_measured_again_fails(progress, monkeypatch):
-    results, catalog = slower_night()
-    beside = next(each.case for each in results if each.verdict == Verdict.PASS)
-    measure, _ = fresh(results, monkeypatch, lambda _: 1.0)
-
-    def one_fails(selection: Selection) -> list[FinishedLaunch]:
-        first, *others = measure(selection)
-        launch = replace(first.launch, cases=(beside,))
-        return [first, *others, replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG))]
-
-    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results}
-    expected = (WRONG[0], f"in a confirmation run: {WRONG[1]}")
-    assert (after[beside].verdict, after[beside].reason) == expected
 
 
 # --- what people see ---

@@ -34,7 +34,7 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.store import build_rows, read_sessions, write_session
 from postprocess.stats.band import compute_band
 from spack_envs.programs import BuiltBinary
-from tests.support.factories.benchmark import measured, start
+from tests.support.factories.benchmark import measured
 from tests.support.factories.launch import (
     CASES,
     book_of,
@@ -508,14 +508,6 @@ def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_pat
         assert (result.value, result.unit, result.figures) == (found.value, "s", found.figures)
 
 
-def test_a_slow_start_regresses_and_reframe_must_say_so_too(tmp_path: Path):
-    done = measured(tmp_path)
-    catalog = osu_book(done, factor=0.1)
-    assert set(words(evaluate_launches([done], catalog, "local"))) == {"incorrect"}  # it passed all of them
-    failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
-    assert set(words(evaluate_launches([failing], catalog, "local"))) == {"regressed"}
-
-
 @pytest.mark.parametrize("said", ["pass", "fail"])
 def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_path: Path, said):
     """As of single bytes on a busy machine; whatever ReFrame says of it."""
@@ -529,28 +521,6 @@ def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_p
     assert results[case].verdict == Verdict.INCOMPLETE
     assert results[case].reason == "printed as 0.00: below the printed resolution"
     assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
-
-
-def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
-    """Three launches, one of them with a low rate: the case is not regressed. Two of them: it is."""
-    done = measured(tmp_path, sizes=(8,), cases=start().cases[1:2])
-    variable = done.launch.cases[0].variable
-
-    def rate(value: float, number: int) -> FinishedLaunch:
-        launch = replace(done.launch, number=number)
-        said = {variable: "fail" if value < 100 else "pass"}
-        each = replace(done, launch=launch, asserted=said)
-        found = replace(done.measurements[variable], value=value, unit="MB/s", best=None)
-        each.__dict__["measurements"] = {variable: found}
-        return each
-
-    catalog = osu_book(rate(1000.0, 1))
-    reference_set = catalog.find_set(done.launch.cases[0])
-    for key, known in reference_set.references.items():
-        reference_set.references[key] = replace(known, center=1000.0, unit="MB/s")
-    high, low = rate(1000.0, 1), rate(10.0, 2)
-    assert words(evaluate_launches([low, high, high], catalog, "local")) == ["pass"]
-    assert words(evaluate_launches([low, low, high], catalog, "local")) == ["regressed"]
 
 
 def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
