@@ -30,23 +30,19 @@ def looks(monkeypatch: pytest.MonkeyPatch, *shares: float) -> Iterator[float]:
     return found
 
 
-def test_a_quiet_machine_keeps_nobody_waiting(progress: Progress, monkeypatch):
-    looks(monkeypatch, machine_load.BUSY_SHARE)
-    assert machine_load.wait_for_idle(progress) == 0
-    assert "waiting" not in progress.phases
-
-
-def test_what_ends_within_a_minute_is_waited_for(progress: Progress, monkeypatch):
-    left = looks(monkeypatch, *10 * [0.9], 0.05, 0.9)
-    assert machine_load.wait_for_idle(progress) == 0
-    assert list(left) == [0.9]
-    assert progress.phases["waiting"] == pytest.approx(20.0)
-
-
-def test_what_goes_on_is_told_after_a_minute(progress: Progress, monkeypatch):
-    looks(monkeypatch, 0.9, 0.4)
-    assert machine_load.wait_for_idle(progress) == 0.4
-    assert progress.phases["waiting"] == pytest.approx(machine_load.WAIT_SECONDS)
+@pytest.mark.parametrize(
+    ("shares", "told", "waited"),
+    [
+        ([machine_load.BUSY_SHARE], 0, 0),
+        ([*10 * [0.9], 0.05], 0, 20.0),
+        ([0.9, 0.4], 0.4, machine_load.WAIT_SECONDS),
+    ],
+    ids=["quiet", "ends", "goes on"],
+)
+def test_others_are_waited_for_and_after_a_minute_told(progress: Progress, monkeypatch, shares, told, waited):
+    looks(monkeypatch, *shares)
+    assert machine_load.wait_for_idle(progress) == told
+    assert progress.phases.get("waiting", 0) == pytest.approx(waited)
 
 
 def test_who_says_so_measures_beside_others(progress: Progress, monkeypatch):

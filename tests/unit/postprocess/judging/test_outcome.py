@@ -58,20 +58,17 @@ def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
 @pytest.mark.parametrize(
     ("code", "verdict", "reason"),
     [
-        ("1\n", "crashed", "the program ended with exit code 1"),
-        ("2\n", "crashed", "the program ended with exit code 2"),
+        *(
+            (f"{code}\n", "crashed", f"the program ended with exit code {code}")
+            for code in (1, 2, 9, 127, 255, -11)
+        ),
         ("3\n", "incomplete", "the program could not write its results (exit code 3)"),
         ("4\n", "incomplete", "every trial of a case missed its start window (exit code 4)"),
-        ("9\n", "crashed", "the program ended with exit code 9"),
-        ("127\n", "crashed", "the program ended with exit code 127"),
-        ("134\n", "crashed", "the program ended with exit code 134, SIGABRT"),
-        ("137\n", "crashed", "the program ended with exit code 137, SIGKILL"),
-        ("139\n", "crashed", "the program ended with exit code 139, SIGSEGV"),
-        ("255\n", "crashed", "the program ended with exit code 255"),
-        ("-11\n", "crashed", "the program ended with exit code -11"),
-        (None, "crashed", "the job ended before the program did"),
-        ("", "crashed", "the job ended before the program did"),
-        ("zero\n", "crashed", "the job ended before the program did"),
+        *(
+            (f"{code}\n", "crashed", f"the program ended with exit code {code}, {signal}")
+            for code, signal in ((134, "SIGABRT"), (137, "SIGKILL"), (139, "SIGSEGV"))
+        ),
+        *((nothing, "crashed", "the job ended before the program did") for nothing in (None, "", "zero\n")),
     ],
 )
 @pytest.mark.parametrize("left", ["everything", "nothing", "half"])

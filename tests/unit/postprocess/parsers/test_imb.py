@@ -176,10 +176,7 @@ def test_wrong_data_of_the_corpus() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "why"),
     [
-        ("0.14", "nan", 27, "two decimals"),
-        ("0.14", "-0.14", 27, "two decimals"),
-        ("0.14", "inf", 27, "two decimals"),
-        ("0.14", "0.1", 27, "two decimals"),
+        *(("0.14", odd, 27, "two decimals") for odd in ("nan", "-0.14", "inf", "0.1")),
         ("0.14", "٠.14", 27, "odd characters"),
         (" 51 ", " 5.1 ", 27, "whole number"),
         ("0.14", "0.14 0.14", 27, "6 columns where the header has 5"),

@@ -168,18 +168,11 @@ def test_a_build_on_another_partition_blocks_nothing(tmp_path: Path):
 @pytest.mark.parametrize(
     ("result", "phase", "ran", "sane"),
     [
-        ("pass", "", True, True),
-        ("fail", "performance", True, True),
-        ("fail", "sanity", True, False),
-        ("fail", "run", True, False),
-        ("fail", "cleanup", True, False),
-        ("fail", "setup", False, False),
-        ("fail", "compile", False, False),
-        ("fail_deps", "setup", False, False),
-        ("skip", "setup", False, False),
-        ("abort", "run", False, False),
-        ("xfail", "", False, False),
-        ("<unknown>", "", False, False),
+        *(("pass", "", True, True), ("fail", "performance", True, True)),
+        *(("fail", phase, True, False) for phase in ("sanity", "run", "cleanup")),
+        *(("fail", phase, False, False) for phase in ("setup", "compile")),
+        *((result, "setup", False, False) for result in ("fail_deps", "skip", "abort")),
+        *((result, "", False, False) for result in ("xfail", "<unknown>")),
     ],
 )
 def test_which_results_mean_that_the_program_ran(result, phase, ran, sane):
