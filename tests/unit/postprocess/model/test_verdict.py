@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postprocess.model.case import Case
-from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import (
     CaseResult,
     Standing,
@@ -117,31 +115,6 @@ def test_counts_are_in_the_order_of_the_list_and_without_zeros():
     found = results(Verdict.SKIPPED, Verdict.REGRESSED, Verdict.PASS, Verdict.PASS)
     assert list(count_verdicts(found).items()) == [("pass", 2), ("regressed", 1), ("skipped", 1)]
     assert count_verdicts([]) == {}
-
-
-def test_an_entry_holds_the_key_its_parts_and_the_result():
-    summary = TrialSummary(1e-6, 1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
-    entry = CaseResult(
-        CASE,
-        Verdict.REGRESSED,
-        "slow",
-        value=1e-6,
-        reference=5e-7,
-        band=(4e-7, 6e-7),
-        launches=1,
-        reference_launches=20,
-        summary=summary,
-        rerun="./plumbline run",
-    ).entry()
-    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
-    for field in fields(Case):
-        assert entry[field.name] == getattr(CASE, field.name)
-    assert (entry["variant"], entry["layout"]) == ("flush-window", "2x2")
-    assert (entry["value"], entry["unit"], entry["reference"]) == (1e-6, "s", 5e-7)
-    assert entry["band"] == [4e-7, 6e-7]
-    assert (entry["launches"], entry["reference_launches"]) == (1, 20)
-    assert entry["statistics"]["filter_saturated"] is True
-    assert entry["rerun"] == "./plumbline run"
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.CLEARED, Verdict.FAST])
