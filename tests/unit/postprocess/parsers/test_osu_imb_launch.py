@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.parsers.osu_imb_launch import find_unit_scale, read_benchmarks
+from postprocess.parsers.osu_imb_launch import check_quantile, find_unit_scale, read_benchmarks
+from postprocess.parsers.text_output import TableRow
 from spack_envs.programs import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
+    ALLREDUCE,
     BARRIER,
     BUILD,
     BW,
@@ -268,6 +271,17 @@ def test_a_quantile_that_contradicts_its_mean_is_incorrect(tmp_path, unit: str, 
         launch = start()
     assert assessed(tmp_path / "right", launch, right) == ("", "")
     declared.check_case(*assessed(tmp_path / "wrong", launch, wrong))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "processes", "held"), [("even", 4, False), ("even", 2, True), ("any", 4, True)]
+)
+def test_a_quantile_of_the_first_of_several_pairs_is_not_held_against_the_mean_of_all(ranks, processes, held):
+    world = {"processes": processes, "per_node": processes}
+    launch = start(cases=tuple(replace(each, **world) for each in start().cases))
+    row = TableRow(8, {TAILS[0]: 3.5, "Avg Latency(us)": 2.4, "Max Latency(us)": 3.0}, None)
+    with pytest.raises(RecordError, match="contradicts") if held else nullcontext():
+        check_quantile(replace(ALLREDUCE, ranks=ranks), row, launch, "a table")
 
 
 @plants("speed", "one window of many that hangs for a second, so that the mean rate is printed as 0.00",
