@@ -73,8 +73,10 @@ def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
 def test_what_begins_afresh_forgets_earlier_launches_of_its_cases_alone(tmp_path: Path):
     """Those that it meant to measure, whether or not it did."""
     for day, cases, afresh in ((1, CASES, []), (2, CASES[:1], CASES[:2]), (3, CASES[2:3], [])):
-        one = launch(float(day), day, cases=cases)
+        near = {case.key: 5e-8 for case in cases}
+        one = launch(float(day), day, cases=cases, core_latencies=near)
         append_launches(tmp_path, one.session, [one], afresh)
+    assert all(each.core_latencies.keys() == each.values.keys() for each in read_ledger(tmp_path))
     found = [pair for each in read_ledger(tmp_path) for pair in each.values.items()]
     first, _, third, last = (each.key for each in CASES)
     assert sorted(found) == sorted([(first, 2.0), (third, 1.0), (third, 3.0), (last, 1.0)])

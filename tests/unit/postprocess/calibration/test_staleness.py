@@ -171,6 +171,8 @@ def test_a_case_on_one_side_for_weeks_is_stale(path: Path):
     assert found.text == expected
     (found,) = stale(path, nights_of(14 * [0.96]))
     assert found.text.startswith("on the fast side") and found.text.endswith("4.0% faster")
+    (found,) = stale(path, nights_of([1.03] + 19 * [0.96]))
+    assert "on the fast side of the center in 19 of 20 nights" in found.text
     assert found.cases == (CASES[0].key,)
 
 

@@ -282,6 +282,12 @@ def test_launches_on_different_processors_make_no_reference(tmp_path: Path, decl
     assert not (tmp_path / "references").exists()
 
 
+def test_launches_of_one_session_that_were_bound_differently_make_no_reference():
+    bound = {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}
+    with pytest.raises(UsageError, match="launches differ in binding; calibrate nodes of one kind at a time"):
+        references_update.refuse_mixed([launch(1.0, 1), launch(1.0, 1, circumstances=bound)])
+
+
 @plants("references", "an unknown unit", "the file that a calibration would write anew", "", 2,
         "row 2: unit")  # fmt: skip
 def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path, declared: Declared):
