@@ -15,7 +15,7 @@ from postprocess.model.routines.mpicost import is_control
 from postprocess.model.verdict import CaseResult, Verdict
 
 SHARE = 0.1  #: of the cases with a headline; no routine has so many
-LEAST_CASES = 5  #: that are slow by their headline, controls aside
+LEAST_CASES = 5  #: that are slow by their headline, where no control is
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Disturbance:
     @property
     def busy(self) -> bool:
         """Whether other work disturbs the machine."""
-        many = self.slow - self.controls >= max(LEAST_CASES, SHARE * self.judged)
-        return many or self.controls > 0
+        return self.controls > 0 or self.slow >= max(LEAST_CASES, SHARE * self.judged)
 
 
 def assess_disturbance(results: Sequence[CaseResult]) -> Disturbance:
