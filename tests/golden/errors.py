@@ -20,10 +20,6 @@ site nw
 run --cache evikt
 run --trils 5
 run --set-env x
-run --at-most 5
-run --at-m 5
-drift --seconds=5
-dossier verify d --signers s --no
 report
 report 20261121T090000Z-1
 report latest
@@ -41,7 +37,14 @@ list --site nowhere
 run --site nowhere
 run --site ./nowhere.py
 run --site site_configs
+nightly --site nowhere
+calibrate --site nowhere
+setup --site nowhere
+doctor --site nowhere
 nightly --references nowhere
+run --references /dev/null
+run --environment a,b --set-env c:X=1
+list --program osu --trials 5
 nightly --json nowhere/x.json
 nightly --json .
 nightly --junit nowhere/x.xml

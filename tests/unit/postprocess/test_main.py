@@ -157,23 +157,27 @@ WRONG = [
     ["a\r\nb"],
     ["run", "--cache", "\x1b[31m"],
     ["\udcff"],
+    # of other commands, in full or as its beginning
+    ["run", "--at-most", "5"],
+    ["run", "--at-m", "5"],
+    ["drift", "--seconds=5"],
+    ["dossier", "verify", "d", "--signers", "s", "--no"],
 ]
 
 
-@plants("use", "words that are no command, no option or no value, in 58 ways",
+@plants("use", "words that are no command, no option of it or no value, in 62 ways",
         "the command line", "", 2, "plumbline: ")  # fmt: skip
 @pytest.mark.parametrize("words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape"))
 def test_wrong_use_is_one_line_and_status_2(words: list[str], declared: Declared):
     check_refused(words, declared)
 
 
-def check_refused(words: list[str], declared: Declared) -> str:
-    """Hold against the fault that words are refused in one line, and no command begins; return the line."""
+def check_refused(words: list[str], declared: Declared) -> None:
+    """Hold against the fault that words are refused in one line, and no command begins."""
     with called() as calls:
         status, errors = run(*words)
     assert calls == [] and is_one_line(errors)
     declared.check((), status, [errors])
-    return errors
 
 
 def parsers(
@@ -225,22 +229,6 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
 
 
 @pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        ("run --at-most 5", ": --at-most 5; --at-most is an option of calibrate ("),
-        ("run --at-m 5", ": --at-m 5; --at-most is an option of calibrate ("),
-        ("drift --seconds=5", " option of calibrate, compare ("),
-        ("dossier verify d --signers s --no", "; --no-overrides is an option of guidelines ("),
-    ],
-)
-@plants("use", "an option of other commands, in full or as its beginning", "a command that has none",
-        "", 2, " is an option of ")  # fmt: skip
-def test_an_option_of_other_commands_is_told_with_them(words, part, declared: Declared):
-    errors = check_refused(words.split(), declared)
-    assert part in errors and errors.endswith("--help)\n")
-
-
-@pytest.mark.parametrize(
     "words", [["--help"], ["run", "--help"], ["where", "-h"], ["help"], ["help", "run"], ["--version"]]
 )
 def test_help_is_no_error(words: list[str]):
@@ -265,11 +253,6 @@ def test_what_the_user_chose_reaches_the_command():
     assert (chosen.oversubscribe, chosen.strict) == (True, True)
     assert chosen.set_env == [("a", "X", "1=2"), ("b", "Y", ""), ("c", "Z", "l1\nl2")]
     assert (chosen.json, chosen.references) == (Path("out.json"), Path("refs"))
-
-
-def test_references_are_proposed_and_looked_at_for_their_age():
-    assert build_parser().parse_args(["references", "propose", "--output", "x"]).output == Path("x")
-    assert build_parser().parse_args(["references", "age"]).site == "local"
 
 
 def test_what_is_named_twice_counts_once():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from postprocess.base.progress import Progress
 from postprocess.setup import prepare as preparation
 from postprocess.setup.prepare import (
     DeclaredMpi,
@@ -21,14 +18,12 @@ from site_configs.common import environment
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 from spack_envs.machine import build_external_entry
-from spack_envs.provide import Spack
 from spack_envs.toolchain import ExternalPackage
 from tests.support.factories.scheduler import CRAY
+from tests.support.factories.setup import SPACK
 from tests.support.factories.site import CRAY_MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.fake_mpis import install, script
 from tests.support.faults import Declared, plants
-
-SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
 
 
 @pytest.fixture
@@ -150,7 +145,7 @@ def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
     assert list(read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
 
 
-def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, sw, monkeypatch):
+def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, progress, sw, monkeypatch):
     written = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(preparation, "provide_spack", lambda *_: SPACK)
@@ -172,7 +167,6 @@ def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, sw, mo
     stale = SpackLayout(work.root).environment("two") / "spack.yaml"
     stale.parent.mkdir(parents=True)
     stale.touch()
-    progress = Progress(Console(file=io.StringIO(), width=200))
     found = prepare_machine(work, site_of(tmp_path, text), None, progress)
     assert written == ["one"]
     assert found.built_with == "Spack 1.1.0, CMake for two, three"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,24 +15,17 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import prepare as preparation
 from postprocess.setup.prepare import PreparedMachine, prepare_machine, report_own_sites
 from site_configs.mpi import inventory
-from site_configs.mpi.family import Mpi, Unusable
+from site_configs.mpi.family import Unusable
 from site_configs.mpi.inventory import Inventory
 from site_configs.schedulers.base import UsableNodes
 from site_configs.schedulers.slurm import jobs as slurm_jobs
-from site_configs.topology.machine import Machine
 from site_configs.validation.catalog import list_site_names, locate_site_file
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
-from spack_envs.provide import NoSpack, Spack
+from spack_envs.provide import NoSpack
+from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import ROOT
-
-MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 8 * 10**9, ())
-SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH", ("an old one: too old",))
-
-
-def mpi(family: str) -> Mpi:
-    return Mpi(f"{family}-1", family, "1", "library", "path", "/p", "/p/mpicc", "/p/mpiexec")
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
     def make(*families: str, unusable: tuple[Unusable, ...] = (), spack: object = None) -> list:
         def take(root, wanted, say, fresh, _wheels):
             asked.append((root, tuple(wanted), fresh))
-            return Inventory(MACHINE, tuple(mpi(family) for family in families), unusable)
+            return Inventory(MACHINE, tuple(make_mpi(f"{each}-1", each) for each in families), unusable)
 
         monkeypatch.setattr(inventory, "collect_inventory", take)
         answer = spack or NoSpack("this is a test")
@@ -115,12 +109,13 @@ def test_without_spack_the_reason_is_noted(machine, work, progress):
 
 
 def test_with_spack_every_mpi_gets_an_environment(machine, work, progress, monkeypatch):
-    machine("mpich", "openmpi", spack=SPACK)
+    spack = replace(SPACK, passed_over=("an old one: too old",))
+    machine("mpich", "openmpi", spack=spack)
     written = []
     monkeypatch.setattr(preparation.spack_machine, "write_environment", lambda *words: written.append(words))
     found = prepare_machine(work, "local", None, progress)
     assert [each[3].name for each in written] == ["mpich-1", "openmpi-1"]
-    assert (found.spack, found.built_with) == (SPACK, "Spack 1.1.0")
+    assert (found.spack, found.built_with) == (spack, "Spack 1.1.0")
     assert progress.notes == ["passed over: an old one: too old"]
 
 
@@ -224,22 +219,12 @@ def test_a_shell_without_modules_is_told(machine, work, progress, cron, declared
 
 CHOICES = {
     ("SLURM_CLUSTERS", "rome"): plants(
-        "schedulers",
-        "a variable of the shell that chooses another cluster",
-        "`nightly`",
-        "",
-        2,
-        "SLURM_CLUSTERS=rome chooses another cluster than the site file; write --clusters=rome",
-    ),
+        "schedulers", "a variable of the shell that chooses another cluster", "`nightly`", "", 2,
+        "SLURM_CLUSTERS=rome chooses another cluster than the site file; write --clusters=rome"),
     ("SBATCH_PARTITION", "gpu"): plants(
-        "schedulers",
-        "a variable of the shell that chooses another partition",
-        "`nightly`",
-        "",
-        2,
-        "partition 'cpu': SBATCH_PARTITION=gpu would override what the site file asks sbatch for",
-    ),
-}
+        "schedulers", "a variable of the shell that chooses another partition", "`nightly`", "", 2,
+        "partition 'cpu': SBATCH_PARTITION=gpu would override what the site file asks sbatch for"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("choice", each_of(CHOICES))
