@@ -79,6 +79,14 @@ def start(
     return planned(**facts | changes)
 
 
+def osu_job(routine: str, number: int = 1, **changes: Any) -> PlannedLaunch:
+    """A start of a job of OSU, of a benchmark at twenty sizes."""
+    cases = tuple(case(routine, 2**n, program="osu", cache="warm") for n in range(20))
+    more = {"test": "osu", "program": "osu", "trials": 1000, "start": routine, "cases": cases}
+    more["benchmarks"] = (Benchmark(f"osu_{routine}", routine, "title", "Latency (us)"),)
+    return planned(number=number, **more | changes)
+
+
 def osu_text(
     title: str = ALLREDUCE.title,
     columns: Sequence[str] = (*FULL, *TAILS),

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.run import choose_failed
 from postprocess.main import build_parser
@@ -19,7 +18,7 @@ from tests.support.faults import Declared, plants
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
+def work(work: WorkDirectory) -> WorkDirectory:
     """A session in which two cases failed for one reason, and one for another."""
     night = samples.healthy_night(samples.few_cases()[:5])
     again = "./plumbline run --environment {} --routine {} --bytes 8 --trials 7 --set-env=a:X=1"
@@ -34,10 +33,7 @@ def work(tmp_path: Path) -> WorkDirectory:
         for result, (environment, routine, reason) in zip(night.results, lost, strict=False)
     ]
     night.results = [*failed, *night.results[3:]]
-    work = WorkDirectory(tmp_path / "home", tmp_path)
-    directory = work.sessions / samples.SESSION
-    directory.mkdir(parents=True)
-    write_summary(directory / "summary.json", night.document())
+    night.write(work.sessions / samples.SESSION)
     return work
 
 

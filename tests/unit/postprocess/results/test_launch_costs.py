@@ -1,50 +1,159 @@
-"""What the launches of a session say of its jobs."""
+"""What the launches of sessions say of how long jobs take: as long as the last time, or roughly."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from postprocess.model.case import LaunchPlace
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.routines.benchmark import Benchmark
 from postprocess.results.launch_costs import (
+    ROUGH_RATE,
+    ROUGH_SIZE,
+    ROUGH_START,
+    ROUGH_TRIAL,
+    Job,
     LaunchCost,
     TimedJob,
     WholeLaunch,
+    estimate_job_seconds,
+    list_jobs,
     list_timed_jobs,
     list_whole_launches,
     measure_cost,
     read_elapsed_seconds,
+    read_job_seconds,
+    read_seconds_of_cases,
 )
 from postprocess.results.summary import SummaryLaunch
-from tests.support.factories.launch import planned
-from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
-from tests.support.factories.launch_costs import PLACE as MEASURED
+from tests.support.factories.benchmark import osu_job
+from tests.support.factories.launch import CASES, case, planned
+from tests.support.factories.summary import INSIDE, SECONDS, leave_timed_session
 
+FIRST, SECOND = "20261121T090000Z-1", "20261121T100000Z-1"
+MEASURED = LaunchPlace.of(CASES[0])
 PLACE = LaunchPlace("local:cpu", "mpich", "osu", 4, 2)
+WARM = tuple(replace(each, cache="warm") for each in CASES)
+
+
+def job(**changes) -> Job:
+    """A job of one start."""
+    (only,) = list_jobs([planned(**changes)])
+    return only
+
+
+def edit_launches(path: Path, edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Path:
+    """Put other launches into the summary of a session of one; the session's folder."""
+    data = json.loads(path.read_text())
+    (only,) = data["launches"]
+    path.write_text(json.dumps(data | {"launches": edit(only)}))
+    return path.parent
+
+
+# What a job of the plan will take.
+
+
+def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
+    leave_timed_session(work.sessions / FIRST, 30.0)
+    leave_timed_session(work.sessions / SECOND, 12.0)
+    known = read_job_seconds(work)
+    assert known == {(MEASURED, len(CASES), "evict"): 12.0}
+    assert estimate_job_seconds(job(), known) == 12.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cases": CASES[:2]},
+        {"environment": "openmpi-5_0_11"},
+        {"partition": "local:gpu"},
+        {"cases": (case(processes=4, per_node=4),)},
+        {"program": "imb"},
+        {"cases": WARM},
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_of_another_launch_the_time_is_guessed(work: WorkDirectory, other):
+    leave_timed_session(work.sessions / FIRST)
+    other_job = job(**other)
+    known = read_job_seconds(work)
+    assert other_job.key not in known
+    expected = ROUGH_START + other_job.cases * planned().trials * ROUGH_TRIAL
+    assert estimate_job_seconds(other_job, known) == pytest.approx(expected)
+
+
+def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
+    edit_launches(leave_timed_session(work.sessions / FIRST), lambda only: [only | {"outcome": "timeout"}])
+    assert read_job_seconds(work) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "{}", '{"schema": 99}'])
+def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text: str):
+    leave_timed_session(work.sessions / FIRST, 30.0)
+    leave_timed_session(work.sessions / SECOND, 12.0).write_text(text)
+    assert list(read_job_seconds(work).values()) == [30.0]
+
+
+def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirectory):
+    plan = [planned(), osu_job("bw"), osu_job("latency"), osu_job("bw", number=2)]
+    assert [len(each.launches) for each in list_jobs(plan)] == [1, 2, 1]
+    together = list_jobs(plan)[1]
+    assert together.key == (MEASURED._replace(program="osu"), 40, "warm")
+    sent = 2 * 1000 * (2**20 - 1) / ROUGH_RATE
+    rough = 2 * ROUGH_START + 40 * ROUGH_SIZE + sent
+    assert estimate_job_seconds(together, {}) == pytest.approx(rough)
+    starts = [
+        {"program": "osu", "start": name, "cases": 20, "directory": "stage/osu"} for name in ("bw", "bibw")
+    ]
+    path = leave_timed_session(work.sessions / FIRST)
+    edit_launches(path, lambda only: [only, *(only | each for each in starts)])
+    assert read_job_seconds(work) == {job().key: SECONDS, together.key: SECONDS}
+
+
+def test_windows_of_large_messages_take_minutes():
+    """OSU's bibw at 4 MiB took 28 to 43 s on two cores: 200 iterations with their data checked."""
+    line = Benchmark("osu_bibw", "bibw", "title", "Bandwidth (MB/s)", "MB/s", window=True)
+    cases = (case("bibw", 2**26, program="osu", cache="warm"),)
+    (largest,) = list_jobs([osu_job("bibw", trials=200, cases=cases, benchmarks=(line,))])
+    assert 240 < estimate_job_seconds(largest, {}) < 960
+
+
+def seconds_of(work: WorkDirectory, cases: tuple[Case, ...], **changes: object) -> float | None:
+    return read_seconds_of_cases(work, list_jobs([planned(cases=cases, **changes)])).get(MEASURED)
+
+
+def test_what_launches_cost_is_that_of_the_same_cases_the_last_time(work: WorkDirectory):
+    assert seconds_of(work, CASES) is None
+    leave_timed_session(work.sessions / FIRST, 90.0)
+    leave_timed_session(work.sessions / SECOND, 2.0)
+    assert seconds_of(work, CASES) == 2.0
+    assert seconds_of(work, CASES[:1]) == 2.0  # as long as all of them, at most
+    assert seconds_of(work, WARM) is None  # a launch that flushes is no measure of one that does not
+    assert seconds_of(work, CASES, trials=11) is None
+
+
+# What the launches of a session took.
 
 
 def launch(start: str = "", **changes) -> SummaryLaunch:
     told = {
         **PLACE._asdict(),
-        "start": start,
-        "cases": 3,
-        "launch": 1,
-        "seconds": 10.0,
-        "outcome": "ok",
-        "reason": "",
-        "directory": "stage/a",
+        **{"start": start, "cases": 3, "launch": 1, "seconds": 10.0},
+        **{"outcome": "ok", "reason": "", "directory": "stage/a"},
     }
     return SummaryLaunch(**told | changes)
 
 
-def test_the_starts_of_a_job_are_one_job():
+def test_the_starts_of_a_job_are_one_timed_job_without_what_was_skipped():
     assert list_timed_jobs([launch("bw"), launch("latency")]) == [TimedJob(PLACE, 1, 6, 10.0, True)]
     failed = launch("bcast", outcome="crashed")
     assert list_timed_jobs([launch("bw"), failed]) == [TimedJob(PLACE, 1, 6, 10.0, False)]
-
-
-def test_what_was_skipped_is_no_part_of_a_job():
     skipped = launch("bcast", cases=0, outcome="skipped", seconds=0.0)
     assert list_timed_jobs([launch("bw"), skipped]) == [TimedJob(PLACE, 1, 3, 10.0, True)]
     assert list_timed_jobs([skipped]) == []
@@ -53,32 +162,38 @@ def test_what_was_skipped_is_no_part_of_a_job():
 def test_another_directory_or_layout_or_number_is_another_job():
     others = [{"directory": "stage/b"}, {"processes": 2}, {"launch": 2}]
     jobs = list_timed_jobs([launch(), *(launch(**other) for other in others)])
-    assert len(jobs) == 4
     assert [(job.place.processes, job.number) for job in jobs] == [(4, 1), (4, 1), (2, 1), (4, 2)]
 
 
+def whole(folder: Path) -> list[WholeLaunch]:
+    return list(list_whole_launches(folder))
+
+
 def test_only_launches_that_ended_well_are_whole(tmp_path: Path):
-    usual = write_session_directory(tmp_path / "a", [entry()])
-    assert list(list_whole_launches(usual)) == [WholeLaunch(MEASURED, 4, SECONDS, ELAPSED, 51)]
-    failed = write_session_directory(tmp_path / "b", [entry(9.0, outcome="crashed")])
-    assert not list(list_whole_launches(failed)) and not list(list_whole_launches(tmp_path / "c"))
+    usual = leave_timed_session(tmp_path / "a")
+    assert whole(usual.parent) == [WholeLaunch(MEASURED, 4, SECONDS, INSIDE, 51)]
+    failed = leave_timed_session(tmp_path / "b")
+    assert whole(edit_launches(failed, lambda only: [only | {"outcome": "crashed"}])) == []
+    assert whole(tmp_path / "c") == []
 
 
 def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: Path):
-    starts = [entry(40.0, "a job", program="osu", start=f"osu-{n}", cases=7) for n in range(3)]
-    session = write_session_directory(tmp_path / "a", [*starts, entry(9.0, "other", program="imb")])
+    starts = [{"program": "osu", "start": f"osu-{n}", "cases": 7, "seconds": 40.0} for n in range(3)]
+    others = [*starts, {"program": "imb", "directory": "other", "seconds": 9.0}]
+    path = leave_timed_session(tmp_path / "a")
     osu, imb = (MEASURED._replace(program=program) for program in ("osu", "imb"))
-    assert list(list_whole_launches(session)) == [WholeLaunch(osu, 21, 40.0), WholeLaunch(imb, 4, 9.0)]
+    found = whole(edit_launches(path, lambda only: [only | each for each in others]))
+    assert found == [WholeLaunch(osu, 21, 40.0), WholeLaunch(imb, 4, 9.0)]
 
 
 def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path):
-    session = write_session_directory(tmp_path / "a", [entry()])
-    records = planned(trials=51).records(session)
+    session = leave_timed_session(tmp_path / "a").parent
+    records = planned().records(session)
     for text in ('{"record": "case"}\n', "no JSON\n", '["end"]\n', ""):
         records.write_text(text)
         assert read_elapsed_seconds(records) is None
     records.unlink()
-    assert not list(list_whole_launches(session))
+    assert whole(session) == []
 
 
 def test_a_launch_of_a_choice_of_cases_says_nothing_of_a_whole_one():

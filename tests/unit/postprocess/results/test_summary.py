@@ -13,22 +13,15 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
-from postprocess.model.session import Session
-from postprocess.model.verdict import Verdict, compute_exit_status
+from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.summary import (
-    BuiltProgram,
-    environments,
-    load_summary,
-    parse_summary,
-    programs,
-    summarise_session,
-)
-from site_configs.mpi.family import Mpi
+from postprocess.results.summary import BuiltProgram, environments, load_summary, parse_summary, programs
 from spack_envs.programs import BuiltBinary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.launch import CASES, book_of, finished, finished_with_wrong_data
+from tests.support.factories.setup import make_mpi
+from tests.support.factories.summary import leave_summary, summarise
 from tests.support.faults import Declared, plants
 
 
@@ -115,32 +108,22 @@ def test_a_missing_file_is_named(tmp_path, declared: Declared):
 
 # How it is made.
 
-MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
+MPICH = make_mpi("mpich-5_0_2")
 CRASH = LaunchOutcome(None, Verdict.CRASHED, "the program ended with exit code 139, SIGSEGV")
 HOSTILE = '"q" <b> \n\r\x00\x1b[31m \u2028 \ud800 \U0001f600'
 
 
-def session(directory: Path, **changes) -> Session:
-    values = {"mode": "nightly", "site": "local", "command": ["./plumbline", "nightly"]}
-    return Session(directory / "20261121T090000Z-1", **values | {"strict": False} | changes)
-
-
-def written(
-    directory: Path, launches: list[FinishedLaunch], catalog: ReferenceCatalog, notes=(), **changes
-) -> Path:
-    results = evaluate_launches(launches, catalog, "local")
-    status = compute_exit_status(results, strict=False)
-    told = session(directory, **changes), "CMake (no Spack)", (MPICH,), launches, results, status
-    summary = summarise_session(*told, notes, {"set-up": 1.23456, "running": 2.0})
-    path = directory / "summary.json"
-    write_summary(path, summary.to_dict())
-    return path
+def written(folder: Path, launches: list[FinishedLaunch], catalog: ReferenceCatalog, **about) -> Path:
+    about = {"mpis": (MPICH,), "phases": {"set-up": 1.23456, "running": 2.0}} | about
+    return leave_summary(folder, launches, evaluate_launches(launches, catalog, "local"), **about)
 
 
 def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
     done = finished(tmp_path)
     catalog = book_of(done)
-    summary = load_summary(written(tmp_path, [done], catalog, ["a note"]))
+    folder = tmp_path / "20261121T090000Z-1"
+    about = {"notes": ["a note"], "command": ["./plumbline", "nightly"]}
+    summary = load_summary(written(folder, [done], catalog, **about))
     assert summary.results == tuple(evaluate_launches([done], catalog, "local"))
     assert summary.good
     expected = ("20261121T090000Z-1", "nightly", "local")
@@ -162,8 +145,8 @@ def test_what_is_shown_is_what_is_read_back(tmp_path: Path):
     done, bad = finished(tmp_path / "a"), finished(tmp_path / "b", outcome=CRASH, number=2)
     few = replace(done, launch=replace(done.launch, program="osu", cases=done.launch.cases[:1]))
     results = evaluate_launches([done], book_of(done), "local")
-    told = session(tmp_path), "CMake (no Spack)", (MPICH,), [done, bad, few], results, 1
-    summary = summarise_session(*told, ["a note"], {"running": 1.23456})
+    about = {"mpis": (MPICH,), "notes": ["a note"], "phases": {"running": 1.23456}}
+    summary = summarise(tmp_path, [done, bad, few], results, **about)
     write_summary(tmp_path / "summary.json", summary.to_dict())
     assert load_summary(tmp_path / "summary.json") == summary
 
@@ -200,7 +183,7 @@ def test_a_launch_with_wrong_data_is_told_as_failed(tmp_path: Path):
 def test_text_from_outside_does_not_break_the_file(tmp_path: Path):
     done = finished(tmp_path, outcome=replace(CRASH, reason=HOSTILE))
     command = ["./plumbline", HOSTILE]
-    path = written(tmp_path, [done], ReferenceCatalog(), [HOSTILE], command=command)
+    path = written(tmp_path, [done], ReferenceCatalog(), notes=[HOSTILE], command=command)
     json.loads(path.read_bytes().decode("ascii"))
     summary = load_summary(path)
     assert summary.results[0].reason == HOSTILE

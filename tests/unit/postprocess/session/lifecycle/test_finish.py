@@ -22,10 +22,11 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results import store
 from postprocess.results import summary as summaries
 from postprocess.results.store import build_rows
-from postprocess.results.summary import SessionSummary, summarise_session
+from postprocess.results.summary import SessionSummary
 from postprocess.session.lifecycle import finish
 from spack_envs.layout import SpackLayout
 from tests.support.factories.launch import CASES, case, finished, planned
+from tests.support.factories.summary import summarise
 
 FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
 
@@ -51,13 +52,6 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
     assert told == [(status, causes)]
 
 
-def summary_of(results: list[CaseResult], **more) -> SessionSummary:
-    """The summary of a session on this machine that ended well."""
-    session = SimpleNamespace(name="s", mode="run", site="local", started_utc="", command=[], strict=False)
-    told = {"exit_status": 0, "notes": [], "phases": {}} | more
-    return summarise_session(session, "cmake", (), (), results, **told)
-
-
 @dataclass
 class Place:
     """What a session is finished in."""
@@ -71,7 +65,8 @@ class Place:
         self.session = Session(self.work.new_session(), "run", "local", [], False)
 
     def write(self, launches: list[FinishedLaunch], results: list[CaseResult]) -> SessionSummary:
-        return finish.write_files(self, self.session, launches, summary_of(results))[0]
+        summary = summarise(self.session.directory, results=results)
+        return finish.write_files(self, self.session, launches, summary)[0]
 
     def written(self) -> dict[str, Any]:
         return json.loads((self.session.directory / "summary.json").read_text())
@@ -143,7 +138,8 @@ def test_a_note_on_drift_that_fails_ends_the_session_all_the_same(monkeypatch, p
     monkeypatch.setattr(finish, "publish_summary", lambda *_: None)
     place.session = replace(place.session, mode="nightly")
     place.request = SimpleNamespace(mode="nightly")
-    assert finish.end_session(place, place.session, summary_of([FINE]), "") == 1
+    summary = summarise(place.session.directory, results=[FINE])
+    assert finish.end_session(place, place.session, summary, "") == 1
     assert place.progress.faults == ["drift"]
 
 

@@ -18,6 +18,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.calibration.schedule import LaunchTarget, PassResult
 from postprocess.main import build_parser
+from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import list_places
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
@@ -38,9 +39,8 @@ from postprocess.session.nightly.calibrate import (
 )
 from postprocess.session.nightly.transports import TransportProof
 from tests.support.factories.launch import CASES, PLACE, case, planned
-from tests.support.factories.launch_costs import ELAPSED, SECONDS, entry, write_session_directory
-from tests.support.factories.launch_costs import PLACE as JOB_PLACE
 from tests.support.factories.ledger import launch
+from tests.support.factories.summary import INSIDE, SECONDS, leave_timed_session
 from tests.support.faults import Declared, plants
 
 
@@ -402,20 +402,21 @@ def test_launches_with_other_options_by_hand_do_not_count_beside_these(bench: Be
     assert bench.center() == pytest.approx(8.0)
 
 
+JOB_PLACE = LaunchPlace.of(CASES[0])
+
+
 @pytest.fixture
-def work(tmp_path) -> WorkDirectory:
+def work(work: WorkDirectory) -> WorkDirectory:
     """Where one launch of everything was measured."""
-    made = WorkDirectory(tmp_path / "home", tmp_path)
-    write_session_directory(made.sessions / "20261101T010000Z-1", [entry()])
-    return made
+    leave_timed_session(work.sessions / "20261101T010000Z-1")
+    return work
 
 
 def test_launches_that_fit_with_the_trials_of_the_plan(work, capsys):
-    once = SECONDS
     found = plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=300), Progress())
-    assert found == LaunchTarget(launches=int(300 // once))
+    assert found == LaunchTarget(launches=int(300 // SECONDS))
     assert "takes about 31 s: 9 launches in 5 min 00 s" in capsys.readouterr().out
-    fewer = SECONDS - ELAPSED + 11 * ELAPSED / 51
+    fewer = SECONDS - INSIDE + 11 * INSIDE / 51
     found = plan_for_seconds(work, [planned(trials=11)], LaunchTarget(seconds=300, at_most=4), Progress())
     assert found == LaunchTarget(launches=int(300 // fewer), at_most=4)
 

@@ -10,18 +10,17 @@ from types import SimpleNamespace
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.judging.suspicion import JudgedSession, SessionHistory
 from postprocess.model.reference import Prior, Reference
-from postprocess.model.session import Request, Selection, Session
+from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
-from postprocess.results.summary import summarise_session
 from postprocess.session.nightly import confirm as module
 from postprocess.session.nightly.transports import TransportProof
 from postprocess.stats.sessions import SessionValue
 from tests.support.factories.launch import case
+from tests.support.factories.summary import leave_summary
 
 CASE = case()
 REFERENCE = Reference(CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0))
@@ -61,15 +60,10 @@ def test_a_suspect_that_is_inside_its_band_now_is_cleared_unless_its_ranks_lay_e
     assert module.decide_suspect(moved, CATALOG, history()).verdict == Verdict.PROVISIONAL
 
 
-def keep(sessions: Path, name: str, mode: str, *results: CaseResult) -> None:
-    """Leave the summary of a session."""
-    session = Session(sessions / name, mode, "local", ("./plumbline",), False)
-    told = summarise_session(session, "CMake", (), (), results, 0, (), {})
-    (sessions / name).mkdir(parents=True)
-    write_summary(sessions / name / "summary.json", told.to_dict())
-
-
 def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_a_night(tmp_path: Path):
+    def keep(sessions: Path, name: str, mode: str, result: CaseResult) -> None:
+        leave_summary(sessions / name, results=[result], mode=mode)
+
     suspect = replace(SLOW, verdict=Verdict.SUSPECT)
     keep(tmp_path, "20261101T010000Z-1", "nightly", suspect)
     keep(tmp_path, "20261101T010500Z-1", "confirm", SLOW)
