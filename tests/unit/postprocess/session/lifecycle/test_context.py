@@ -1,8 +1,9 @@
-"""What is said of the plan before it is run."""
+"""What a session looks at before it begins: its plan, its environments and the clock."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -15,6 +16,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.session import Request, Selection, Session
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.lifecycle.context import (
+    describe_clock,
     describe_left_out_sizes,
     refused_session,
     report_plan,
@@ -80,3 +82,37 @@ def test_a_refused_command_leaves_no_session_unless_the_error_names_its_log(tmp_
     with pytest.raises(UsageError), refused_session(session):
         raise UsageError("no such routine")
     assert not session.directory.exists()
+
+
+# A clock that contradicts the sessions before.
+
+THEN = datetime(2026, 11, 21, 2, 15, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def lived_in(work: WorkDirectory) -> WorkDirectory:
+    """A work directory with sessions of two days."""
+    work.store.mkdir(parents=True)
+    for name in ("20261120T021500Z-9", "20261121T021500Z-7", "by-hand"):
+        (work.store / f"{name}.parquet").touch()
+    return work
+
+
+@pytest.mark.parametrize("later", [-timedelta(minutes=1), timedelta(0), timedelta(days=300)])
+def test_nothing_is_said_of_a_clock_that_goes_on(lived_in: WorkDirectory, later: timedelta):
+    assert list(describe_clock(lived_in, THEN + later)) == []
+
+
+def test_time_that_went_backwards_is_told_with_the_session(lived_in: WorkDirectory):
+    (line,) = describe_clock(lived_in, THEN - timedelta(days=900))
+    assert line.startswith("time went backwards: it is 2024-06-04 02:15 UTC, and a stored session")
+    assert line.endswith(f"remove {lived_in.store}/20261121T021500Z-7.parquet")
+
+
+def test_a_clock_years_ahead_of_the_last_session_is_told(lived_in: WorkDirectory):
+    (line,) = describe_clock(lived_in, THEN + timedelta(days=3000))
+    assert line.startswith("it is 2035-02-07 02:15 UTC, and the last stored session began on 2026-")
+
+
+def test_a_new_machine_has_nothing_to_be_held_against(work: WorkDirectory):
+    assert list(describe_clock(work, THEN)) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,43 +12,26 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.session import Session
+from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.reference_file import load_references
 from postprocess.results import store
 from postprocess.results import summary as summaries
 from postprocess.results.store import build_rows
 from postprocess.results.summary import SessionSummary
 from postprocess.session.lifecycle import finish
+from site_configs.schedulers.base import UsableNodes
 from spack_envs.layout import SpackLayout
 from tests.support.factories.launch import CASES, case, finished, planned
 from tests.support.factories.summary import summarise
+from tests.support.paths import ROOT
 
 FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("causes", "faults", "status"),
-    [((), [], 0), (("cpu: everything 7% slower",), [], 1), ((), ["note on waivers"], 1)],
-)
-def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_case_passes(
-    monkeypatch: pytest.MonkeyPatch, causes: tuple[str, ...], faults: list[str], status: int
-):
-    told: list[tuple[int, tuple[str, ...]]] = []
-    monkeypatch.setattr(finish, "build_session_summary", lambda *given: told.append((given[4], given[5])))
-    monkeypatch.setattr(finish, "is_main_session", lambda *_: False)
-    monkeypatch.setattr(finish, "write_files", lambda *given: (given[3], None))
-    monkeypatch.setattr(finish, "end_session", lambda *_: told[0][0])
-    nothing = SimpleNamespace(
-        progress=SimpleNamespace(phase=lambda _: nullcontext(), faults=faults),
-        work=SimpleNamespace(store=Path("store")),
-    )
-    session = SimpleNamespace(strict=False)
-    assert finish.finish_session(nothing, session, [], [FINE], causes) == status
-    assert told == [(status, causes)]
 
 
 @dataclass
@@ -63,6 +45,7 @@ class Place:
         self.work = WorkDirectory(self.root, self.root)
         self.prepared = SimpleNamespace(inventory=None, built_with="cmake")
         self.session = Session(self.work.new_session(), "run", "local", [], False)
+        self.request = Request("run", [], "local", Selection(Path("site.py")))
 
     def write(self, launches: list[FinishedLaunch], results: list[CaseResult]) -> SessionSummary:
         summary = summarise(self.session.directory, results=results)
@@ -93,6 +76,18 @@ def judged(*launches: FinishedLaunch) -> list[CaseResult]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("causes", "faults", "status"),
+    [((), [], 0), (("cpu: everything 7% slower",), [], 1), ((), ["note on waivers"], 1)],
+)
+def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_case_passes(
+    place: Place, causes: tuple[str, ...], faults: list[str], status: int
+):
+    place.progress.faults += faults
+    assert finish.finish_session(place, place.session, [], [FINE], causes) == status
+    assert (place.written()["exit_status"], place.written()["causes"]) == (status, [*causes])
+
+
 def test_a_fault_in_storing_leaves_the_summary_which_tells_it(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "store_trials", broken)
     monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
@@ -103,9 +98,6 @@ def test_a_fault_in_storing_leaves_the_summary_which_tells_it(monkeypatch, place
 
 def test_a_table_that_cannot_be_shown_ends_the_session_all_the_same(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "print_verdict_table", broken)
-    monkeypatch.setattr(finish, "write_files", lambda *told: (told[3], None))
-    monkeypatch.setattr(finish, "publish_summary", lambda *_: None)
-    place.request = SimpleNamespace(mode="run")
     assert finish.finish_session(place, place.session, [], [FINE]) == 1
 
 
@@ -135,9 +127,7 @@ def test_a_summary_that_cannot_be_written_for_a_fault_of_ours_leaves_trials_and_
 
 def test_a_note_on_drift_that_fails_ends_the_session_all_the_same(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "drift_note", broken)
-    monkeypatch.setattr(finish, "publish_summary", lambda *_: None)
-    place.session = replace(place.session, mode="nightly")
-    place.request = SimpleNamespace(mode="nightly")
+    place.session, place.request = (replace(each, mode="nightly") for each in (place.session, place.request))
     summary = summarise(place.session.directory, results=[FINE])
     assert finish.end_session(place, place.session, summary, "") == 1
     assert place.progress.faults == ["drift"]
@@ -197,3 +187,23 @@ def test_solutions_of_every_environment_are_kept_with_the_session(tmp_path: Path
     finish.keep_spack_locks(work, session, finished)
     kept = {path.name: path.read_text() for path in (tmp_path / "session" / "spack").iterdir()}
     assert kept == {f"{name}.lock": f"solution of {name}" for name in ("mpich-1", "openmpi-1")}
+
+
+FILE = ROOT / "reference_data" / "simulated" / "fattree" / "simgrid-mpich.tsv"
+
+
+def test_the_moment_of_a_reference_and_the_nodes_that_are_away_are_exported(monkeypatch) -> None:
+    """Beside the verdicts, to whoever monitors nights."""
+    known = list(load_references(FILE, "simulated", "fattree", "simgrid-mpich").values())[:2]
+    results = [CaseResult(each.case, Verdict.PASS, value=1.0, reference=1.0) for each in known]
+    results.append(CaseResult(known[0].case, Verdict.NO_REFERENCE, value=1.0))
+    prepared = SimpleNamespace(usable_nodes={"cpu": UsableNodes(3, "n4 (drained: fan)", 1)})
+    context = SimpleNamespace(reference_roots=[ROOT / "reference_data"], prepared=prepared)
+    date = "2026-01-02T03:04:05Z"
+    monkeypatch.setattr(finish, "find_calibration_date", lambda told, _: date if told else "")
+    moments = finish.find_calibration_moments(context, results)
+    assert moments == dict.fromkeys((each.case for each in known), parse_utc(date).timestamp())
+    said: list[object] = []
+    monkeypatch.setattr(finish, "format_openmetrics", lambda *each: said.extend(each) or "")
+    finish.format_monitored(context, SimpleNamespace(results=results))
+    assert said[1] == {"cpu": finish.PartitionNodes(3, 1)} and said[2] == moments

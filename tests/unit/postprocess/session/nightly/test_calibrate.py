@@ -132,18 +132,36 @@ class Night:
         return [each.get("options") for each in provenance.list_calibrations(told)]
 
 
-@pytest.mark.parametrize("old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}, {"shell": SHELL}], ids=str)
-def test_references_made_with_options_by_hand_are_measured_again_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+A = {"set_env": {"A": "1"}}
+HERE = {"set_env": {PLACE[2]: {"A": "1"}}}  #: the same as an option of a night
+
+
+@pytest.mark.parametrize(
+    ("old", "options", "measured", "then"),
+    [
+        # else nothing would ever be comparable with them again
+        *((old, {}, True, None) for old in (OVERSUBSCRIBED, A, {"shell": SHELL})),
+        (OVERSUBSCRIBED, HERE, True, A),
+        # an experiment in the shell of the site gives way to a night in it
+        (A | {"shell": SHELL}, {"shell": SHELL}, True, {"shell": SHELL}),
+        # an experiment measures nothing again that it compares with
+        *((old, OVERSUBSCRIBED, False, old or None) for old in ({}, OVERSUBSCRIBED)),
+        # variables of another shell may be there by mistake: the night is not comparable, and says so
+        *((old, {"shell": SHELL}, False, old or None) for old in ({}, {"shell": {"UCX_TLS": "rc"}})),
+    ],
+    ids=str,
+)
+def test_references_made_with_options_are_measured_again_where_they_are_of_no_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old, options, measured, then
 ):
-    """Else nothing would ever be comparable with them again."""
     night = Night(tmp_path, monkeypatch, old)
-    assert night.options == [old]
-    assert night.begin() == {1.0}
-    assert night.options == [None]
-    assert "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with" in night.notes[0]
-    assert night.begin() == {1.0}
-    assert night.measured == [set(CASES)]
+    assert night.options == [old or None]
+    assert night.begin(**options) == {1.0 if measured else 2.0}
+    assert night.options == [then]
+    why = "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with"
+    assert [why in note for note in night.notes[:1]] == [True] * measured
+    assert night.begin(**options) == {1.0 if measured else 2.0}
+    assert night.measured == [set(CASES)] * measured
 
 
 def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(tmp_path, monkeypatch):
@@ -203,35 +221,6 @@ def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeyp
     work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
     with declared.raises(UsageError):
         calibration_pass.run_calibration(work, request, Progress(), LaunchTarget())
-
-
-@pytest.mark.parametrize("old", [{}, OVERSUBSCRIBED], ids=str)
-def test_launches_with_options_by_hand_measure_nothing_again_that_they_compare_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
-):
-    night = Night(tmp_path, monkeypatch, old)
-    assert night.begin(oversubscribe=True) == {2.0}
-    assert (night.measured, night.options) == ([], [old or None])
-
-
-@pytest.mark.parametrize("old", [{}, {"shell": {"UCX_TLS": "rc"}}], ids=str)
-def test_a_night_in_another_shell_leaves_the_references_as_they_are(tmp_path, monkeypatch, old):
-    """Its variables may be there by mistake: it is not comparable, and says so."""
-    night = Night(tmp_path, monkeypatch, old)
-    assert night.begin(shell=SHELL) == {2.0}
-    assert (night.measured, night.options) == ([], [old or None])
-
-
-def test_an_experiment_in_the_shell_of_the_site_gives_way_to_a_night_in_it(tmp_path, monkeypatch):
-    night = Night(tmp_path, monkeypatch, {"set_env": {"A": "1"}, "shell": SHELL})
-    assert night.begin(shell=SHELL) == {1.0}
-    assert night.options == [{"shell": SHELL}]
-
-
-def test_launches_with_options_by_hand_replace_those_with_others(tmp_path, monkeypatch):
-    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
-    assert night.begin(set_env={PLACE[2]: {"A": "1"}}) == {1.0}
-    assert night.options == [{"set_env": {"A": "1"}}]
 
 
 def test_reviewed_references_are_never_measured_again(tmp_path, monkeypatch):

@@ -121,37 +121,19 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
     return made
 
 
-def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, monkeypatch):
-    monkeypatch.setattr(module, "confirm_slow_cases", end)
-    with pytest.raises(SystemExit):
-        night.begin()
-    assert night.kept == [("nightly", [SLOW])]
-    assert PROGRESS.notes[-1].startswith("confirmation ended early")
-    (line,) = night.logged
-    assert SLOW.case.key in line
-    with pytest.raises(SystemExit):
-        night.begin("run")
-    assert len(night.logged) == 1
-
-
-def test_what_ends_a_confirmation_anywhere_leaves_what_looked_slow_in_doubt(night, monkeypatch):
-    doubted = replace(SLOW, verdict=Verdict.SUSPECT)
-    monkeypatch.setattr(module, "confirm_slow_cases", end)
-    monkeypatch.setattr(module, "leave_in_doubt", lambda *_: [doubted])
-    with pytest.raises(SystemExit):
-        night.begin()
-    assert night.kept == [("nightly", [doubted])]
-
-
-def test_an_interrupted_night_teaches_nothing(night: Night, monkeypatch):
-    taught: list = []
+def test_an_interrupted_confirmation_leaves_what_looked_slow_in_doubt_and_teaches_nothing(night, monkeypatch):
+    doubted, taught = replace(SLOW, verdict=Verdict.SUSPECT), []
     monkeypatch.setattr(module, "learn_night", lambda *_: taught.append(1) or "")
     night.begin()
     assert taught == [1]
     monkeypatch.setattr(module, "confirm_slow_cases", end)
+    monkeypatch.setattr(module, "leave_in_doubt", lambda *_: [doubted])
     with pytest.raises(SystemExit):
         night.begin()
     assert taught == [1]
+    assert night.kept == [("nightly", [SLOW]), ("nightly", [doubted])]
+    assert PROGRESS.notes[-1].startswith("confirmation ended early")
+    assert len(night.logged) == 2
 
 
 def test_what_was_cleared_before_an_interrupt_is_kept_as_cleared(night: Night, monkeypatch):
@@ -170,6 +152,7 @@ def broken(*_, **__):
 @pytest.mark.parametrize(
     ("step", "told"),
     [
+        ("show_first_verdicts", "first verdicts"),
         ("confirm_slow_cases", "confirmation and common causes"),
         ("describe_waivers", "note on waivers"),
         ("describe_fast_cases", "note on fast cases"),
@@ -177,9 +160,14 @@ def broken(*_, **__):
         ("log_alarms", "log of alarms"),
     ],
 )
-def test_a_fault_of_ours_after_the_launches_loses_nothing_and_fails_the_night(
+def test_a_fault_of_ours_after_launches_loses_nothing_and_fails_the_night(
     night: Night, monkeypatch, step: str, told: str
 ):
+    """Where some programs are still to be built, too."""
+    night.planned, night.by_spack = [planned(), planned(program="osu")], (PLACE.environment,)
+    monkeypatch.setattr(builds, "find_program", lambda *_: None)
+    monkeypatch.setattr(module, "build_part", lambda *_: None)
+    monkeypatch.setattr(module, "show_first_verdicts", lambda *_: None)
     monkeypatch.setattr(module, step, broken)
     monkeypatch.setattr(PROGRESS, "faults", [])
     night.begin()
@@ -216,14 +204,17 @@ def test_what_was_measured_is_judged_if_a_signal_ends_the_verification(night: Ni
     assert night.kept == [("nightly", [SLOW])]
 
 
-@pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize(
-    ("choice", "missed"), [({}, CASES), ({"routines": ["bcast"]}, CASES[:2]), ({"cache": "warm"}, ())]
+    ("choice", "missed", "ends"),
+    [
+        ({}, CASES, False),
+        ({}, CASES, True),
+        ({"routines": ["bcast"]}, CASES[:2], False),
+        ({"cache": "warm"}, (), False),
+    ],
 )
-def test_what_has_references_and_is_gone_is_kept_as_incomplete(
-    night: Night, monkeypatch, choice, missed, ends: bool
-):
-    """An MPI was upgraded: the environment of its references is no more."""
+def test_what_has_references_and_is_gone_is_kept_as_incomplete(night, monkeypatch, choice, missed, ends: bool):
+    """An MPI was upgraded: the environment of its references is no more. However the night ends."""
     write_references(night.reviewed)
     if ends:
         monkeypatch.setattr(module, "confirm_slow_cases", end)
@@ -298,17 +289,6 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     assert first.launches == 1
     assert [each and each.launches for each in others] == ([] if asked else [None, 5])
     assert [each.launches for each in ran] == [1 if asked else 5]
-
-
-def test_first_verdicts_that_cannot_be_shown_lose_nothing(night: Night, monkeypatch):
-    night.planned, night.by_spack = [planned(), planned(program="osu")], (PLACE.environment,)
-    monkeypatch.setattr(builds, "find_program", lambda *_: None)
-    monkeypatch.setattr(module, "build_part", lambda *_: None)
-    monkeypatch.setattr(module, "show_first_verdicts", broken)
-    monkeypatch.setattr(PROGRESS, "faults", [])
-    night.begin()
-    assert night.kept == [("nightly", [SLOW])]
-    assert PROGRESS.faults == ["first verdicts"]
 
 
 @pytest.mark.parametrize("unbuilt", [True, False])
