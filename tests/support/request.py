@@ -1,16 +1,20 @@
-"""What a session asks of sites and checks, as tests ask it."""
+"""What a session asks of sites and checks, as tests ask it; and a site for the classes of checks."""
 
 from __future__ import annotations
 
 import itertools
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reframe.core.runtime import temp_runtime
 
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import SESSION
+from tests.support.paths import ROOT
 
 SESSIONS = tempfile.TemporaryDirectory(prefix="plumbline-requests-")  #: gone when the process ends
 NUMBERS = itertools.count()
@@ -25,3 +29,11 @@ def ask(patch: pytest.MonkeyPatch, session: Path | None = None, **asked: Any) ->
     write_request(session, ReframeRequest(**{"shell": {}, **asked}))
     patch.setenv(SESSION, str(session))
     return session
+
+
+@contextmanager
+def made_for_a_site(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let ReFrame make checks inside: their layouts are those of a site, of which nothing runs here."""
+    ask(patch, only_looking=True)
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        yield

@@ -6,22 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from reframe.core.runtime import temp_runtime
 
 from postprocess.model.routines.benchmark import Benchmark
-from tests.support.paths import ROOT
-from tests.support.request import ask
+from tests.support.request import made_for_a_site
 
 
 def checks() -> dict[str, type]:
     """The check of each program."""
-    with pytest.MonkeyPatch.context() as patch:
-        ask(patch, only_looking=True)
-        with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-            from reframe_checks.imb import imb
-            from reframe_checks.osu import osu
+    with pytest.MonkeyPatch.context() as patch, made_for_a_site(patch):
+        from reframe_checks.imb import imb
+        from reframe_checks.osu import osu
 
-            return {"osu": osu, "imb": imb}
+        return {"osu": osu, "imb": imb}
 
 
 class Chosen:

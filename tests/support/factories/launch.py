@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from postprocess.references import reference_file
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.band import compute_band
 from tests.support.factories import record as record_samples
+from tests.support.factories.stated_references import headlines
 
 LIBRARY = "MPICH Version: 5.0.2"
 PLACE = ReferencePlace("local", "cpu", "mpich-5_0_2")
@@ -143,10 +143,11 @@ def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
 def write_references(root: Path, center: float = 1e-6) -> Path:
     """A sound reference file of the sample cases."""
     path = reference_file.locate_references(root, *PLACE)
-    away = 0.1 * (19 / 20) ** 0.5  # from the center, on the logarithm: of 20 launches a spread of 0.1
-    values = [center * math.exp(sign * away) for sign in (1, -1) for _ in range(10)]
-    told = {"headlines": {each.key: values for each in CASES}, "circumstances": {"compiler": "gcc"}}
     known = [Reference(each, center, 0.1, 20) for each in CASES]
+    told = {
+        "headlines": {each.case.key: headlines(each) for each in known},
+        "circumstances": {"compiler": "gcc"},
+    }
     reference_file.write_references(path, known, origin_of(**told))
     return path
 

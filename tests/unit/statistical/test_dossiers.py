@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.features.compare.measure.bench import TooFewSecondsError
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
-from tests.statistical.dossiers import page, schedule
+from tests.statistical.dossiers import measure, page, schedule
 from tests.statistical.dossiers.schedule import (
     USUAL_PLANTS,
     DossierCase,
@@ -79,6 +83,39 @@ def test_the_same_demand_goes_on_and_another_is_refused(tmp_path: Path, declared
     (tmp_path / schedule.FILE).write_text("{")
     with pytest.raises(UsageError, match="is damaged"):
         resume_or_begin_dossiers(tmp_path, HEADER)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, progress: Progress):
+    """Run all dossiers, of which one has no time; the numbers of those that were measured."""
+
+    def run(busy: int) -> list[int]:
+        done: list[int] = []
+
+        def measure_dossier(_context: Any, _begun: Any, _directory: Any, planned: PlannedDossier) -> None:
+            if planned.number == busy:
+                raise TooFewSecondsError("--seconds 60: a pair takes 20 s; give 140 s")
+            done.append(planned.number)
+
+        monkeypatch.setattr(measure, "measure_dossier", measure_dossier)
+        monkeypatch.setattr(measure, "read_dossier", lambda *_: None)
+        monkeypatch.setattr(measure, "describe_dossier", lambda *_: "")
+        context: Any = SimpleNamespace(progress=progress, quiet=None)
+        measure.run_dossiers(context, HEADER, Path("nowhere"))
+        return done
+
+    return run
+
+
+def test_a_dossier_that_met_a_busy_moment_is_left_for_the_next_call(measured, progress: Progress) -> None:
+    assert measured(busy=3) == [1, 2, *range(4, 23)]
+    (note,) = progress.notes
+    assert note.startswith("dossier 3 is left for the next call: --seconds 60")
+
+
+def test_too_little_time_for_the_first_dossier_is_wrong_use(measured) -> None:
+    with pytest.raises(TooFewSecondsError):
+        measured(busy=1)
 
 
 def dossier(

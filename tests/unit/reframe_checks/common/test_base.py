@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from reframe.core.runtime import temp_runtime
 
 from postprocess.judging.retest import RetestTarget
 from postprocess.model.case import LaunchPlace
@@ -22,8 +21,7 @@ from site_configs.schedulers.pbs import launchers as pbs_launchers
 from site_configs.schedulers.slurm.scheduler import SCHEDULER as SLURM
 from site_configs.topology.layouts import Layout
 from tests.support.factories.launch import case, planned
-from tests.support.paths import ROOT
-from tests.support.request import ask
+from tests.support.request import ask, made_for_a_site
 
 
 class Check:
@@ -48,9 +46,8 @@ class Check:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """Modules of the checks, with a site of ReFrame around them of which nothing runs here."""
-    ask(monkeypatch, only_looking=True)
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+    """Modules of the checks."""
+    with made_for_a_site(monkeypatch):
         from reframe_checks.common import base, layouts, osu_imb
 
         yield SimpleNamespace(launch=base.LaunchCheck, layouts=layouts, osu_imb=osu_imb)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from reframe.core.runtime import temp_runtime
 
-from tests.support.paths import ROOT
-from tests.support.request import ask
+from tests.support.request import made_for_a_site
 
 
 @pytest.fixture(autouse=True)
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A site: its layouts are parameters of the classes."""
-    ask(monkeypatch, only_looking=True)
-    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+    with made_for_a_site(monkeypatch):
         yield
 
 

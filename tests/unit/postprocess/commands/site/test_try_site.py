@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import microseconds
@@ -36,7 +33,6 @@ from tests.support.factories.launch import CASES, finished, finished_with_wrong_
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.faults import Declared, plants
-from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
@@ -84,28 +80,6 @@ def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     assert wrong.cells[3].startswith("incorrect: wrong data: bcast with 8 bytes: rank 1")
 
 
-def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypatch):
-    rows = [TrialRow(("cpu", "a", "2", "another sentence"), works=True)]
-    rows.append(TrialRow(("cpu", "b", "2", "works: not at all"), works=False))
-    told = {
-        "locate_site_file": "mine.py",
-        "read_site": None,
-        "find_file_problems": ([], None),
-        "select_smallest": None,
-        "find_untried": [],
-        "suggest_launcher": [],
-    }
-    for name, answer in told.items():
-        monkeypatch.setattr(try_site, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(try_site, "build_trial_row", lambda each: each)
-    work = SimpleNamespace(source=tmp_path, held=contextlib.nullcontext)
-    for chosen, status, said in ((rows, 1, "1 of 2 work; "), (rows[:1], 0, "1 of 1 work")):
-        monkeypatch.setattr(try_site, "launch_all", lambda *_, some=chosen: (tmp_path, some))
-        progress = Progress(Console(file=io.StringIO(), width=200))
-        assert try_site.try_site(work, "mine", [], progress) == status
-        assert said in progress.console.file.getvalue()
-
-
 def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Path):
     reading = read(SITE)
     why = "not tried: two processes fit on none of its layouts"
@@ -139,10 +113,8 @@ def test_no_advice_where_it_is_not_known_what_starts_processes(read):
 
 
 @pytest.fixture
-def attempted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def attempted(tmp_path: Path, work: WorkDirectory, progress: Progress, monkeypatch: pytest.MonkeyPatch):
     """Exit status and last line of an attempt of which only the launches of MPICH came back."""
-    work = WorkDirectory(tmp_path / "home", ROOT)
-    progress = Progress(Console(file=io.StringIO(), width=10_000))
     done = [finished(tmp_path)]
     monkeypatch.setattr(try_site, "launch_all", lambda *_: (tmp_path, done))
 
