@@ -39,8 +39,7 @@ def test_a_line_is_printed_as_it_is(text: str):
     assert spoken(text) == text + "\n"
 
 
-def test_a_note_is_said_and_kept():
-    progress = Progress(Console(file=io.StringIO()))
+def test_a_note_is_said_and_kept(progress):
     progress.note("no Spack")
     assert progress.notes == ["no Spack"]
     assert progress.console.file.getvalue() == "note: no Spack\n"
@@ -74,8 +73,7 @@ def test_a_terminal_shows_how_far_it_is_and_what_is_left_in_one_line(clock):
         assert shown.file.getvalue().count("\n") == 1
 
 
-def test_what_jobs_waited_does_not_count_for_what_is_left(clock):
-    progress = Progress(Console(file=io.StringIO()))
+def test_what_jobs_waited_does_not_count_for_what_is_left(progress, clock):
     with progress.phase("running"):
         progress.count(1, 3)
         clock[0] = 10.0
@@ -91,9 +89,8 @@ def test_what_jobs_waited_does_not_count_for_what_is_left(clock):
     assert progress.console.file.getvalue().startswith("  job 7 has waited 100 s: Resources\n")
 
 
-def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(monkeypatch):
+def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(progress, monkeypatch):
     monkeypatch.setattr(module, "PIPE_SECONDS", 0.02)
-    progress = Progress(Console(file=io.StringIO()))
     with progress.phase("waiting"):
         progress.now("machine is 93% busy")
         deadline = module.time.monotonic() + 20.0
@@ -122,9 +119,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_parts_of_one_phase_add_up_whatever_happens_in_them(clock, monkeypatch):
-    console = Console(file=io.StringIO())
-    progress = Progress(console, phases={}, began=0.0)
+def test_parts_of_one_phase_add_up_whatever_happens_in_them(clock):
+    progress = Progress(phases={}, began=0.0)
     with progress.phase("set-up"):
         clock[0] = 2.0
     with pytest.raises(KeyError), progress.phase("set-up"):

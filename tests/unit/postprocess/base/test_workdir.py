@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,11 +22,6 @@ with WorkDirectory(Path(sys.argv[1]), Path()).held():
     print("held", flush=True)
     sys.stdin.readline()
 """
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", tmp_path / "source")
 
 
 @pytest.fixture
@@ -119,4 +113,4 @@ def test_the_last_session_is_the_one_whose_summary_came_last(work: WorkDirectory
 
 
 def test_reviewed_references_come_before_provisional_ones(work: WorkDirectory):
-    assert work.reference_roots == [work.source / "reference_data", work.provisional]
+    assert work.reference_roots == [ROOT / "reference_data", work.root / "references"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from dataclasses import replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -182,15 +180,14 @@ LARGE = replace(
 )
 
 
-def page(prepared: PreparedMachine) -> str:
-    progress = Progress(Console(file=io.StringIO(), width=200))
+def page(prepared: PreparedMachine, progress: Progress) -> str:
     print_doctor_page(WorkDirectory(Path("/home/me/.plumbline"), Path()), prepared, progress)
     return progress.console.file.getvalue()
 
 
-def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
+def test_the_page_names_the_machine_its_mpis_and_what_is_wrong(progress):
     found = Inventory(LARGE, (MPICH,), (Unusable("/usr/bin/mpicc", "path", "compiling failed"),))
-    assert page(PreparedMachine(found, SPACK)).splitlines() == [
+    assert page(PreparedMachine(found, SPACK), progress).splitlines() == [
         "machine         n1: a processor",
         "cores           8 on 2 socket(s), 16 hardware threads",
         "caches          L1 32 KiB shared by 2, L3 32768 KiB shared by 16",
@@ -207,8 +204,8 @@ def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
     ]
 
 
-def test_without_spack_and_on_a_site_of_its_own_there_is_a_page_all_the_same():
-    text = page(PreparedMachine(None, None))
+def test_without_spack_and_on_a_site_of_its_own_there_is_a_page_all_the_same(progress):
+    text = page(PreparedMachine(None, None), progress)
     assert "Spack           none: see the note above" in text
     assert "process counts  the site's own, like its MPIs: ./plumbline list shows them" in text
     assert "says" not in text

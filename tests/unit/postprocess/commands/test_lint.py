@@ -98,7 +98,6 @@ def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name
         ("import reframe as rfm\nimport no_such_module\n", "no_such_module"),
         ("\udcff", "check.py"),
         (FAMILY.format({}), "table: give every routine of the family a size"),
-        (FAMILY.format({"bcast": []}), "table: give every routine of the family a size"),
         (STRANGER, "stranger: plans no case"),
     ],
 )

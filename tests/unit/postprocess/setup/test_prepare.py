@@ -233,8 +233,6 @@ def test_a_shell_that_would_send_jobs_elsewhere_is_refused(
 ):
     machine()
     monkeypatch.setenv("LMOD_CMD", "lmod")
-    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")  # which only says who pays
-    prepare_machine(work, str(cron), None, progress)
     monkeypatch.setenv(*choice)
     with declared.raises(UsageError):
         prepare_machine(work, str(cron), None, progress)
@@ -243,6 +241,7 @@ def test_a_shell_that_would_send_jobs_elsewhere_is_refused(
 def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, monkeypatch):
     machine()
     monkeypatch.setenv("LMOD_CMD", "lmod")
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")  # which only says who pays, and is no reason to refuse
     monkeypatch.setattr(preparation.shutil, "which", lambda name: name)
     nodes = (
         "n1|idle|Unknown|none\nn2|drained|2026-11-25T09:12:00|bad DIMM\n"

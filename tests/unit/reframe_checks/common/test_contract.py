@@ -73,9 +73,16 @@ def test_what_a_family_asks_for_besides(family: str, body: dict, lacking: str):
         check(Family, body)
 
 
-def test_a_routine_that_is_in_no_table_is_refused_with_the_check():
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"bcst": [8]}, "bcst: no routine of mpicost; enter it in"),
+        ({"bcast": []}, "table: give every routine of the family a size"),
+    ],
+)
+def test_a_table_that_nothing_can_be_measured_by_is_refused_with_the_check(table: dict, said: str):
     from reframe_checks.common.mpicost import MpicostCheck
 
-    mine = check(MpicostCheck, {"table": {"bcst": [8]}})
-    with pytest.raises(ValueError, match="bcst: no routine of mpicost; enter it in"):
+    mine = check(MpicostCheck, {"table": table})
+    with pytest.raises(ValueError, match=said):
         mine.apply_table(mine)

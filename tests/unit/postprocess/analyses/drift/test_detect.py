@@ -180,10 +180,6 @@ def test_a_creep_is_over_when_most_of_the_last_nights_are_fine():
     assert detect.find_creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is None
 
 
-def test_a_step_that_lasts_is_not_told_as_creep_too():
-    assert [each.kind for each in told(stepped(30, 0.2))] == [STEP]
-
-
 # ---------------------------------------------------------------- epochs and programs
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
-from postprocess.base.progress import Progress
 from postprocess.session.nightly import builds
 from postprocess.session.nightly.builds import build_part
 from tests.support.factories.launch import planned
@@ -25,12 +22,11 @@ from tests.support.factories.launch import planned
     ],
 )
 def test_what_several_mpis_lack_is_built_for_them_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_spack, built, expected
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress, by_spack, built, expected
 ) -> None:
     called = []
     monkeypatch.setattr(builds, "build_at_once", lambda *given: called.append(given[2:]))
     monkeypatch.setattr(builds, "find_program", lambda _, launch: launch.environment in built or None)
-    progress = Progress(Console(file=io.StringIO()))
     prepared = SimpleNamespace(by_spack=by_spack, spack="spack")
     context = SimpleNamespace(prepared=prepared, progress=progress, work=SimpleNamespace(root=tmp_path))
     plan = [planned(environment=name) for name in "abc"]
