@@ -78,6 +78,14 @@ papers --paper nobody
 papers --print rus
 papers nothing
 agree --boundaries --processes 2
+agree --launches 2
+agree --bytes few
+agree --bytes 6
+agree --bindings cobol
+agree --bindings all --launches 2
+agree --bindings all --bytes 12
+agree --bindings all --routine bcast
+agree --bindings all --site simulated
 selftest --plants nobody
 selftest --nights 0
 references age --site nowhere

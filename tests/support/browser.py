@@ -127,11 +127,6 @@ class Browser:
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
 
-    def take_picture(self, whole: bool = True) -> bytes:
-        """The page as a PNG."""
-        told = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(told["data"])
-
     def print_page(self) -> bytes:
         """The page as a PDF on A4."""
         return base64.b64decode(self.call("Page.printToPDF", **A4)["data"])

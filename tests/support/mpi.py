@@ -46,6 +46,11 @@ def of_family(family: str) -> Installation:
     return next(each for each in mpi_installations() if each.family == family)
 
 
+def find_mpi(family: str) -> Mpi:
+    """The same MPI as the inventory has it."""
+    return next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == family)
+
+
 def fault_library(mpi: Installation, directory: Path, name: str = "faulty_mpi") -> Path:
     """Compile one of ``tests/faults`` for an MPI. It is not linked to MPI, so a shell can load it too."""
     object_file, library = directory / f"{name}.o", directory / f"{name}-{mpi.name}.so"

@@ -50,7 +50,7 @@ def read_numbers(text: str, paper: str = "") -> list[tuple[str, int]]:
 
 
 _RECORDS = ByTest("tests/integration/mpicost/test_records.py")
-_SIZES = ByTest("tests/integration/mpicost/test_routine_table.py")
+_SIZES = ByTest("tests/integration/mpicost/test_list_option.py")
 _HEADLINE = ByTest("tests/unit/postprocess/stats/test_headline.py")
 _TRIALS = ByTest("tests/unit/postprocess/report/test_trial_selection.py")
 _COUNTS = ByTest("tests/unit/site_configs/topology/test_layouts.py")
@@ -87,7 +87,7 @@ _TESTS_2003 = ("pingpong", "rightshift", "bcast", "reduce_sum", "scatter", "gath
 
 PROVEN: dict[str, OnPage | ByTest] = {
     "000-1 to -2, -5": _RECORDS,
-    "000-3": ByTest("tests/integration/mpi/test_flush_of_sessions.py"),
+    "000-3": ByTest("tests/integration/mpi/test_small_sessions.py"),
     "000-4": OnPage("luecke2001", ("Time with cold caches over that with warm ones",)),
     "000-6 to -7": _HEADLINE,
     "000-8": _TRIALS,
@@ -107,7 +107,7 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "002-23 to -24": OnPage("luecke2003", ("time over the partner", "bcast: time over processes")),
     "002-25": ByTest("tests/unit/postprocess/extensions/papers/test_sends_and_swaps.py"),
     "002-26 to -27": OnPage("luecke2003", (": time over that with mpich",)),
-    "001-1 to -2": ByTest("tests/integration/mpicost/test_loop.py"),
+    "001-1 to -2": ByTest("tests/integration/mpicost/test_calls_in_a_row.py"),
     "001-3": OnPage("rus", ("The clock",)),
     "001-4": OnPage("rus", ("p = 4", "p = 8", "p = 32")),
     "001-5": OnPage("rus", ("Sends by mode", "eager to")),
@@ -136,7 +136,7 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "003-24": OnPage("taboada", ("Send against what the network can do",)),
     "003-25": OnPage("taboada", ("Time by the model over that in print of Myrinet:MPICH-GM",)),
     "003-34 to -38": ByTest("tests/integration/mpicost/test_kernels.py"),
-    "003-39 to -40": ByTest("tests/integration/mpi/test_kernels_of_a_session.py"),
+    "003-39 to -40": ByTest("tests/integration/mpi/test_small_sessions.py"),
     "003-41 to -42": ByTest("tests/unit/postprocess/extensions/papers/taboada/test_kernels.py"),
     "003-26 to -28": OnPage("taboada", ("bcast by scatter + allgather", "measured saving")),
     "003-29": ByTest("tests/integration/simgrid/test_guidelines.py"),

@@ -18,18 +18,13 @@ from postprocess.extensions.agreement.bindings.measure import BindingsResult, me
 from postprocess.extensions.agreement.bindings.text import format_bindings
 from postprocess.extensions.papers.common.languages import load_languages
 from site_configs.common import work_directory
-from site_configs.mpi.family import Mpi
-from site_configs.mpi.inventory import load_inventory
 from tests.support.faults import plants
+from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import Workshop
 
 pytestmark = pytest.mark.alone
 
 FAMILIES = ("mpich", "openmpi")  #: always there
-
-
-def find_mpi(family: str) -> Mpi:
-    return next(mpi for mpi in load_inventory(work_directory()).mpis if mpi.family == family)
 
 
 @pytest.fixture
@@ -104,18 +99,7 @@ def test_a_world_of_one_is_an_error(bench: Bench, tmp_path: Path, declared) -> N
     declared.check((), result.status, [format_bindings(result)])
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("cobol",), "--bindings cobol: is none of "),
-        (("all", "--launches", "2"), "--launches 2"),
-        (("all", "--bytes", "12"), "--bytes 12"),
-        (("all", "--routine", "bcast"), "--routine: has no meaning"),
-        (("all", "--site", "simulated"), "--site simulated"),
-        (("all", "--environment", "none-1"), "--environment none-1"),
-    ],
-)
-def test_wrong_use(workshop: Workshop, options: tuple[str, ...], told: str) -> None:
-    ended = workshop.run("agree", "--bindings", *options)
-    assert ended.status == 2 and told in ended.errors
+def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
+    ended = workshop.run("agree", "--bindings", "all", "--environment", "none-1")
+    assert ended.status == 2 and "--environment none-1" in ended.errors
     assert len(ended.errors.splitlines()) == 1

@@ -11,7 +11,7 @@ from postprocess.calibration import ledger
 from postprocess.references import provenance, reference_file
 from tests.support.factories.ledger import launches_behind
 from tests.support.faults import Declared, plants
-from tests.support.mpi import mpi_installations
+from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Workshop
 
 pytestmark = pytest.mark.long
@@ -21,10 +21,7 @@ LAUNCHES = 12  #: more than can end between the first and the news of it
 
 @plants("lost", "SIGKILL of the driver after a launch", "a calibration", "", 0, "that ended count")
 def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, declared: Declared):
-    mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
-    if mpich is None:
-        pytest.skip("no MPICH here")
-    workshop = Workshop(tmp_path / "home")
+    mpich, workshop = of_family("mpich"), Workshop(tmp_path / "home")
     words = ["calibrate", "--environment", mpich.name, "--mpis", "mpich", "--program", "mpicost"]
     words += ["--routine", "barrier", "--trials", "5", "--launches", str(LAUNCHES)]
     killed = workshop.start(*words)

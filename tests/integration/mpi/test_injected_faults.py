@@ -122,9 +122,7 @@ def planted(mpi: Installation, library: Path, fault: str, **more: object) -> lis
     return plant({mpi.name: variables})
 
 
-def test_healthy_machine_passes_and_reframe_has_the_same_bands(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
-) -> None:
+def test_healthy_machine_passes_and_reframe_has_the_same_bands(workshop, reviewed, mpich, library):
     options = ("--environment", mpich.name, *FEW, *planted(mpich, library, "none"))
     ended = workshop.measure(*options, "--launches", "1", "--references", str(reviewed))
     assert ended.status == 0, ended.output
@@ -150,14 +148,8 @@ def beyond_all(reviewed: Path, mpi: Installation) -> float:
 
 @pytest.mark.parametrize("lasting", each_of(DELAYS))
 def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
-    workshop: Workshop,
-    reviewed: Path,
-    mpich: Installation,
-    library: Path,
-    tmp_path: Path,
-    lasting: bool,
-    declared: Declared,
-) -> None:
+    workshop, reviewed, mpich, library, tmp_path, lasting, declared
+):
     beyond = beyond_all(reviewed, mpich)
     mark = tmp_path / "mark"
     mark.touch()
@@ -178,9 +170,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
 @plants("speed", "a delay beyond the gross limit, in one launch of three", "broadcasts of 1 MB",
         "pass or fast", 0, "(exit status 0)")  # fmt: skip
 @pytest.mark.long
-def test_one_slow_launch_of_three_is_outvoted(
-    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, tmp_path: Path, declared: Declared
-) -> None:
+def test_one_slow_launch_of_three_is_outvoted(workshop, reviewed, mpich, library, tmp_path, declared):
     """ReFrame fails that launch, and so does Plumbline: they agree."""
     mark = tmp_path / "mark"
     mark.touch()
@@ -198,14 +188,7 @@ def test_one_slow_launch_of_three_is_outvoted(
 @plants("speed", "a delay of one MPI of two, from 10 kB on", "broadcasts", "regressed", 1,
         " times as slow as its reference …, above the limit ")  # fmt: skip
 @pytest.mark.long
-def test_planted_slowdown_is_found_exactly_where_it_is(
-    workshop: Workshop,
-    reviewed: Path,
-    mpich: Installation,
-    openmpi: Installation,
-    libraries: dict[str, Path],
-    declared: Declared,
-) -> None:
+def test_planted_slowdown_is_found_exactly_where_it_is(workshop, reviewed, mpich, openmpi, libraries, declared):
     beyond = beyond_all(reviewed, openmpi)
     delay = planted(openmpi, libraries[openmpi.name], "delay", bytes=10_000, seconds=beyond)
     delay += planted(mpich, libraries[mpich.name], "none")
@@ -260,9 +243,7 @@ def test_wrong_data_fails_its_own_cases(workshop, reviewed, libraries, family, d
         "not-comparable", 1,
         "is loaded in front of the MPI, and faulty_mpi-")  # fmt: skip
 @pytest.mark.parametrize("family", FAMILIES)
-def test_slow_clock_in_front_of_the_mpi_is_not_comparable(
-    workshop: Workshop, reviewed: Path, family: str, tmp_path: Path, declared: Declared
-) -> None:
+def test_slow_clock_in_front_of_the_mpi_is_not_comparable(workshop, reviewed, family, tmp_path, declared):
     """Every time is half as long as it is: four cases were fast, and the night was well."""
     mpi = of_family(family)
     clock = fault_library(mpi, tmp_path, "half_speed")
@@ -277,14 +258,8 @@ def test_slow_clock_in_front_of_the_mpi_is_not_comparable(
         "incomplete", 1, "the build failed")  # fmt: skip
 @pytest.mark.long
 def test_failed_build_names_its_mpi_and_spares_the_others(
-    reviewed: Path,
-    mpich: Installation,
-    openmpi: Installation,
-    libraries: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    declared: Declared,
-) -> None:
+    reviewed, mpich, openmpi, libraries, tmp_path, monkeypatch, declared
+):
     """The compiler of one MPI refuses the suite's own sources."""
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\ncase "$*" in *mpich*routines.c*) exit 1 ;; esac\nexec cc "$@"\n')
@@ -311,9 +286,7 @@ def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Install
 
 @plants("references", "another unit in one row", "a reference file", "", 2, ".tsv: row …: unit")
 @pytest.mark.long
-def test_damaged_reference_stops_before_anything_runs(
-    workshop: Workshop, reviewed: Path, mpich: Installation, tmp_path: Path, declared: Declared
-) -> None:
+def test_damaged_reference_stops_before_anything_runs(workshop, reviewed, mpich, tmp_path, declared):
     root = tmp_path / "references"
     shutil.copytree(reviewed, root)
     path = locate_references(root, "local", "cpu", mpich.name)
@@ -402,14 +375,7 @@ def nearly_full(directory: Path, size: str) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", each_of(FULL))
-def test_full_disk_is_one_line_and_loses_nothing(
-    workshop: Workshop,
-    reviewed: Path,
-    mpich: Installation,
-    library: Path,
-    room: tuple[str, str],
-    declared: Declared,
-) -> None:
+def test_full_disk_is_one_line_and_loses_nothing(workshop, reviewed, mpich, library, room, declared):
     directory, size = room
     words = ["run", "--environment", mpich.name, *SHORT, "--references", str(reviewed)]
     words += planted(mpich, library, "none")

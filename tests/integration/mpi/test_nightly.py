@@ -45,24 +45,6 @@ def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first
         assert {each["method"]["settle"] for each in told} == {0.5}
 
 
-def test_summary_has_the_key_and_its_parts(first: Ended) -> None:
-    case = next(case for case in first.summary["cases"] if case["routine"] == "pingpong")
-    parts = (case["system"], case["partition"], case["environment"], case["program"])
-    label = f"{case['routine']}@{case['peer']}"
-    found = case["key"]
-    assert found == ":".join((*parts, label, case["variant"], case["layout"], str(case["bytes"])))
-    assert case["unit"] == "s" and case["reference_launches"] == 20
-    assert case["band"][0] < case["reference"] < case["band"][1]
-
-
-def test_report_is_one_page_that_needs_nothing_else(workshop: Workshop, first: Ended) -> None:
-    directory = workshop.home / "sessions" / first.summary["session"]
-    page = (directory / "report.html").read_text()
-    assert page.count("<svg") > CASES
-    assert " src=" not in page and "<link" not in page
-    assert page.count("<script") == page.count("<script>") == 1
-
-
 def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) -> None:
     """And runs well in an interactive job of a batch system, to whose nodes no launch shall go."""
     built = programs(workshop)

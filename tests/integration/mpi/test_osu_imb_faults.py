@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
 from tests.support.faults import Declared, each_of, plants
-from tests.support.mpi import FAULTS, Installation, environment_with, of_family
+from tests.support.mpi import FAULTS, Installation, environment_with, find_mpi, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
 
@@ -153,7 +151,7 @@ def imb_folder(folder: Path) -> Path:
 def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
     """A site with one environment, MPICH's, that declares these folders."""
     path = workshop.home / f"{name}.py"
-    mpi = next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich")
+    mpi = find_mpi("mpich")
     arguments = {
         "family": mpi.family,
         "library": mpi.library,

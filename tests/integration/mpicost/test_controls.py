@@ -51,12 +51,6 @@ def test_no_compiler_shortens_the_chain(compiler: str, optimisation: str, tmp_pa
         assert each["minimum"] > each["bytes"] // 8 * STEPS * FASTEST_STEP
 
 
-def test_they_are_no_routines_of_the_papers():
-    listed = program("mpich").run(2, "--list").output
-    assert "bcast" in listed
-    assert not [name for name in CONTROLS if name in listed]
-
-
 def test_only_these_routines_of_mpicost_are_controls():
     assert is_control(case("control_memory", 1_000_000))
     assert not is_control(case("bcast"))

@@ -1,9 +1,10 @@
-"""Which cases mpicost has: those of the two papers."""
+"""Which cases mpicost has: unasked those of the two papers, and on request those of the table in Python."""
 
 from __future__ import annotations
 
 import pytest
 
+from postprocess.model.routines.mpicost import ROUTINES
 from tests.support.mpicost import FAMILIES, program
 
 THREE = (8, 10_000, 1_000_000)
@@ -62,13 +63,22 @@ def expected(
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [1, 2, 4])
 def test_default_is_the_union_of_the_papers(family: str, processes: int) -> None:
+    """No controls, no tournament, and nothing else that is measured on request only."""
     cases = listed(processes, family=family)
     assert len(cases) == len(set(cases))
     assert set(cases) == expected(LUECKE, processes)
+    assert set(LUECKE) == {each.name for each in ROUTINES if each.test}
 
 
-def test_two_processes_have_45_cases() -> None:
-    assert len(listed(2)) == 45
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_program_has_every_routine_of_the_table(family: str) -> None:
+    cases = listed(4, f"--routine={','.join(each.name for each in ROUTINES)}", family=family)
+    assert {name for name, *_ in cases} == {each.name for each in ROUTINES}
+    for routine in ROUTINES:
+        own = {(peer, size) for name, peer, size in cases if name == routine.name}
+        assert ({peer for peer, _ in own} != {0}) == routine.in_pairs, routine.name
+        if routine.control_bytes:
+            assert own == {(0, routine.control_bytes)}
 
 
 @pytest.mark.parametrize(

@@ -11,114 +11,65 @@ from tests.support.faults import Declared, each_of, plants
 from tests.support.mpicost import library, preload, program, read
 
 SHORT = ("--cache", "warm", "--trials", "5", "--settle", "0", "--seed", "3")
+# fmt: off
+#: Each fault, and the routine that it is planted into.
 FAULTS = {
-    "half_numbers": plants(
-        "data", "the lower half of every number is lost", "MPI under mpicost itself", "", 1, "index 0: "
-    ),
-    "few_bits": plants("data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index "),
-    "one_bit": plants(
-        "data",
-        "one bit of the last element is wrong on the last rank",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 index 9: ",
-    ),
-    "single": plants("data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: "),
-    "single_root": plants(
-        "data",
-        "a sum in single precision, at the root only",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 0 index 0: ",
-    ),
-    "least": plants(
-        "data", "the least bit of a sum is lost on one rank", "MPI under mpicost itself", "", 1, "rank 2 index "
-    ),
-    "fifth": plants(
-        "data",
-        "a wrong result of the call that nobody times before the trials of a later visit",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "before timing",
-    ),
-    "remembered": plants("data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1"),
-    "stale_half": plants("data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: "),
-    "stale_block": plants(
-        "data", "a block of the call before", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
-    ),
-    "last_block": plants(
-        "data", "a block that is not delivered", "MPI under mpicost itself", "", 1, "rank 2 index 20: -1 "
-    ),
-    "spoiled": plants(
-        "data", "a call that changes what it sends", "MPI under mpicost itself", "", 1, "rank 0 index 20: "
-    ),
-    "behind": plants(
-        "data",
-        "a byte written 64 bytes behind the result",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 index 18: 164 ",
-    ),
-    "before": plants(
-        "data", "a byte written before the result", "MPI under mpicost itself", "", 1, "rank 2 index -1: 164 "
-    ),
-    "around": plants(
-        "data",
-        "a byte written behind what is sent",
-        "MPI under mpicost itself",
-        "",
-        1,
-        "rank 2 send buffer index 10: 164 ",
-    ),
-    "idle_barrier": plants(
-        "data",
-        "a barrier that does nothing",
-        "MPI under mpicost itself",
-        "",
-        1,
-        " s before the last had come, ",
-    ),
-    "one_sided": plants(
-        "data", "a barrier in which one rank waits for nobody", "MPI under mpicost itself", "", 1, " left "
-    ),
-    "deaf": plants(
-        "data", "a barrier in which the last rank waits for nobody", "MPI under mpicost itself", "", 1, " left "
-    ),
+    "half_numbers": ("rightshift:8:8000", plants(
+        "data", "the lower half of every number is lost", "MPI under mpicost itself", "", 1, "index 0: ")),
+    "few_bits": ("rightshift:80", plants(
+        "data", "the lowest 4 of 64 bits are lost", "MPI under mpicost itself", "", 1, "index ")),
+    "one_bit": ("scatter:80", plants(
+        "data", "one bit of the last element is wrong on the last rank",
+        "MPI under mpicost itself", "", 1, "rank 2 index 9: ")),
+    "single": ("scan_sum:80", plants(
+        "data", "a sum in single precision", "MPI under mpicost itself", "", 1, "index 0: ")),
+    "single_root": ("reduce_sum:80", plants(
+        "data", "a sum in single precision, at the root only",
+        "MPI under mpicost itself", "", 1, "rank 0 index 0: ")),
+    "least": ("allreduce_sum:800", plants(
+        "data", "the least bit of a sum is lost on one rank",
+        "MPI under mpicost itself", "", 1, "rank 2 index ")),
+    "fifth": ("reduce_sum:80", plants(
+        "data", "a wrong result of the call that nobody times before the trials of a later visit",
+        "MPI under mpicost itself", "", 1, "before timing")),
+    "remembered": ("rightshift:80", plants(
+        "data", "the first answer again", "MPI under mpicost itself", "", 1, "in trial 1")),
+    "stale_half": ("rightshift:80", plants(
+        "data", "half of the message before", "MPI under mpicost itself", "", 1, "index 5: ")),
+    "stale_block": ("allgather:80", plants(
+        "data", "a block of the call before", "MPI under mpicost itself", "", 1, "rank 0 index 20: ")),
+    "last_block": ("alltoall:80", plants(
+        "data", "a block that is not delivered", "MPI under mpicost itself", "", 1, "rank 2 index 20: -1 ")),
+    "spoiled": ("gather:80", plants(
+        "data", "a call that changes what it sends", "MPI under mpicost itself", "", 1, "rank 0 index 20: ")),
+    "behind": ("scatter:80", plants(
+        "data", "a byte written 64 bytes behind the result",
+        "MPI under mpicost itself", "", 1, "rank 2 index 18: 164 ")),
+    "before": ("scatter:80", plants(
+        "data", "a byte written before the result",
+        "MPI under mpicost itself", "", 1, "rank 2 index -1: 164 ")),
+    "around": ("gather:80", plants(
+        "data", "a byte written behind what is sent",
+        "MPI under mpicost itself", "", 1, "rank 2 send buffer index 10: 164 ")),
+    "idle_barrier": ("barrier", plants(
+        "data", "a barrier that does nothing",
+        "MPI under mpicost itself", "", 1, " s before the last had come, ")),
+    "one_sided": ("barrier", plants(
+        "data", "a barrier in which one rank waits for nobody", "MPI under mpicost itself", "", 1, " left ")),
+    "deaf": ("barrier", plants(
+        "data", "a barrier in which the last rank waits for nobody",
+        "MPI under mpicost itself", "", 1, " left ")),
 }
-#: where each is measured
-ROUTINES = {
-    "half_numbers": "rightshift:8:8000",
-    "few_bits": "rightshift:80",
-    "one_bit": "scatter:80",
-    "single": "scan_sum:80",
-    "single_root": "reduce_sum:80",
-    "least": "allreduce_sum:800",
-    "fifth": "reduce_sum:80",
-    "remembered": "rightshift:80",
-    "stale_half": "rightshift:80",
-    "stale_block": "allgather:80",
-    "last_block": "alltoall:80",
-    "spoiled": "gather:80",
-    "behind": "scatter:80",
-    "before": "scatter:80",
-    "around": "gather:80",
-    "idle_barrier": "barrier",
-    "one_sided": "barrier",
-    "deaf": "barrier",
-}
+# fmt: on
 
 
-@pytest.mark.parametrize("fault", each_of(FAULTS))
+@pytest.mark.parametrize("fault", each_of({name: mark for name, (_, mark) in FAULTS.items()}))
 def test_what_earlier_data_did_not_show_is_found(fault: str, tmp_path: Path, declared: Declared) -> None:
-    file = tmp_path / "out.jsonl"
+    file, (routine, _) = tmp_path / "out.jsonl", FAULTS[fault]
     # beside other work a rank may run so late that it hides who should have waited
-    trials = ("--trials", "101") if ROUTINES[fault] == "barrier" else ()
+    trials = ("--trials", "101") if routine == "barrier" else ()
     ended = program("mpich").run(
-        *(3, *SHORT, *trials, "--routine", ROUTINES[fault], "--output", str(file)),
+        *(3, *SHORT, *trials, "--routine", routine, "--output", str(file)),
         wrapper=preload(library("mpich", "sly_mpi")),
         variables={"PLUMBLINE_FAULT": fault},
     )
@@ -129,7 +80,7 @@ def test_what_earlier_data_did_not_show_is_found(fault: str, tmp_path: Path, dec
 
 
 def test_the_library_alone_does_no_harm(tmp_path: Path) -> None:
-    routines = ",".join(dict.fromkeys(ROUTINES.values()))
+    routines = ",".join(dict.fromkeys(routine for routine, _ in FAULTS.values()))
     ended = program("mpich").run(
         *(3, *SHORT, "--routine", routines.replace("rightshift:8:8000,", "")),
         wrapper=preload(library("mpich", "sly_mpi")),

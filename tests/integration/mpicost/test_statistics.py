@@ -1,4 +1,4 @@
-"""The statistics of the C program: worked cases, and agreement with the Python implementation."""
+"""The statistics of the C program agree with those in Python, which are held against the text of the papers."""
 
 from __future__ import annotations
 
@@ -37,39 +37,6 @@ def computed(driver: Path, trials, late=None, dropped=1, resolution=0.0) -> dict
     return dict(zip(FLOATS + COUNTS + FLAGS, values, strict=True))
 
 
-def test_first_trial_is_dropped(driver: Path) -> None:
-    summary = computed(driver, [1000, 1, 2, 3])
-    assert (summary["median"], summary["headline"], summary["kept"]) == (2, 2, 3)
-
-
-def test_median_of_an_even_number_is_the_mean_of_the_middle_two(driver: Path) -> None:
-    assert computed(driver, [0, 1, 2, 4, 5])["median"] == 3
-
-
-def test_filter_removes_the_largest_tenth_of_the_data_and_no_more(driver: Path) -> None:
-    summary = computed(driver, [0, *[1.0] * 43, *[10.0, 20, 30, 40, 50, 60, 70]])
-    assert (summary["candidates"], summary["removed"], summary["kept"]) == (7, 5, 45)
-    assert summary["headline"] == pytest.approx((43 + 10 + 20) / 45)
-    assert summary["filter_saturated"]
-
-
-def test_filter_removes_nothing_up_to_1_8_medians(driver: Path) -> None:
-    summary = computed(driver, [0, *[1.0] * 45, *[1.8] * 5])
-    assert (summary["candidates"], summary["removed"]) == (0, 0)
-
-
-def test_fewer_than_ten_trials_lose_none(driver: Path) -> None:
-    summary = computed(driver, [0, *[1.0] * 8, 100])
-    assert (summary["candidates"], summary["removed"], summary["filter_saturated"]) == (1, 0, True)
-
-
-def test_one_value(driver: Path) -> None:
-    summary = computed(driver, [9, 5])
-    assert [summary[name] for name in FLOATS[:6]] == [5] * 6
-    assert summary["standard_error"] == float("inf")
-    assert not summary["bimodal"]
-
-
 @pytest.mark.parametrize("late", [[False], [False, True, True]])
 def test_no_value(driver: Path, late: list[bool]) -> None:
     assert computed(driver, [1.0] * len(late), late) is None
@@ -82,18 +49,33 @@ def test_standard_error_is_that_of_the_kept_values(driver: Path) -> None:
     assert computed(driver, trials)["standard_error"] == pytest.approx(error)
 
 
-@pytest.mark.parametrize(("upper", "bimodal"), [(2, False), (3, True), (7, True), (8, False)])
-def test_bimodal_needs_a_fifth_on_each_side(driver: Path, upper: int, bimodal: bool) -> None:
-    trials = [0, *np.linspace(1, 1.01, 10 + 3 - upper), *np.linspace(5, 5.01, upper)]
-    if upper == 8:
-        trials = [0, *np.linspace(1, 1.01, 12), 5]
-    assert computed(driver, trials)["bimodal"] == bimodal
+WORKED = {
+    "the first trial is dropped": [1000, 1, 2, 3],
+    "the median of an even number": [0, 1, 2, 4, 5],
+    "more to be removed than a tenth": [0, *[1.0] * 43, *[10.0, 20, 30, 40, 50, 60, 70]],
+    "nothing above 1.8 medians": [0, *[1.0] * 45, *[1.8] * 5],
+    "fewer than ten": [0, *[1.0] * 8, 100],
+    "one value": [9, 5],
+    "two modes, and hardly a fifth above": [0, *np.linspace(1, 1.01, 10), *np.linspace(5, 5.01, 3)],
+    "two modes, and hardly a fifth below": [0, *np.linspace(1, 1.01, 6), *np.linspace(5, 5.01, 7)],
+    "less than a fifth above": [0, *np.linspace(1, 1.01, 11), *np.linspace(5, 5.01, 2)],
+    "a single one above": [0, *np.linspace(1, 1.01, 12), 5],
+    "a gap of a few ticks": [0, *[1.0] * 8, *[2.0] * 2],
+}
 
 
-def test_gap_within_two_ticks_is_not_bimodal(driver: Path) -> None:
-    trials = [0, *[1.0] * 8, *[2.0] * 2]
-    assert computed(driver, trials)["bimodal"]
-    assert not computed(driver, trials, resolution=0.5)["bimodal"]
+@pytest.mark.parametrize("resolution", [0.0, 0.5])
+@pytest.mark.parametrize("trials", WORKED.values(), ids=WORKED)
+def test_agrees_with_python_at_every_limit(driver: Path, trials: list[float], resolution: float) -> None:
+    check_agreement(driver, np.array(trials, dtype=float), np.zeros(len(trials), dtype=bool), 1, resolution)
+
+
+def check_agreement(driver: Path, trials: np.ndarray, late: np.ndarray, *how: float) -> None:
+    """Hold all numbers of both against each other. ``how``: trials dropped, resolution."""
+    ours, theirs = computed(driver, trials, late, *how), asdict(summarise_trials(trials, late, *how))
+    assert {name: ours[name] for name in COUNTS + FLAGS} == {name: theirs[name] for name in COUNTS + FLAGS}
+    for name in FLOATS[:6]:
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-9)
 
 
 times = st.floats(1e-9, 1e3).map(lambda value: float(f"{value:.3g}"))
@@ -107,12 +89,7 @@ times = st.floats(1e-9, 1e3).map(lambda value: float(f"{value:.3g}"))
 )
 def test_agrees_with_python(driver: Path, rows, dropped: int, resolution: float) -> None:
     trials, late = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    ours = computed(driver, trials, late, dropped, resolution)
     if late[dropped:].all():
-        assert ours is None
-        return
-    theirs = asdict(summarise_trials(trials, late, dropped, resolution))
-    found = {name: ours[name] for name in COUNTS + FLAGS}
-    assert found == {name: theirs[name] for name in COUNTS + FLAGS}
-    for name in FLOATS[:6]:
-        assert ours[name] == pytest.approx(theirs[name], rel=1e-9)
+        assert computed(driver, trials, late, dropped, resolution) is None
+    else:
+        check_agreement(driver, trials, late, dropped, resolution)

@@ -67,12 +67,6 @@ def test_every_pair_meets_exactly_once(processes: int) -> None:
 
 def test_a_single_process_has_no_round() -> None:
     assert partners(1) == []
-    ended = program("mpich").run(1, *TINY, "--routine", "tournament,rightshift:8", "--trials", "2")
-    assert ended.status == 0
-    assert "tournament: no case" in ended.output
-    ended = program("mpich").run(1, *TINY, *TOURNAMENT)
-    assert (ended.status, len(ended.complaints)) == (2, 1)
-    assert "tournament needs 2 processes" in ended.complaints[0]
 
 
 def measured(run: Program, processes: int, file: Path, *options: str) -> Records:
@@ -176,11 +170,6 @@ def test_round_that_is_not_there(processes: int, routines: str, peer: str) -> No
     ended = program("mpich").run(processes, *TINY, "--routine", routines, "--peers", peer)
     assert (ended.status, len(ended.complaints)) == (2, 1)
     assert f"has no peer '{peer}'" in ended.complaints[0]
-
-
-def test_it_is_run_on_request_only() -> None:
-    assert "tournament" not in program("mpich").run(2, "--list").output
-    assert "tournament" not in program("mpich").run(2, "--list", "--bytes", "8").output
 
 
 @pytest.mark.parametrize("family", FAMILIES)

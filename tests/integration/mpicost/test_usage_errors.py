@@ -9,6 +9,9 @@ import pytest
 from tests.support.faults import Declared, plants
 from tests.support.mpicost import FAMILIES, TINY, Ended, library, lines, preload, program
 
+WARM = ("--cache", "warm")
+BARRIER = (*WARM, "--sync", "barrier")
+LOOP = (*WARM, "--sync", "loop")
 WRONG = {
     "unknown option": (("--no-such-option",), "--no-such-option"),
     "stray word": (("bcast",), "bcast"),
@@ -52,6 +55,16 @@ WRONG = {
     "memory limit that is no number": (("--memory-limit", "4G"), "4G"),
     "output without name": (("--output", ""), "--output"),
     "line break in an option": (("--a\nb",), "--a?b"),
+    "back to back, and flushed": (("--back-to-back", "5"), "--back-to-back"),
+    "back to back in windows": ((*WARM, "--sync", "window", "--back-to-back", "5"), "--sync window"),
+    "back to back in a loop": ((*LOOP, "--back-to-back", "5"), "--sync loop"),
+    "back to back by no number": ((*BARRIER, "--back-to-back", "few"), "--back-to-back few"),
+    "back to back after less than none": ((*BARRIER, "--back-to-back", "-1"), "--back-to-back -1"),
+    "back to back after too many": ((*BARRIER, "--back-to-back", "1000001"), "--back-to-back 1000001"),
+    "loop of cold calls": (("--cache", "evict", "--sync", "loop"), "--sync loop: needs --cache warm"),
+    "time of no loop": ((*WARM, "--loop-seconds", "1"), "--loop-seconds: is of --sync loop only"),
+    "loop of no time": ((*LOOP, "--loop-seconds", "0"), "--loop-seconds 0"),
+    "loop of too long a time": ((*LOOP, "--loop-seconds", "11"), "--loop-seconds 11"),
 }
 
 
@@ -60,12 +73,12 @@ EVERYWHERE = ("unknown option", "peer that is not there")
 TRIED = [("mpich", name) for name in WRONG] + [("openmpi", name) for name in EVERYWHERE]
 
 
-@plants("use", "an option, a value or a size that cannot be, in 39 ways", "mpicost itself", "", 2,
+@plants("use", "an option, a value or a size that cannot be, in 49 ways", "mpicost itself", "", 2,
         "mpicost: ")  # fmt: skip
 @pytest.mark.parametrize(("family", "name"), TRIED)
 def test_wrong_use(family: str, name: str, declared: Declared) -> None:
     options, named = WRONG[name]
-    ended = program(family).run(2, *TINY, *options)
+    ended = program(family).run(2, *(() if {"warm", "evict"} & {*options} else TINY), *options)
     assert named in complaint(ended, declared)
     assert ended.output == ""
 
@@ -122,12 +135,24 @@ def test_ranks_with_different_arguments_do_not_hang(declared: Declared) -> None:
     complaint(mpicost.run(1, *TINY, "--trials", "2", *other), declared)
 
 
-def test_single_process_has_no_pingpong() -> None:
-    complaint(program("mpich").run(1, *TINY, "--routine", "pingpong"))
-    few = ("--routine", "pingpong,rightshift", "--bytes", "8", "--trials", "2")
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--routine=pingpong", "pingpong"),
+        ("--routine=tournament", "tournament"),
+        ("--family=swaps", "swap_first_sendrecv"),
+    ],
+)
+def test_a_single_process_has_no_partner(option: str, named: str) -> None:
+    ended = program("mpich").run(1, *TINY, option)
+    assert f"{named} needs 2 processes" in complaint(ended)
+
+
+def test_what_has_no_partner_is_left_out_beside_what_needs_none() -> None:
+    few = ("--routine", "pingpong,tournament,rightshift", "--bytes", "8", "--trials", "2")
     ended = program("mpich").run(1, *TINY, *few)
     assert ended.status == 0
-    assert "pingpong: no case" in ended.output
+    assert "pingpong: no case" in ended.output and "tournament: no case" in ended.output
     assert "\nrightshift" in ended.output
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
+from tests.support.mpi import find_mpi
 from tests.support.nights import MEASURED
 from tests.support.slurm import Cluster, cluster_or_skip
 from tests.support.slurm.login import HeadNode
@@ -31,8 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: Path):
     head, path = HeadNode(tmp_path / "work", cluster=cluster), tmp_path / "toy.py"
-    mpis = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
-    mpich, openmpi = mpis["mpich"], mpis["openmpi"]
+    mpich, openmpi = find_mpi("mpich"), find_mpi("openmpi")
 
     made = head.run("site", "new", "toy", "--output", str(path))
     assert made.status == 0, made.output + made.errors

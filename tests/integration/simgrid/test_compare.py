@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from tests.support.faults import Declared, plants
 from tests.support.killed_comparison import kill_after_first_pass
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
-from tests.support.simgrid import NO_SIMGRID
 from tests.support.simulated_machine import machine_with
 
 SELECTORS = ("simgrid-mpich", "simgrid-ompi")
@@ -26,13 +24,6 @@ TICK = 2e-9  #: seconds; the clock has steps of a nanosecond, and a time has two
 NEAR = 0.002  #: the same in a time of 2 us
 TORUS = ("--site", "simulated", "--partition", "torus", "--processes", "8")
 TORUS += ("--routine", "bcast,pingpong", "--bytes", "8,1000000")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    if shutil.which("smpirun") is None:
-        pytest.skip(NO_SIMGRID)
-    return Workshop(tmp_path_factory.mktemp("simulated") / "home")
 
 
 def compare(workshop: Workshop, status: int, *words: str) -> dict[str, Any]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.support.plumbline_runner import Ended, Workshop
-from tests.support.simgrid import NO_SIMGRID
-
-pytestmark = pytest.mark.long
 
 FEW = (
     *("--site", "simulated", "--partition", "torus", "--processes", "8"),
@@ -23,13 +19,6 @@ def guidelines(workshop: Workshop) -> dict:
     """What the last session found that has guidelines."""
     pages = (workshop.home / "sessions").glob("*/guidelines.json")
     return json.loads(max(pages).read_text())
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    if shutil.which("smpirun") is None:
-        pytest.skip(NO_SIMGRID)
-    return Workshop(tmp_path_factory.mktemp("simulated") / "home")
 
 
 @pytest.fixture(scope="module")

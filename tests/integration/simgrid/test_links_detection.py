@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from site_configs.simgrid import PLATFORMS
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import Ended, Workshop
-from tests.support.simgrid import NO_SIMGRID
 from tests.support.simulated_networks import direct, groups, star, write_partitions, write_site
 
 MACHINES = {
@@ -27,27 +25,19 @@ MACHINES = {
 PARTLY_FILLED = (17, 24, 33)
 
 
-def measure(directory: Path, site: Path, *words: str) -> tuple[Ended, dict[str, Any]]:
+def measure(workshop: Workshop, site: Path, *words: str) -> tuple[Ended, dict[str, Any]]:
     """All machines of a site in one session, and its JSON page."""
-    shop = Workshop(directory / "home")
-    ended = shop.run("links", "--site", str(site), *words)
-    pages = list((shop.home / "sessions").glob("*/links.json"))
+    before = list(workshop.home.glob("sessions/*"))
+    ended = workshop.run("links", "--site", str(site), *words)
+    pages = [page for page in workshop.home.glob("sessions/*/links.json") if page.parent not in before]
     assert len(pages) == 1, ended.output + ended.errors
     return ended, json.loads(pages[0].read_text())
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a session works."""
-    if not (shutil.which("smpicc") and shutil.which("smpirun")):
-        pytest.skip(NO_SIMGRID)
-    return tmp_path_factory.mktemp("drawn")
-
-
-@pytest.fixture(scope="module")
-def sweep(directory: Path) -> tuple[Ended, dict[str, Any]]:
+def sweep(workshop: Workshop) -> tuple[Ended, dict[str, Any]]:
     """All machines in one session."""
-    return measure(directory, write_site(directory, MACHINES))
+    return measure(workshop, write_site(workshop.home, MACHINES))
 
 
 def found(page: dict[str, Any], partition: str) -> list[tuple[str, list[list[str]]]]:
@@ -89,11 +79,11 @@ def test_the_session_says_so(sweep):
     assert "heat maps:" in ended.output
 
 
-def test_nodes_of_partly_filled_switches_are_healthy(tmp_path: Path, directory: Path):
+def test_nodes_of_partly_filled_switches_are_healthy(tmp_path: Path, workshop: Workshop):
     """The synchroniser releases their ranks one after the other; that is in no pair's time."""
     file = PLATFORMS / "fattree.xml"
     site = write_partitions(tmp_path, {f"of{nodes}": (nodes, file) for nodes in PARTLY_FILLED})
-    ended, page = measure(tmp_path, site, "--trials", "2", "--nodes-per-switch", "16")
+    ended, page = measure(workshop, site, "--trials", "2", "--nodes-per-switch", "16")
     for nodes in PARTLY_FILLED:
         assert found(page, f"of{nodes}") == []
     assert (ended.status, page["failures"]) == (0, [])

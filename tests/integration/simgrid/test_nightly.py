@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -13,17 +12,9 @@ from postprocess.extensions.papers.taboada.model_fit import fit_measured
 from postprocess.results.summary import load_summary
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT, Workshop
-from tests.support.simgrid import NO_SIMGRID
 
 FEW = ("--site", "simulated", "--environment", "simgrid-mpich", "--processes", "16,17")
 FEW += ("--partition", "hypercube", "--routine", "barrier,bcast,gather", "--strict")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    if shutil.which("smpirun") is None:
-        pytest.skip(NO_SIMGRID)
-    return Workshop(tmp_path_factory.mktemp("simulated") / "home")
 
 
 def test_a_strict_run_of_this_program_passes_against_the_references_that_come_with_it(workshop):

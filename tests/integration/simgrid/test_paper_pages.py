@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import math
-import shutil
 from dataclasses import dataclass
 from html import escape
 
@@ -14,11 +13,9 @@ import pytest
 
 from postprocess.extensions.papers.forms import PAPERS
 from postprocess.main import main
-from tests.support.mpi import of_family
 from tests.support.paper_items import OnPage, list_proven, read_commands
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
-from tests.support.simgrid import NO_SIMGRID
 
 #: What is asked of a page beside its paper
 MORE = {
@@ -81,12 +78,8 @@ class Pages:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    if shutil.which("smpirun") is None:
-        pytest.skip(NO_SIMGRID)
-    for name in ("mpich", "openmpi"):
-        of_family(name)
-    return Pages(Workshop(tmp_path_factory.mktemp("pages") / "home"))
+def pages(workshop: Workshop) -> Pages:
+    return Pages(workshop)
 
 
 @pytest.mark.parametrize("simulated", [True, False], ids=["simulated", "real"])

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.support.plumbline_runner import Workshop
-from tests.support.simgrid import NO_SIMGRID
 
 
 def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path):
@@ -31,10 +27,7 @@ def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp
     assert "left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI" in listed.output
 
 
-def test_no_launch_of_empty_messages_dies(tmp_path: Path):
-    if shutil.which("smpirun") is None:
-        pytest.skip(NO_SIMGRID)
-    workshop = Workshop(tmp_path / "home")
+def test_no_launch_of_empty_messages_dies(workshop: Workshop):
     choice = ("--site", "simulated", "--partition", "fattree", "--processes", "2,5")
     ended = workshop.measure(*choice, "--family", "taboada", "--bytes", "0")
     verdicts = {case["verdict"] for case in ended.summary["cases"]}

@@ -13,9 +13,8 @@ import pytest
 from postprocess.features.compare import data
 from postprocess.features.compare.data import ComparisonPass
 from postprocess.features.compare.pairs import collect_pairs
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
 from tests.support.faults import Declared, plants
+from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import LIMIT, Ended
 from tests.support.slurm import Cluster, cluster_or_skip
 from tests.support.slurm.login import HeadNode, signal_program
@@ -50,7 +49,7 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("slurm")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        mpi = next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich")
+        mpi = find_mpi("mpich")
         head = HeadNode(directory / "home", cluster=cluster)
         patience = {"max_pending_time": "2s"}
         site = write_site(directory / "testcluster.py", cluster, [mpi], defaults=patience)

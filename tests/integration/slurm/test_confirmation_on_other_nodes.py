@@ -9,11 +9,9 @@ import pytest
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.reference_file import load_references, locate_references
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import plants
-from tests.support.mpi import fault_library, of_family
+from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
@@ -31,8 +29,7 @@ APART = ("--processes", "2", "--per-node", "1")
         " on other nodes than n1, n2 were not: ")  # fmt: skip
 def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path, declared):
     with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
-        mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)
+        mpi, head = find_mpi("openmpi"), HeadNode(tmp_path / "home", cluster=cluster)
         site = ("--site", str(write_site(tmp_path / "testcluster.py", cluster, [mpi])))
         root = tmp_path / "reviewed"
         library = fault_library(of_family("openmpi"), tmp_path, "sick_host")

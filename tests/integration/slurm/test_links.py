@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
 from tests.support.faults import Declared, plants
-from tests.support.mpi import fault_library, of_family
+from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.plumbline_runner import Ended
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
@@ -28,8 +26,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ended, dic
     """A sweep with a sick node, and its JSON page. Open MPI: its processes let each other run."""
     directory: Path = tmp_path_factory.mktemp("sick")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
-        mpi = known["openmpi"]
+        mpi = find_mpi("openmpi")
         site = write_site(directory / "testcluster.py", cluster, [mpi])
         head = HeadNode(directory / "home", cluster=cluster)
         library = fault_library(of_family("openmpi"), directory, "sick_host")

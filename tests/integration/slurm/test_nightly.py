@@ -17,13 +17,11 @@ from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.reference_file import load_references, locate_references
 from postprocess.results.store import read_sessions
-from site_configs.common import work_directory
-from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers.slurm import jobs as slurm_jobs
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.faults import Declared, plants
-from tests.support.mpi import fault_library, of_family
+from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.plumbline_runner import LIMIT, Ended
 from tests.support.slurm import Cluster, cluster_or_skip, faults
 from tests.support.slurm.login import HeadNode, signal_program
@@ -92,8 +90,7 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("slurm")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
-        mpis = {family: known[family] for family in ("mpich", "openmpi")}
+        mpis = {family: find_mpi(family) for family in ("mpich", "openmpi")}
         yield Place(cluster, HeadNode(directory / "home", cluster=cluster), mpis)
 
 

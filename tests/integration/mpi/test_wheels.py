@@ -1,4 +1,4 @@
-"""IMB of Intel MPI's wheel on real MPIs."""
+"""Real wheels: what they are, and IMB of Intel MPI's on the MPIs that it fits."""
 
 from __future__ import annotations
 
@@ -9,25 +9,32 @@ import pytest
 
 from site_configs.common import work_directory
 from site_configs.mpi.family import Mpi
+from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.imb_wheel import list_imb_folders, try_imb
 from site_configs.mpi.inventory import load_inventory
+from site_configs.mpi.probe import Candidate
+
+MPIS = load_inventory(work_directory()).mpis
 
 
-@pytest.mark.parametrize("mpi", load_inventory(work_directory()).mpis, ids=lambda mpi: mpi.name)
-def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
-    found = try_imb(
-        mpi, folders := list_imb_folders(load_inventory(work_directory()).mpis, work_directory() / "mpi"), print
-    )
-    if not folders:
+@pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
+def test_a_wheel_tells_what_it_is_without_being_started(mpi: Mpi):
+    answer = identify_wrapper(Candidate(Path(mpi.mpicc), Path("/nonexistent"), "wheel"))
+    assert isinstance(answer, Mpi) and answer.name == mpi.name
+
+
+@pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
+def test_imb_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
+    if not (folders := list_imb_folders(MPIS, work_directory() / "mpi")):
         pytest.skip("no Intel MPI is here to bring IMB")
+    found = try_imb(mpi, folders, print)
     assert bool(found.folder) == (mpi.family != "openmpi"), found.problem
 
 
 def test_a_library_path_of_another_mpi_is_seen(tmp_path: Path):
     """What is found is the MPI that answers, not the one that was meant."""
-    mpis = load_inventory(work_directory()).mpis
-    folders = list_imb_folders(mpis, work_directory() / "mpi")
-    by_family = {mpi.family: mpi for mpi in mpis if mpi.origin == "wheel"}
+    folders = list_imb_folders(MPIS, work_directory() / "mpi")
+    by_family = {mpi.family: mpi for mpi in MPIS if mpi.origin == "wheel"}
     if not folders or not {"mpich", "intel-mpi"} <= set(by_family):
         pytest.skip("not the two MPIs from wheels that can be taken for each other")
     mpich, intel = by_family["mpich"], by_family["intel-mpi"]

@@ -1,4 +1,4 @@
-"""mpicost as OSU and IMB time: untimed calls first, and nothing but a barrier between trials."""
+"""Calls in a row: back to back as OSU and IMB time, and a trial that is a loop of many, told per call."""
 
 from __future__ import annotations
 
@@ -9,27 +9,16 @@ import pytest
 
 from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import bound_slowest_mean
-from tests.support.mpicost import FAMILIES, TINY, library, preload, program, read
+from tests.support.mpicost import FAMILIES, library, preload, program, read
+
+# Untimed calls first, and nothing but a barrier between trials.
 
 CALLS, TRIALS = 7, 5
-WARM = ("--cache", "warm", "--sync", "barrier")
-OPTIONS = (*WARM, "--back-to-back", str(CALLS), "--trials", str(TRIALS), "--bytes", "80")
-
-WRONG = {
-    "flushed": ((*TINY, "--back-to-back", "5"), "--back-to-back"),
-    "with a window": (("--cache", "warm", "--sync", "window", "--back-to-back", "5"), "--sync window"),
-    "no number": ((*WARM, "--back-to-back", "few"), "--back-to-back few"),
-    "negative": ((*WARM, "--back-to-back", "-1"), "--back-to-back -1"),
-    "too many": ((*WARM, "--back-to-back", "1000001"), "--back-to-back 1000001"),
-}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("options", "named"), WRONG.values(), ids=WRONG.keys())
-def test_wrong_use(family: str, options: tuple[str, ...], named: str) -> None:
-    ended = program(family).run(2, *options)
-    assert (ended.status, ended.output, len(ended.complaints)) == (2, "", 1)
-    assert named in ended.complaints[0]
+WARM = ("--cache", "warm")
+BARRIER = (*WARM, "--sync", "barrier")
+FEW = (*WARM, "--trials", "4")
+LOOP = (*FEW, "--sync", "loop", "--loop-seconds", "0.002")
+OPTIONS = (*BARRIER, "--back-to-back", str(CALLS), "--trials", str(TRIALS), "--bytes", "80")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -80,6 +69,45 @@ def test_so_many_calls_are_made_and_data_is_verified_before_and_after(
 
 def test_a_batch_after_an_early_stop_begins_together(tmp_path: Path) -> None:
     """Between batches ranks talk about going on; the first trial of each has a barrier of its own."""
-    options = (*WARM, "--back-to-back", "3", "--trials", "40", "--relative-error", "0.9")
+    options = (*BARRIER, "--back-to-back", "3", "--trials", "40", "--relative-error", "0.9")
     records = program("mpich").measure(2, tmp_path / "out.jsonl", *options, "--routine", "alltoall:8")
     assert records.cases[0]["trials"] % 10 == 0 and records.run["back_to_back"] == 3
+
+
+# A loop after one synchronisation, verified after its end.
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_trial_is_many_calls_and_its_time_that_of_one(family: str, tmp_path: Path) -> None:
+    """A chain of multiplications takes as long in a loop as alone, and fits into it more than once."""
+    asked = ("--routine", "control_compute,bcast:8,pingpong:8,barrier,reduce_local_sum:8")
+    loops = program(family).measure(2, tmp_path / "loop.jsonl", *LOOP, *asked)
+    once = program(family).measure(2, tmp_path / "once.jsonl", *FEW, *asked)
+    assert (loops.run["sync"], loops.run["loop_seconds"]) == ("loop", 0.002)
+    calls = {each["routine"]: each["calls"] for each in loops.cases}
+    assert all(1 <= number <= 10_000 for number in calls.values())
+    assert calls["control_compute"] > 1 and calls["reduce_local_sum"] > 1
+    fastest = [
+        next(min(each["t_min"]) for each in some.cases if each["routine"] == "control_compute")
+        for some in (loops, once)
+    ]
+    assert 0.3 < fastest[0] / fastest[1] < 3
+    assert "calls" not in once.cases[0]
+    believed = read_launch(tmp_path / "loop.jsonl")
+    assert len(believed.cases) == 5 and believed.sync == "loop"
+    assert all(np.isfinite(each.t_max).all() for each in believed.cases)
+
+
+@pytest.mark.parametrize(("fault", "routine"), [("skip", "allgather"), ("local", "reduce_local_sum")])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_the_calls_of_a_loop_brought_is_looked_at(
+    family: str, fault: str, routine: str, tmp_path: Path
+) -> None:
+    """Each local reduction adds to the result of the one before, so that the sum tells how many there were."""
+    ended = program(family).run(
+        *(2, *LOOP, "--routine", f"{routine}:8", "--output", str(tmp_path / "out.jsonl")),
+        wrapper=preload(library(family, "wrong_data")),
+        variables={"PLUMBLINE_FAULT": fault, "PLUMBLINE_FAULT_AFTER": "1"},
+    )
+    assert ended.status == 1
+    assert any("in trial 1" in line for line in ended.complaints)
