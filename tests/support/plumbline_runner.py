@@ -32,6 +32,11 @@ class Ended:
     errors: str
     summary: dict[str, Any] = field(default_factory=dict)
 
+    def expect(self, status: int) -> Ended:
+        """This command, which must have ended with this exit status."""
+        assert self.status == status, self.output + self.errors
+        return self
+
     def verdicts(self) -> dict[str, str]:
         """Verdict of each case by ``environment routine bytes``."""
         return {

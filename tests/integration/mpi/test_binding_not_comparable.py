@@ -26,8 +26,7 @@ def rewired(workshop: Workshop) -> Path:
     """References of this machine and a moment ago, but for the binding that they tell."""
     name, root = of_family("mpich").name, workshop.home / "calibrated"
     chosen = ("--environment", name, *QUICK, "--launches", "2", "--output", str(root))
-    ended = workshop.run("calibrate", *chosen)
-    assert ended.status == 0, ended.output + ended.errors
+    workshop.run("calibrate", *chosen).expect(0)
     path = provenance.locate_provenance(locate_references(root, "local", "cpu", name))
     origin = json.loads(path.read_text())
     for each in provenance.list_calibrations(origin["programs"]["mpicost"]):
@@ -105,8 +104,7 @@ def test_just_what_is_expected_does_not_fail(workshop, rewired, changes, status,
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop, declared: Declared):
     name, root = of_family("mpich").name, workshop.home / "in-another-shell"
     chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))
-    ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8")
-    assert ended.status == 0, ended.output + ended.errors
+    ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8").expect(0)
     declared.check_session(measured(workshop, root))
     words = ("--environment", name, *QUICK, "--references", str(root))
     ended = workshop.measure(*words, MPIR_CVAR_BCAST_MIN_PROCS="8")

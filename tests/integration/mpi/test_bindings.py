@@ -36,8 +36,7 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
     file = tmp_path / "bindings.json"
     names = [find_mpi(family).name for family in FAMILIES]
     few = ("--launches", "3", "--bytes", "8", "--environment", ",".join(names))
-    ended = workshop.run("agree", "--bindings", "mpi4py", *few, "--json", str(file))
-    assert ended.status == 0, ended.output + ended.errors
+    ended = workshop.run("agree", "--bindings", "mpi4py", *few, "--json", str(file)).expect(0)
     found = json.loads(file.read_text())
     languages = {each.name for each in LANGUAGES if each.name.startswith(("c", "mpi4py"))}
     for name in names:

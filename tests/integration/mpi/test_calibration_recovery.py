@@ -30,15 +30,13 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
     said = killed.communicate()
     assert not list(ledger.locate_ledger(workshop.home).glob("*.json")), said
 
-    proposed = workshop.run("references", "propose", "--site", "local")
-    assert proposed.status == 0, proposed.output + proposed.errors
+    proposed = workshop.run("references", "propose", "--site", "local").expect(0)
     there = len(ledger.read_ledger(workshop.home))
     assert 1 <= there < LAUNCHES
     assert f"its {there} launch" in proposed.output
     declared.check((), proposed.status, [proposed.output])
 
-    again = workshop.run(*words)
-    assert again.status == 0, again.output + again.errors
+    again = workshop.run(*words).expect(0)
     assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.output
     path = reference_file.locate_references(workshop.home / "references", "local", "cpu", mpich.name)
     known = reference_file.load_references(path, "local", "cpu", mpich.name)
@@ -48,6 +46,5 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
         sessions = [each["session"] for each in launches_behind(entry, case.key)]
         assert len(sessions) == LAUNCHES and len(set(sessions)) == 2
 
-    aged = workshop.run("references", "age")
-    assert aged.status == 0, aged.output + aged.errors
+    aged = workshop.run("references", "age").expect(0)
     assert "differences between days are not in them" in aged.output and "0 stale" in aged.output

@@ -17,12 +17,11 @@ import pytest
 
 from postprocess.base.processes import find_processes
 from postprocess.model.case import Case
-from postprocess.model.reference import Reference
-from postprocess.references.catalog import load_catalog, read_provenance
-from postprocess.references.reference_file import load_references, locate_references
+from postprocess.references.catalog import load_catalog
+from postprocess.references.reference_file import locate_references
 from postprocess.stats.sequence import compute_gross_distance
 from site_configs.schema.variables import SESSION
-from tests.support.factories.stated_references import write_stated_references
+from tests.support.factories.stated_references import restate_references
 from tests.support.faults import Declared, each_of, plants
 from tests.support.faulty_site import plant, write_faulty_site
 from tests.support.mpi import Installation, fault_library, of_family
@@ -105,13 +104,9 @@ def reviewed(
     names = f"{mpich.name},{openmpi.name}"
     loaded = [f"--set-env={name}:LD_PRELOAD={path}" for name, path in libraries.items()]
     options = ("--launches", "2", "--output", str(root))
-    ended = workshop.run("calibrate", "--environment", names, *FEW, *loaded, *options)
-    assert ended.status == 0, ended.output + ended.errors
+    workshop.run("calibrate", "--environment", names, *FEW, *loaded, *options).expect(0)
     for name in names.split(","):
-        path = locate_references(root, "local", "cpu", name)
-        measured = load_references(path, "local", "cpu", name).values()
-        wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
-        write_stated_references(path, wide, read_provenance(path))
+        restate_references(locate_references(root, "local", "cpu", name), CENTER, SPREAD)
     return root
 
 
@@ -124,8 +119,7 @@ def planted(mpi: Installation, library: Path, fault: str, **more: object) -> lis
 
 def test_healthy_machine_passes_and_reframe_has_the_same_bands(workshop, reviewed, mpich, library):
     options = ("--environment", mpich.name, *FEW, *planted(mpich, library, "none"))
-    ended = workshop.measure(*options, "--launches", "1", "--references", str(reviewed))
-    assert ended.status == 0, ended.output
+    ended = workshop.measure(*options, "--launches", "1", "--references", str(reviewed)).expect(0)
     assert set(ended.verdicts().values()) <= {"pass", "fast"}
     assert len(ended.verdicts()) == 6
     cases = {f"local:cpu:{Case.from_key(e['key']).variable}": e for e in ended.summary["cases"]}
@@ -177,8 +171,7 @@ def test_one_slow_launch_of_three_is_outvoted(workshop, reviewed, mpich, library
     beyond = beyond_all(reviewed, mpich)
     delay = planted(mpich, library, "delay", bytes=1_000_000, seconds=beyond, once=mark)
     options = ("--environment", mpich.name, *FEW, *delay, "--references", str(reviewed))
-    ended = workshop.measure(*options, "--launches", "3")
-    assert ended.status == 0, ended.output
+    ended = workshop.measure(*options, "--launches", "3").expect(0)
     assert not mark.exists()
     assert {case["launches"] for case in ended.summary["cases"]} == {3}
     assert "fail" in ended.output and "measuring" not in ended.output

@@ -92,8 +92,7 @@ def calibrated(workshop: Workshop, environments: list[str]) -> Path:
     """References of MPICH's IMB, of two launches."""
     root = workshop.home / "calibrated"
     chosen = ("--environment", environments[0], *IMB, "--launches", "2")
-    ended = workshop.run("calibrate", *chosen, "--output", str(root))
-    assert ended.status == 0, ended.output + ended.errors
+    workshop.run("calibrate", *chosen, "--output", str(root)).expect(0)
     return root
 
 

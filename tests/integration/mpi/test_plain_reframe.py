@@ -15,13 +15,11 @@ import pytest
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
 from postprocess.main import main
-from postprocess.model.reference import Reference
 from postprocess.model.session import Session
-from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.session.nightly.imported import import_launch, number_launches, read_imported_tests
-from tests.support.factories.stated_references import write_stated_references
+from tests.support.factories.stated_references import restate_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, mpi_installations, of_family
 from tests.support.paths import DATA, ROOT
@@ -123,9 +121,8 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     root = workshop.home / "reviewed"
     for path in update_references(root, collect_launches(header, session.directory, finished)):
         measured = load_references(path, "centre", "login", path.stem)
-        planted = {case for case in measured if (path.stem, case.bytes) == ("PrgEnv-gnu", 1_000_000)}
-        wide = [Reference(case, PLANTED if case in planted else CENTER, SPREAD, 20) for case in measured]
-        write_stated_references(path, wide, read_provenance(path))
+        planted = [case for case in measured if (path.stem, case.bytes) == ("PrgEnv-gnu", 1_000_000)]
+        restate_references(path, CENTER, SPREAD, dict.fromkeys(planted, PLANTED))
     assert {path.stem for path in root.rglob("*.tsv")} == ENVIRONMENTS
     return root
 
@@ -248,8 +245,7 @@ def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
     _, _, told = case["fail_reason"].partition("calibrate it:")
     words = shlex.split(told.split("\n")[1])
     few = ("--routine", "barrier", "--launches", "2")
-    done = workshop.run(*words[1:], *few, **PREFIXES)
-    assert done.status == 0, done.output + done.errors
+    workshop.run(*words[1:], *few, **PREFIXES).expect(0)
     again = reframe(workshop, FEATURES, *BARRIER, "-r")
     (held,) = launches(again)
     value, reference, *_ = next(iter(held["perfvalues"].values()))

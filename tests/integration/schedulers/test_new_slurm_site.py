@@ -32,14 +32,12 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     head, path = HeadNode(tmp_path / "work", cluster=cluster), tmp_path / "toy.py"
     mpich, openmpi = find_mpi("mpich"), find_mpi("openmpi")
 
-    made = head.run("site", "new", "toy", "--output", str(path))
-    assert made.status == 0, made.output + made.errors
+    made = head.run("site", "new", "toy", "--output", str(path)).expect(0)
     assert "scheduler: Slurm; partitions: cpu, single" in made.output
     text = path.read_text()
     assert text.count("scheduler=slurm.SCHEDULER") == len(PARTITIONS)
 
-    checked = head.run("site", "check", str(path))
-    assert checked.status == 0, checked.output + checked.errors
+    checked = head.run("site", "check", str(path)).expect(0)
     assert "this host is none of" not in checked.output  # so the cluster was asked
     told = re.search(r"a night is 498 cases in (\d+) launches: ", checked.output)
     assert told and 10 < int(told[1]) <= 5 * 10  # those of mpicost five times
@@ -49,8 +47,7 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     assert text.count(right) == 1
     wrong = tmp_path / "wrong.py"
     wrong.write_text(text.replace(right, "slurm.SRUN_PMI2"))
-    tried = head.run("site", "try", str(wrong))
-    assert tried.status == 1, tried.output + tried.errors
+    tried = head.run("site", "try", str(wrong)).expect(1)
     rows = [line.split(maxsplit=2) for line in tried.output.splitlines()]
     rows = [row for row in rows if row[:1] in (["cpu"], ["single"])]
     assert [row[:2] for row in rows] == [
@@ -68,10 +65,8 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
 
     summary = tmp_path / "summary.json"
     words = ["--environment", openmpi.name, "--partition", "cpu", *ONE_CASE]
-    few = head.run("calibrate", "--site", str(path), *words, "--launches", "2")
-    assert few.status == 0, few.output + few.errors
-    night = head.run("nightly", "--site", str(path), *words, "--json", str(summary))
-    assert night.status == 0, night.output + night.errors
+    head.run("calibrate", "--site", str(path), *words, "--launches", "2").expect(0)
+    head.run("nightly", "--site", str(path), *words, "--json", str(summary)).expect(0)
     (case,) = json.loads(summary.read_text())["cases"]
     assert case["verdict"] in MEASURED - {"regressed"}
     assert cluster.queue() == []

@@ -30,8 +30,7 @@ def compare(workshop: Workshop, status: int, *words: str) -> dict[str, Any]:
     """The result of a comparison with this exit status."""
     file = workshop.home / "comparison.json"
     file.unlink(missing_ok=True)
-    ended = workshop.run("compare", *words, "--json", str(file))
-    assert ended.status == status, ended.output + ended.errors
+    workshop.run("compare", *words, "--json", str(file)).expect(status)
     return json.loads(file.read_text())
 
 

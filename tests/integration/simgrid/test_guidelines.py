@@ -42,8 +42,7 @@ def test_what_loses_is_named_and_the_setting_that_helps(workshop: Workshop, ende
 
 def test_strict_fails_and_no_overrides_tries_none(workshop: Workshop, ended: Ended, tmp_path: Path) -> None:
     file = tmp_path / "told.json"
-    strict = workshop.run("guidelines", *FEW, "--strict", "--no-overrides", "--json", str(file))
-    assert strict.status == 1, strict.output + strict.errors
+    workshop.run("guidelines", *FEW, "--strict", "--no-overrides", "--json", str(file)).expect(1)
     told = json.loads(file.read_text())
     assert told["overrides"] == [] and told["guidelines"]
     first = guidelines(workshop)["guidelines"]

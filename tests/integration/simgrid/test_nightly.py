@@ -18,8 +18,7 @@ FEW += ("--partition", "hypercube", "--routine", "barrier,bcast,gather", "--stri
 
 
 def test_a_strict_run_of_this_program_passes_against_the_references_that_come_with_it(workshop):
-    ended = workshop.measure(*FEW)
-    assert ended.status == 0, ended.output + ended.errors
+    ended = workshop.measure(*FEW).expect(0)
     assert {case["verdict"] for case in ended.summary["cases"]} == {"pass"}
     assert {case["processes"] for case in ended.summary["cases"]} == {16, 17}
     records = list(workshop.home.glob("sessions/*/raw/*.jsonl"))
@@ -41,8 +40,7 @@ def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(wo
     text = (ROOT / "site_configs" / "simulated.py").read_text()
     site.write_text(text.replace('    "simulated",', '    "copy",'))
     few = ("--partition", "ethernet", "--processes", "2", "--per-node", "1", "--routine", "barrier")
-    ended = workshop.measure("--site", str(site), *few)
-    assert ended.status == 0, ended.output + ended.errors
+    ended = workshop.measure("--site", str(site), *few).expect(0)
     assert "calibrating with 1 launch. Simulated time repeats exactly" in ended.output
     assert [case["verdict"] for case in ended.summary["cases"]] == ["pass"]
 

@@ -91,14 +91,10 @@ def sealed(workshop: Workshop) -> Path:
     for line in range(4, page.max_row + 1):
         page.cell(line, own).value = page.cell(line, proposed).value
     book.save(offer / "offer.xlsx")
-    assert_good(workshop.run("offer", "sheet", str(offer), "--read", str(offer / "offer.xlsx")))
+    workshop.run("offer", "sheet", str(offer), "--read", str(offer / "offer.xlsx")).expect(0)
     key = ("--key", str(folder / "ann"))
-    assert_good(workshop.run("offer", "seal", str(offer), *key, "--output", str(folder / "A.tar")))
+    workshop.run("offer", "seal", str(offer), *key, "--output", str(folder / "A.tar")).expect(0)
     return folder / "A.tar"
-
-
-def assert_good(ended: Ended) -> None:
-    assert ended.status == 0, ended.output + ended.errors
 
 
 def accept(workshop: Workshop, sealed: Path, partition: str) -> tuple[Ended, dict]:
@@ -116,12 +112,10 @@ def test_the_machine_that_was_offered_is_accepted_and_gets_references(workshop: 
     assert told["counts"] == {"met": 4, "missed": 0, "undecided": 0, "not run": 0}
     folder = sealed.parent / "offered"
     signers = ("--signers", str(sealed.parent / "signers"))
-    verified = workshop.run("offer", "check", str(folder.with_suffix(".tar")), *signers)
-    assert verified.status == 0, verified.output + verified.errors
+    verified = workshop.run("offer", "check", str(folder.with_suffix(".tar")), *signers).expect(0)
     assert "signed by ann" in verified.output and "Accepted: of 4 rows, 4 met" in verified.output
-    assert_good(workshop.run("offer", "references", str(folder)))
-    proposed = workshop.run("references", "propose", "--site", "drawn", "--output", str(folder / "p"))
-    assert_good(proposed)
+    workshop.run("offer", "references", str(folder)).expect(0)
+    workshop.run("references", "propose", "--site", "drawn", "--output", str(folder / "p")).expect(0)
     assert any((folder / "p").rglob("*.tsv"))
     assert workshop.run("offer", "references", str(folder)).status == 2  # each launch once
 
@@ -141,7 +135,7 @@ def test_the_protocol_of_another_offer_is_not_gone_on_with(workshop: Workshop, s
     with (folder / "other" / "offer.toml").open("a") as file:
         file.write("# more\n")
     key = ("--key", str(folder / "ann"))
-    assert_good(workshop.run("offer", "seal", str(folder / "other"), *key))
+    workshop.run("offer", "seal", str(folder / "other"), *key).expect(0)
     ended, _ = accept(workshop, sealed, "offered")
     assert ended.status == 0
     words = ("accept", str(folder / "other.tar"), "--site", str(folder / "drawn.py"))

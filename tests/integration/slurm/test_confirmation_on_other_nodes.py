@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from postprocess.model.reference import Reference
-from postprocess.references import provenance
-from postprocess.references.reference_file import load_references, locate_references
-from tests.support.factories.stated_references import write_stated_references
+from postprocess.references.reference_file import locate_references
+from tests.support.factories.stated_references import restate_references
 from tests.support.faults import plants
 from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.slurm import cluster_or_skip
@@ -36,13 +32,7 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
         planted = {"LD_PRELOAD": library, "SICK_HOST": "n1", "SICK_SECONDS": SICK_SECONDS}
         sick = [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
         calibrating = ("--launches", "1", "--output", str(root), sick[0])  # and no host is sick
-        ended = head.run("calibrate", *site, *WORDS, *APART, *calibrating)
-        assert ended.status == 0, ended.output + ended.errors
-        path = locate_references(root, "testcluster", "work", mpi.name)
-        healthy = [
-            Reference(each.case, CENTER, SPREAD, 20)
-            for each in load_references(path, "testcluster", "work", mpi.name).values()
-        ]
-        write_stated_references(path, healthy, json.loads(provenance.locate_provenance(path).read_text()))
+        ended = head.run("calibrate", *site, *WORDS, *APART, *calibrating).expect(0)
+        restate_references(locate_references(root, "testcluster", "work", mpi.name), CENTER, SPREAD)
         ended = head.measure(*site, *WORDS, *APART, "--references", str(root), *sick, command="nightly")
     declared.check_session(ended)

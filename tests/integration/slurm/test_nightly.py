@@ -13,13 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.model.reference import Reference
-from postprocess.references import provenance
-from postprocess.references.reference_file import load_references, locate_references
+from postprocess.references.reference_file import locate_references
 from postprocess.results.store import read_sessions
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers.slurm import jobs as slurm_jobs
-from tests.support.factories.stated_references import write_stated_references
+from tests.support.factories.stated_references import restate_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.plumbline_runner import LIMIT, Ended
@@ -139,10 +137,9 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
     root = place.head.home / "reviewed"
     short = (*place.site(), *SHORT[1:])
     calibrating = ("--processes", "3", "--launches", "1", "--output", str(root))
-    ended = place.head.run("calibrate", *short, *calibrating)
-    assert ended.status == 0, ended.output + ended.errors
+    ended = place.head.run("calibrate", *short, *calibrating).expect(0)
     for mpi in place.mpis.values():
-        widen(locate_references(root, "testcluster", "work", mpi.name), mpi)
+        restate_references(locate_references(root, "testcluster", "work", mpi.name), CENTER, SPREAD)
     ended = measure_in_job(place, *short, "--strict", "--processes", "2,3", "--references", str(root))
     found = {}
     for case in summary(ended):
@@ -152,13 +149,6 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
     assert found.pop((3, 2)) == {"fast"}  # one more than a node has cores
     assert found == {(2, 1): {"no-reference"}, (2, 2): {"no-reference"}}  # apart and together
     assert place.queue_is_empty()
-
-
-def widen(path: Path, mpi: Mpi) -> None:
-    """Give measured references a stated center and spread."""
-    known = load_references(path, "testcluster", "work", mpi.name)
-    wide = [Reference(each.case, CENTER, SPREAD, 20) for each in known.values()]
-    write_stated_references(path, wide, json.loads(provenance.locate_provenance(path).read_text()))
 
 
 @plants("schedulers", "the launcher of another MPI", "a site file", "incorrect", 1,

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from postprocess.base.formats import parse_utc
+from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
+from postprocess.references.catalog import read_provenance
 from postprocess.references.provenance import SERIES, VALUES
+
+
+def restate_references(
+    path: Path, center: float, spread: float, others: Mapping[Case, float] | None = None
+) -> None:
+    """Give measured references a stated center and spread, as those of 20 launches.
+
+    :param others: centers of some cases
+    """
+    centers = others or {}
+    measured = reference_file.load_references(path, *path.parent.parts[-2:], path.stem)
+    stated = [Reference(case, centers.get(case, center), spread, 20) for case in measured]
+    write_stated_references(path, stated, read_provenance(path))
 
 
 def write_stated_references(path: Path, references: Iterable[Reference], origin: dict[str, Any]) -> None:

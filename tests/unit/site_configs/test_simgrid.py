@@ -110,8 +110,7 @@ def path_without(tmp_path: Path) -> str:
 @pytest.mark.machine
 def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(tmp_path, path_without: str):
     workshop = Workshop(tmp_path / "home")
-    ended = workshop.run("lint", str(SITE), PATH=path_without)
-    assert ended.status == 0, ended.output
+    ended = workshop.run("lint", str(SITE), PATH=path_without).expect(0)
     assert f"note: {SITE}: only the file is looked at: simulated machines: smp" in ended.output
     ended = workshop.run("site", "check", "simulated", PATH=path_without)
     assert ended.status == 1

@@ -176,15 +176,13 @@ def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: 
     assert (made.status, made.errors) == (0, "")
     assert made.output.splitlines()[-1].endswith(f"./plumbline site check {path}")
     assert "CHANGE" not in made.output
-    checked = shop.run("site", "check", str(path))
-    assert checked.status == 0, checked.output + checked.errors
+    checked = shop.run("site", "check", str(path)).expect(0)
     assert checked.output.splitlines()[-1] == f"{path}: ok"
 
     launchers = [f'"mpi/{Path(mpi.prefix).name}/bin/mpiexec"' for mpi in (bad, good)]
     assert launchers[0] in path.read_text()
     path.write_text(path.read_text().replace(*launchers))
-    tried = shop.run("site", "try", str(path), "--environment", f"{good.name},{bad.name}")
-    assert tried.status == 1, tried.output + tried.errors
+    tried = shop.run("site", "try", str(path), "--environment", f"{good.name},{bad.name}").expect(1)
     rows = {line.split()[1]: line for line in tried.output.splitlines() if line.startswith("cpu ")}
     assert "works: " in rows[good.name]
     assert "incorrect: started 2 singleton processes instead of one" in rows[bad.name]
