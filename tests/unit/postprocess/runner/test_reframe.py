@@ -137,7 +137,7 @@ def test_the_command_line(reframe: ReframeDriver):
     assert "-p" not in words
 
 
-NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.+-]*", fullmatch=True)
+NAMES = st.text("aA1_.+-", min_size=1, max_size=5)  #: so few letters that one is often a part of another
 
 
 @given(st.lists(NAMES, min_size=1, max_size=3), NAMES)

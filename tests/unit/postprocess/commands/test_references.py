@@ -1,7 +1,8 @@
-"""What the ledger has of launches is computed anew of stored trials, and taken back session by session."""
+"""References of launches in the ledger: proposed, computed anew of stored trials, and taken back by session."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 from postprocess.calibration import ledger
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
+from postprocess.commands.references.propose import MOST_LINES, MOST_ROWS
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.main import main
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.references.reference_file import load_references, locate_references
 from postprocess.results.store import build_rows, write_session
-from tests.support.factories.launch import CASES, PLACE, finished
+from tests.support.factories.launch import CASES, PLACE, case, finished
+from tests.support.factories.ledger import launch
 
 FIRST, SECOND = "20261121T090000Z-1", "20261122T090000Z-1"
 
@@ -45,6 +48,20 @@ class Machine:
 @pytest.fixture
 def machine(work) -> Machine:
     return Machine(work)
+
+
+def test_a_proposal_of_many_cases_is_summarised_and_listed_in_a_file(work, capfd, tmp_path):
+    """The difference of so many lines is in a file only."""
+    report = tmp_path / "proposal.json"
+    many = sorted(case("bcast", 8 * size) for size in range(1, 2 * MOST_ROWS))
+    launches = [launch(1.0, day, cases=many) for day in (1, 2, 3)]
+    ledger.append_launches(work.root, SECOND, launches)
+    assert main(str(work.source), str(work.root), ["references", "propose", "--json", str(report)]) == 0
+    told = capfd.readouterr().out.splitlines()
+    assert sum(many[0].key.split(":bcast:")[0] in line for line in told) == 1
+    assert len(told) < MOST_LINES
+    (proposal,) = json.loads(report.read_text())["proposals"]
+    assert len(proposal["cases"]) == len(many)
 
 
 def test_values_follow_from_stored_trials_whatever_the_ledger_judged_by(machine: Machine, capfd):
