@@ -95,10 +95,10 @@ class Declared:
         assert told and all(map(self.fault.is_told, told)), (self.fault.message, told)
         self.checked = True
 
-    def check_session(self, ended: Ended, routine: str = "") -> None:
-        """Hold a session against it: all its cases, or those of the routine that it touches."""
+    def check_session(self, ended: Ended, **touched: str) -> None:
+        """Hold a session against it: all its cases, or those that it touches, by routine or environment."""
         assert "Traceback" not in ended.errors, ended.errors
-        cases = [case for case in ended.summary["cases"] if routine in ("", case["routine"])]
+        cases = [case for case in ended.summary["cases"] if touched.items() <= case.items()]
         verdicts, reasons = ({case[key] for case in cases} for key in ("verdict", "reason"))
         self.check(verdicts, ended.status, reasons)
 

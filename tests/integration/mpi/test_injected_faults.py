@@ -209,8 +209,7 @@ def faulty(workshop: Workshop, mpich: Installation, library: Path, tmp_path_fact
 @pytest.mark.long
 @pytest.mark.parametrize("fault", each_of(FAULTS))
 def test_fault_has_its_verdict(workshop: Workshop, faulty: Ended, fault: str, declared: Declared):
-    (case,) = (each for each in faulty.summary["cases"] if each["environment"] == fault)
-    declared.check([case["verdict"]], faulty.status, [case["reason"]])
+    declared.check_session(faulty, environment=fault)
     assert not find_processes(SESSION, str(workshop.home), prefix=True)  # not even of what hung
 
 
@@ -227,7 +226,7 @@ def test_wrong_data_fails_its_own_cases(workshop, reviewed, libraries, family, d
     for name, verdict in verdicts.items():
         assert verdict in ({"incorrect"} if " bcast " in name else {"pass", "fast"}), name
     assert ended.status == 1
-    declared.check_session(ended, "bcast")
+    declared.check_session(ended, routine="bcast")
     found = len({case["reason"] for case in ended.summary["cases"] if case["routine"] == "bcast"})
     assert found == 3
 

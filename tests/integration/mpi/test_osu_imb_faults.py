@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.faults import Declared, each_of, plants
+from tests.support.faulty_site import plant
 from tests.support.mpi import FAULTS, Installation, environment_with, find_mpi, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
@@ -33,8 +35,8 @@ from site_configs.ladder import Topology
 site_configuration = site(
     "standins",
     description="benchmarks that misbehave",
-    partitions=[partition("cpu", topology=Topology(2, 1), environments=["mpich"])],
-    environments=[environment("mpich", {arguments})],
+    partitions=[partition("cpu", topology=Topology(2, 1), environments={names!r})],
+    environments=[environment(name, **{arguments!r}) for name in {names!r}],
 )
 """
 # fmt: off
@@ -88,7 +90,7 @@ SECOND = {
         "programs", "exit code 9 after all went well", "OSU", "crashed", 1,
         "the program ended with exit code 9")),
 }
-#: Of IMB, one after the other.
+#: Of IMB: an environment for each fault, which has its name.
 SPOILED = {
     "truncated": plants(
         "output", "the last 200 bytes are lost, with exit code 0", "output of IMB", "incomplete", 1,
@@ -98,7 +100,7 @@ SPOILED = {
         "after this line is no 'All processes entering MPI_Finalize'"),
     "out_of_mem": plants(
         "output", "a row that says `out-of-mem.` instead of times", "output of IMB", "incomplete", 1,
-        "missing from the output: standins:cpu:mpich:imb:bcast:warm-barrier:2x2:8 (line 34: "
+        "missing from the output: standins:cpu:out_of_mem:imb:bcast:warm-barrier:2x2:8 (line 34: "
         "Bcast, 8 bytes: out-of-mem."),
     "slow_units": plants(
         "output", "milliseconds instead of microseconds", "output of IMB", "incomplete", 1,
@@ -107,6 +109,7 @@ SPOILED = {
         "programs", "killed before it has begun, with exit code 0", "IMB", "incomplete", 1,
         "line 1: the output is empty"),
 }
+WRONG_CHECK, HEALTHY = "wrong_check", "healthy"  #: further environments: data is wrong, and nothing is
 #: Built with the MPI of another family.
 OTHERS = {
     "openmpi": plants(
@@ -148,8 +151,10 @@ def imb_folder(folder: Path) -> Path:
     return folder
 
 
-def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
-    """A site with one environment, MPICH's, that declares these folders."""
+def site_file(
+    workshop: Workshop, name: str, programs: dict[str, Path], environments: Sequence[str] = ("mpich",)
+) -> str:
+    """A site whose environments, all of them MPICH's, declare these folders."""
     path = workshop.home / f"{name}.py"
     mpi = find_mpi("mpich")
     arguments = {
@@ -159,7 +164,7 @@ def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
         "mpicc": mpi.mpicc,
         "programs": {program: str(folder) for program, folder in programs.items()},
     }
-    path.write_text(SITE.format(arguments=f"**{arguments!r}"))
+    path.write_text(SITE.format(arguments=arguments, names=[*environments]))
     return str(path)
 
 
@@ -201,12 +206,12 @@ def second(workshop: Workshop) -> Ended:
 
 @pytest.mark.parametrize("name", each_of({name: mark for name, (_, mark) in FIRST.items()}))
 def test_each_fault_has_its_verdict(first: Ended, name: str, declared: Declared) -> None:
-    declared.check_session(first, ROUTINES[name])
+    declared.check_session(first, routine=ROUTINES[name])
 
 
 @pytest.mark.parametrize("name", each_of({name: mark for name, (_, mark) in SECOND.items()}))
 def test_each_of_the_other_faults_has_its_verdict(second: Ended, name: str, declared: Declared):
-    declared.check_session(second, ROUTINES[name])
+    declared.check_session(second, routine=ROUTINES[name])
 
 
 @plants("data", "a program that does not verify what it receives, when it is to", "OSU", "", 1,
@@ -235,33 +240,40 @@ def test_benchmark_of_another_mpi_has_no_value(family: str, workshop: Workshop, 
 
 @pytest.fixture(scope="module")
 def imb(workshop: Workshop) -> str:
-    """A site whose IMB spoils its output if it is told to."""
-    return site_file(workshop, "imb", {"imb": imb_folder(workshop.home / "imb")})
+    """A site whose IMB spoils its output by the name of the environment."""
+    folders = {"imb": imb_folder(workshop.home / "imb")}
+    return site_file(workshop, "imb", folders, [*SPOILED, WRONG_CHECK, HEALTHY])
 
 
-def spoiled(workshop: Workshop, site: str, fault: str) -> Ended:
-    """A broadcast of the real IMB with a fault in what it says."""
+def broadcast(workshop: Workshop, site: str, *environments: str) -> Ended:
+    """A broadcast of the real IMB in each of these environments, with the fault in what it says."""
     real = workshop.home / "real_imb"
     real.mkdir(exist_ok=True)
     for name in ("IMB-MPI1", "IMB-MPI1-check"):
         if not (real / name).exists():
             (real / name).symlink_to(of_family(family_here("intel-mpi")).prefix / "bin/IMB-MPI1")
     libraries = of_family("mpich").prefix / "lib"
-    variables = {"REAL_IMB": real, "PLANTED_FAULT": fault, "LD_LIBRARY_PATH": libraries}
-    options = [f"--set-env=mpich:{name}={value}" for name, value in variables.items()]
-    return measure(workshop, site, "imb", "--routine", "bcast", *options)
+    same = {"REAL_IMB": real, "LD_LIBRARY_PATH": libraries}
+    options = plant({name: {"PLANTED_FAULT": name, **same} for name in environments})
+    chosen = ("--environment", ",".join(environments), "--routine", "bcast")
+    return measure(workshop, site, "imb", *chosen, *options)
+
+
+@pytest.fixture(scope="module")
+def spoiled(workshop: Workshop, imb: str) -> Ended:
+    return broadcast(workshop, imb, *SPOILED, WRONG_CHECK)
 
 
 @pytest.mark.parametrize("fault", each_of(SPOILED))
-def test_spoiled_output_of_imb_yields_no_value(workshop: Workshop, imb: str, fault: str, declared):
+def test_spoiled_output_of_imb_yields_no_value(spoiled: Ended, fault: str, declared: Declared) -> None:
     """Not even for the sizes that look whole."""
-    declared.check_session(spoiled(workshop, imb, fault), "bcast")
+    declared.check_session(spoiled, environment=fault)
 
 
 def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop, imb: str) -> None:
     """The second time nothing has changed."""
     for verifies in (True, False):
-        ended = spoiled(workshop, imb, "")
+        ended = broadcast(workshop, imb, HEALTHY)
         assert of_routine(ended, "bcast")[0] == {"no-reference"}
         assert ("data of imb: 1 of 1 start verified it" in ended.output) is verifies
         assert "data not verified" not in ended.output
@@ -270,6 +282,5 @@ def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop
 @plants("data", "wrong data that only a binary with CHECK sees", "IMB", "incorrect", 1,
         "verification of its data: Bcast at 2 processes: …wrong data was received: "
         "1: Error Bcast,size = 16,sample #0")  # fmt: skip
-def test_wrong_data_that_imb_finds_when_it_checks_is_incorrect(workshop, imb, declared) -> None:
-    (workshop.home / "validated.json").unlink(missing_ok=True)
-    declared.check_session(spoiled(workshop, imb, "wrong_check"), "bcast")
+def test_wrong_data_that_imb_finds_when_it_checks_is_incorrect(spoiled: Ended, declared: Declared) -> None:
+    declared.check_session(spoiled, environment=WRONG_CHECK)

@@ -103,30 +103,22 @@ def ended(workshop: Workshop, site: Path) -> Ended:
     return workshop.measure("--site", str(site), *SHORT, "--strict", *plant(planted))
 
 
-def of_environment(ended: Ended, name: str) -> tuple[set[str], set[str]]:
-    """Verdicts and reasons of its four cases."""
-    cases = [case for case in ended.summary["cases"] if case["environment"] == name]
-    assert len(cases) == 4
-    return {case["verdict"] for case in cases}, {case["reason"] for case in cases}
-
-
 @pytest.mark.parametrize("change", each_of(CHANGES))
 def test_damaged_results_have_no_value(ended: Ended, change: str, declared: Declared) -> None:
-    verdicts, reasons = of_environment(ended, change)
-    declared.check(verdicts, ended.status, reasons)
+    declared.check_session(ended, environment=change)
 
 
 @plants("stale", "a program that was built with Open MPI", "the launcher of MPICH", "incorrect", 1,
         "Open MPI")  # fmt: skip
 def test_program_of_another_mpi_is_incorrect(ended: Ended, declared: Declared) -> None:
-    verdicts, reasons = of_environment(ended, OTHER)
-    declared.check(verdicts, ended.status, reasons)
+    declared.check_session(ended, environment=OTHER)
 
 
 def test_untouched_results_are_measured(ended: Ended) -> None:
     """Without references ``no-reference`` is a case that was measured and is right."""
-    verdicts, reasons = of_environment(ended, UNTOUCHED)
-    assert verdicts == {"no-reference"}, reasons
+    cases = [case for case in ended.summary["cases"] if case["environment"] == UNTOUCHED]
+    assert len(cases) == 4
+    assert {case["verdict"] for case in cases} == {"no-reference"}, ended.reasons()
 
 
 @plants("stale", "a launcher that copies the records of an earlier launch and returns 0", "mpiexec",
