@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -32,6 +33,13 @@ def session(night: int) -> str:
 def noise(nights: int = 60, spread: float = 0.01, seed: int = 1) -> np.ndarray:
     """ln of how many times as slow as its reference each night is, on a healthy machine."""
     return np.random.default_rng(seed).normal(0, spread, nights)
+
+
+def stepped(at: int, by: float, until: int | None = None, **how: float) -> np.ndarray:
+    """The same of a machine that is slower by a share from a night on, or until another."""
+    logs = noise(**how)
+    logs[at:until] += math.log1p(by)
+    return logs
 
 
 def nights(logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch: int = 0) -> NightSeries:

@@ -286,6 +286,13 @@ def test_a_file_without_a_place_for_the_seal_is_not_sealed():
         files.seal_data(b"PAR1")
 
 
+def rewrite(path: Path, frame: pl.DataFrame, **told: str) -> None:
+    """Put other rows, with these words in the head, into a session's file, and seal it as we do."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata=told | {"seal": files.PLACEHOLDER})
+    path.write_bytes(files.seal_data(buffer.getvalue()))
+
+
 @plants("files", "a column lost, added, of another type or in another place",
         "a session of the store", "", 2, "its columns are not those of its version")  # fmt: skip
 @pytest.mark.parametrize(
@@ -299,10 +306,7 @@ def test_a_file_without_a_place_for_the_seal_is_not_sealed():
 )
 def test_other_columns_are_refused(path, change, declared: Declared):
     write_session(path, [ROW])
-    buffer = io.BytesIO()
-    told = {"schema": "3", "seal": files.PLACEHOLDER}
-    change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
-    path.write_bytes(files.seal_data(buffer.getvalue()))
+    rewrite(path, change(pl.read_parquet(path)), schema="3")
     with declared.raises(StoreError):
         read_sessions(path.parent)
     with declared.raises(StoreError):
@@ -317,19 +321,12 @@ def test_other_columns_are_refused(path, change, declared: Declared):
 def test_a_text_that_no_session_has_is_refused(path, changed, declared: Declared):
     write_session(path, [ROW])
     new = [pl.lit(text, pl.String).alias(name) for name, text in changed.items()]
-    sealed(path, pl.read_parquet(path).with_columns(new), schema="3")
+    rewrite(path, pl.read_parquet(path).with_columns(new), schema="3")
     with declared.raises(StoreError):
         store.read_session(path)
 
 
 # ---------------------------------------------------------------- versions
-
-
-def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata=told | {"seal": files.PLACEHOLDER})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(files.seal_data(buffer.getvalue()))
 
 
 @plants("files", "written by another version", "a session of the store", "", 2,
@@ -338,7 +335,7 @@ def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
 def test_a_file_of_another_version_is_refused(path, told, declared: Declared):
     """Even if its columns look like ours: another version may mean other things by them."""
     write_session(path, [ROW])
-    sealed(path, pl.read_parquet(path), **told)
+    rewrite(path, pl.read_parquet(path), **told)
     with declared.raises(StoreError) as caught:
         read_sessions(path.parent)
     version = told.get("schema")

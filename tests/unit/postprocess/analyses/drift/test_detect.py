@@ -14,18 +14,12 @@ from postprocess.analyses.drift import detect
 from postprocess.analyses.drift.detect import CREEP, STEP, Creep, DriftFinding, detect_trends
 from postprocess.base.units import MEGABYTES, SECONDS
 from tests.statistical.simulated_drift import NOISES, run_length, shares
-from tests.support.factories.drift import CASE, REFERENCE, nights, noise
+from tests.support.factories.drift import CASE, REFERENCE, nights, noise, stepped
 
 
 def told(logs, **more) -> list[DriftFinding]:
     (trend,) = detect_trends([nights(logs, **more)])
     return list(trend.findings)
-
-
-def stepped(at: int, by: float, until: int | None = None, **how) -> np.ndarray:
-    logs = noise(**how)
-    logs[at:until] += math.log1p(by)
-    return logs
 
 
 # ---------------------------------------------------------------- nothing to tell
