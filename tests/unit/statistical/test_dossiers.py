@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -152,9 +153,7 @@ def test_what_is_caught_is_held_against_what_the_scatter_promises() -> None:
 )  # fmt: skip
 def test_what_breaks_a_promise_fails_the_selftest(done: list[FinishedDossier], fault: str) -> None:
     found = score_dossiers(done, len(done))
-    assert not found.passed
-    with pytest.raises(AssertionError, match=fault):
-        raise AssertionError(" ".join(found.faults))
+    assert not found.passed and re.search(fault, " ".join(found.faults))
 
 
 def test_what_comes_and_goes_promises_nothing_and_what_is_void_counts_for_nothing() -> None:

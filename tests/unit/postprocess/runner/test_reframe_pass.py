@@ -49,6 +49,11 @@ RUN = {
     "dependencies_actual": [["build", "local:cpu", "mpich-5_0_2"]],
 }
 BUILD = RUN | {"unique_name": "build", "fixture": True, "time_compile": 4.0, "perfvalues": {}}
+#: What becomes of both where the program does not build.
+UNBUILT = [
+    BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"},
+    RUN | {"result": "fail_deps", "perfvalues": None},
+]
 
 
 @pytest.fixture
@@ -233,10 +238,8 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe, pr
     other = planned(environment=name, cases=cases, library="Open MPI v5.0.11")
     leave(reframe.session, planned(), None, None)
     leave(reframe.session, other, record.launch(mpi_library="Open MPI v5.0.11"))
-    failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
-    deps = RUN | {"result": "fail_deps", "perfvalues": None}
     there = {"environ": name, "dependencies_actual": [["build", "local:cpu", name]]}
-    play(reframe, report=[failed, deps, BUILD | there, RUN | there])
+    play(reframe, report=[*UNBUILT, BUILD | there, RUN | there])
     outcomes = [each.outcome for each in run_plan(reframe, SITE, [planned(), other], progress).finished]
     assert str(outcomes[0].verdict) == "incomplete"
     assert outcomes[0].reason.startswith("the build failed: no compiler")
@@ -275,8 +278,6 @@ def test_what_runs_again_is_planned_by_the_run_itself(reframe: ReframeDriver, pr
 def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(reframe, progress):
     """As where its program was not built; of that, the run's own stage directory tells."""
     leave(reframe.session, planned(), None, None)
-    failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
-    deps = RUN | {"result": "fail_deps", "perfvalues": None}
     there = str(reframe.session / "reframe" / "report.json")
     dry = json.dumps({"runs": [{"testcases": [RUN]}]})
     script = (
@@ -288,7 +289,7 @@ if sys.argv[-1] == "--dry-run":
     report.write_text({dry!r})
 """
     )
-    play(reframe, script, report=[failed, deps])
+    play(reframe, script, report=UNBUILT)
     launches, done = run_again(reframe, SITE, progress)
     assert launches == read_plan(reframe.session) == [planned()]
     (each,) = done.finished
