@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from site_configs.common import work_directory
-from site_configs.mpi.inventory import load_inventory
-from tests.support.mpi import Installation
+from tests.support.mpi import Installation, find_mpi
 
 SITE = """\
 from site_configs.common import environment, partition, site
@@ -28,9 +26,9 @@ site_configuration = site(
 def write_faulty_site(path: Path, mpi: Installation, names: Iterable[str], **instead: object) -> Path:
     """Write a site whose environments have these names, and return its path.
 
-    :param instead: of what is known of the MPI: ``mpicc``, ``launcher``.
+    :param instead: of what is known of the MPI: ``mpicc``, ``launcher``; or ``programs``, the folder of each.
     """
-    known = next(each for each in load_inventory(work_directory()).mpis if each.name == mpi.name)
+    known = find_mpi(mpi.family)
     arguments = {
         "family": known.family,
         "library": known.library,

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.faults import Declared, each_of, plants
-from tests.support.faulty_site import plant
-from tests.support.mpi import FAULTS, Installation, environment_with, find_mpi, of_family
+from tests.support.faulty_site import plant, write_faulty_site
+from tests.support.mpi import FAULTS, Installation, environment_with, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
 
@@ -28,17 +27,6 @@ ROUTINES = {
     "latency": "pingpong",
 }
 CANNED = "canned"
-SITE = """\
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
-
-site_configuration = site(
-    "standins",
-    description="benchmarks that misbehave",
-    partitions=[partition("cpu", topology=Topology(2, 1), environments={names!r})],
-    environments=[environment(name, **{arguments!r}) for name in {names!r}],
-)
-"""
 # fmt: off
 #: Of the benchmark: its fault in the first job, and what must come.
 FIRST = {
@@ -47,7 +35,7 @@ FIRST = {
         "the output is cut off in a line")),
     "gather": ("short", plants(
         "output", "the last size is missing", "output of OSU", "incomplete", 1,
-        "missing from the output: standins:cpu:mpich:osu:gather:warm-barrier:2x2:16")),
+        "missing from the output: faulty:cpu:mpich:osu:gather:warm-barrier:2x2:16")),
     "allgather": ("wrong_data", plants(
         "data", "a validation that fails, with exit code 1", "OSU", "incorrect", 1,
         "line 6: wrong data was received")),
@@ -100,7 +88,7 @@ SPOILED = {
         "after this line is no 'All processes entering MPI_Finalize'"),
     "out_of_mem": plants(
         "output", "a row that says `out-of-mem.` instead of times", "output of IMB", "incomplete", 1,
-        "missing from the output: standins:cpu:out_of_mem:imb:bcast:warm-barrier:2x2:8 (line 34: "
+        "missing from the output: faulty:cpu:out_of_mem:imb:bcast:warm-barrier:2x2:8 (line 34: "
         "Bcast, 8 bytes: out-of-mem."),
     "slow_units": plants(
         "output", "milliseconds instead of microseconds", "output of IMB", "incomplete", 1,
@@ -151,27 +139,16 @@ def imb_folder(folder: Path) -> Path:
     return folder
 
 
-def site_file(
-    workshop: Workshop, name: str, programs: dict[str, Path], environments: Sequence[str] = ("mpich",)
-) -> str:
-    """A site whose environments, all of them MPICH's, declare these folders."""
-    path = workshop.home / f"{name}.py"
-    mpi = find_mpi("mpich")
-    arguments = {
-        "family": mpi.family,
-        "library": mpi.library,
-        "launcher": list(mpi.launcher),
-        "mpicc": mpi.mpicc,
-        "programs": {program: str(folder) for program, folder in programs.items()},
-    }
-    path.write_text(SITE.format(arguments=arguments, names=[*environments]))
-    return str(path)
+def osu_site(workshop: Workshop, folder: Path) -> Path:
+    """A site with MPICH, where this is the folder of OSU."""
+    path = workshop.home / f"{folder.name}.py"
+    return write_faulty_site(path, of_family("mpich"), ["mpich"], programs={"osu": str(folder)})
 
 
-def measure(workshop: Workshop, site: str, program: str, *words: str) -> Ended:
+def measure(workshop: Workshop, site: Path, program: str, *words: str) -> Ended:
     """Two sizes of the routines named, at two processes. Strict: nothing is calibrated before."""
     options = ("--program", program, "--processes", "2", "--bytes", "8,16", "--strict", *words)
-    return workshop.measure("--site", site, *options)
+    return workshop.measure("--site", str(site), *options)
 
 
 def of_routine(ended: Ended, routine: str) -> tuple[set[str], set[str]]:
@@ -187,7 +164,7 @@ def play(workshop: Workshop, folder: Path, faults: dict[str, tuple[str, pytest.M
     played |= {"gather": "unvalidated"} if "gather" not in played else {}
     options = [f"--set-env=mpich:STANDIN_osu_{name}={fault}" for name, fault in played.items()]
     routines = ",".join(ROUTINES[name] for name in dict.fromkeys(("bcast", *faults, "gather")))
-    site = site_file(workshop, folder.name, {"osu": folder})
+    site = osu_site(workshop, folder)
     limit = ("--time-limit", "10") if "hang" in played.values() else ()
     return measure(workshop, site, "osu", "--routine", routines, *limit, *options)
 
@@ -215,7 +192,7 @@ def test_each_of_the_other_faults_has_its_verdict(second: Ended, name: str, decl
 
 
 @plants("data", "a program that does not verify what it receives, when it is to", "OSU", "", 1,
-        "data not verified: standins:cpu:mpich:osu:gather:warm-barrier:2x2: incomplete: … at 8 bytes "
+        "data not verified: faulty:cpu:mpich:osu:gather:warm-barrier:2x2: incomplete: … at 8 bytes "
         "does not say that its data was verified")  # fmt: skip
 def test_what_does_not_say_that_it_verified_its_data_is_not_called_verified(
     second: Ended, declared: Declared
@@ -234,18 +211,19 @@ def test_a_healthy_benchmark_beside_them_is_measured(first: Ended, second: Ended
 def test_benchmark_of_another_mpi_has_no_value(family: str, workshop: Workshop, declared: Declared):
     """Open MPI's comes as two worlds, which its witness may not touch; Intel's runs, and is named."""
     folder = osu_folder(of_family(family_here(family)), workshop.home / family)
-    site = site_file(workshop, f"on_{family}", {"osu": folder})
+    site = osu_site(workshop, folder)
     declared.check_session(measure(workshop, site, "osu", "--routine", "bcast"))
 
 
 @pytest.fixture(scope="module")
-def imb(workshop: Workshop) -> str:
+def imb(workshop: Workshop) -> Path:
     """A site whose IMB spoils its output by the name of the environment."""
-    folders = {"imb": imb_folder(workshop.home / "imb")}
-    return site_file(workshop, "imb", folders, [*SPOILED, WRONG_CHECK, HEALTHY])
+    folders = {"imb": str(imb_folder(workshop.home / "imb"))}
+    names = [*SPOILED, WRONG_CHECK, HEALTHY]
+    return write_faulty_site(workshop.home / "imb.py", of_family("mpich"), names, programs=folders)
 
 
-def broadcast(workshop: Workshop, site: str, *environments: str) -> Ended:
+def broadcast(workshop: Workshop, site: Path, *environments: str) -> Ended:
     """A broadcast of the real IMB in each of these environments, with the fault in what it says."""
     real = workshop.home / "real_imb"
     real.mkdir(exist_ok=True)
@@ -260,7 +238,7 @@ def broadcast(workshop: Workshop, site: str, *environments: str) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def spoiled(workshop: Workshop, imb: str) -> Ended:
+def spoiled(workshop: Workshop, imb: Path) -> Ended:
     return broadcast(workshop, imb, *SPOILED, WRONG_CHECK)
 
 
@@ -270,7 +248,7 @@ def test_spoiled_output_of_imb_yields_no_value(spoiled: Ended, fault: str, decla
     declared.check_session(spoiled, environment=fault)
 
 
-def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop, imb: str) -> None:
+def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop, imb: Path) -> None:
     """The second time nothing has changed."""
     for verifies in (True, False):
         ended = broadcast(workshop, imb, HEALTHY)
