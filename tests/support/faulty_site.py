@@ -11,9 +11,11 @@ SITE = """\
 from site_configs.common import environment, partition, site
 from site_configs.ladder import Topology
 
-environments = [environment(name, **{arguments!r}) for name in {names!r}]
+own = {own!r}
+environments = [environment(name, **{arguments!r} | own.get(name, {{}})) for name in {names!r}]
 for each in environments:
-    each["extras"]["build"] = "of-all"
+    if each["name"] not in own:
+        each["extras"]["build"] = "of-all"
 site_configuration = site(
     "faulty",
     description="the same MPI under many names",
@@ -23,9 +25,16 @@ site_configuration = site(
 """
 
 
-def write_faulty_site(path: Path, mpi: Installation, names: Iterable[str], **instead: object) -> Path:
+def write_faulty_site(
+    path: Path,
+    mpi: Installation,
+    names: Iterable[str],
+    own: Mapping[str, Mapping[str, object]] | None = None,
+    **instead: object,
+) -> Path:
     """Write a site whose environments have these names, and return its path.
 
+    :param own: what one environment has instead of the others, with which it does not share its build
     :param instead: of what is known of the MPI: ``mpicc``, ``launcher``; or ``programs``, the folder of each.
     """
     known = find_mpi(mpi.family)
@@ -37,7 +46,7 @@ def write_faulty_site(path: Path, mpi: Installation, names: Iterable[str], **ins
         "env_vars": dict(mpi.env),
         **instead,
     }
-    path.write_text(SITE.format(arguments=arguments, names=list(names)))
+    path.write_text(SITE.format(arguments=arguments, own=dict(own or {}), names=list(names)))
     return path
 
 

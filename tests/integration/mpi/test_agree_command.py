@@ -9,6 +9,8 @@ import pytest
 
 from site_configs.mpi.inventory import Inventory, load_inventory
 from tests.support.faults import plants
+from tests.support.faulty_site import write_faulty_site
+from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
@@ -20,33 +22,6 @@ set -o pipefail
 "{program}" "$@" | awk '/^# Benchmarking/ {{ name = $3 }}
     name == "Bcast" && $1 == 1024 {{ printf "%d %d %s %.2f %s\n", $1, $2, $3, $4 * 1e9, $5; fflush(); next }}
     {{ print; fflush() }}'
-"""
-SITE = """from shlex import quote
-from pathlib import Path
-from site_configs.common import environment, partition, site, work_directory
-from site_configs.programs.installed import Installed
-from site_configs.mpi.inventory import load_inventory
-from site_configs.ladder import Topology
-
-inventory = load_inventory(work_directory())
-mpi = next(mpi for mpi in inventory.mpis if inventory.imb_of(mpi).folder)
-imb = inventory.imb_of(mpi).installed
-site_configuration = site(
-    "planted",
-    description="IMB is wrong",
-    partitions=[partition("cpu", topology=Topology(2), environments=[mpi.name])],
-    environments=[
-        environment(
-            mpi.name,
-            family=mpi.family,
-            library=mpi.library,
-            launcher=mpi.launcher,
-            mpicc=mpi.mpicc,
-            env_vars={{key: quote(value) for key, value in mpi.env.items()}},
-            programs={{"imb": Installed({folder!r}, imb.env)}},
-        )
-    ],
-)
 """
 
 
@@ -110,13 +85,13 @@ def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
         "mpicost-against-imb")  # fmt: skip
 def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_path, declared):
     mpi = next(mpi for mpi in there.mpis if there.imb_of(mpi).folder)
-    program = Path(there.imb_of(mpi).folder) / "IMB-MPI1"
+    imb = there.imb_of(mpi).installed
     liar = tmp_path / "liar" / "IMB-MPI1"
     liar.parent.mkdir()
-    liar.write_text(LIAR.format(program=program))
+    liar.write_text(LIAR.format(program=Path(imb.folder) / "IMB-MPI1"))
     liar.chmod(0o755)
-    site = tmp_path / "planted.py"
-    site.write_text(SITE.format(folder=str(liar.parent)))
+    lying = {"programs": {"imb": str(liar.parent)}, "env_vars": mpi.env | dict(imb.env)}
+    site = write_faulty_site(tmp_path / "planted.py", of_family(mpi.family), ["lying"], **lying)
     ended = workshop.run("agree", "--site", str(site), *FEW[:-1], "5")
     declared.check((), ended.status, [ended.output])
     data = json.loads((session(workshop) / "agreement.json").read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +46,8 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
     broken, folder = tmp_path / "mpicc", tmp_path / "dossier"
     broken.write_text("#!/bin/sh\necho 'internal compiler error' >&2\nexit 1\n")
     broken.chmod(0o755)
-    site = write_faulty_site(tmp_path / "faulty.py", mpich, ["well", "unbuilt"])
-    text = site.read_text()
-    made = re.findall(r"environment\(name, \*\*(.*)\) for name", text)[0]
-    own = f'environments[1] = environment("unbuilt", **({made} | {{"mpicc": {str(broken)!r}}}))\n'
-    site.write_text(text.replace("site_configuration =", f"{own}site_configuration ="))
+    own = {"unbuilt": {"mpicc": str(broken)}}
+    site = write_faulty_site(tmp_path / "faulty.py", mpich, ["well", "unbuilt"], own)
     ended = workshop.run("compare", "--site", str(site), "well", "unbuilt", *FEW, "--output", str(folder))
     assert (folder / "comparison.json").exists(), ended.output + ended.errors
     found = read(folder)
