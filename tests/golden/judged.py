@@ -19,7 +19,7 @@ from postprocess.extensions.procurement.measure.acceptance_check import judge_me
 from postprocess.extensions.procurement.rules.rules_data import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder
 from postprocess.features.compare import data
-from postprocess.features.compare.measure.run import conclude_comparison
+from postprocess.features.compare.measure.run import conclude
 from postprocess.features.links.page import write_links_page
 from postprocess.model.session import Session
 from postprocess.results.summary import load_summary
@@ -90,7 +90,7 @@ def comparison(stage: Stage) -> None:
     told = stage.folder / "comparison.json"
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        status = conclude_comparison(folder, progress(output), told)
+        status = conclude(folder, progress(output), told)
     stage.keep("compare.txt", f"{output.getvalue()}--- exit status {status}\n")
     for page in sorted(folder.glob("comparison.*")):
         stage.keep(f"compare.{page.name}", page.read_text(encoding="utf-8"))

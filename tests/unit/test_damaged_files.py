@@ -46,7 +46,7 @@ from postprocess.extensions.procurement.rules.rules_data import hash_rules
 from postprocess.extensions.selftest import data as selftest
 from postprocess.features.compare import data as compare_data
 from postprocess.features.compare import decision
-from postprocess.features.compare.differences.facts import SideFacts, read_facts
+from postprocess.features.compare.facts import SideFacts, read_facts
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.judging.outcome import read_exit_code
 from postprocess.model.plan import read_launch_file, write_launch

@@ -12,12 +12,10 @@ from itertools import pairwise
 
 from postprocess.base.formats import factor, first_of, format_signed, plural, size
 from postprocess.base.units import compute_slowdown
-from postprocess.features.compare.data import NEW, OLD, ComparisonHeader, SharedCase
+from postprocess.features.compare.data import NEW, OLD, CasePlace, ComparisonHeader, SharedCase
 from postprocess.features.compare.pairs import CasePairs
 from postprocess.model.verdict import Verdict
-from postprocess.stats.band import LARGE_BYTES
-from postprocess.stats.comparison.paired_verdicts import PairedResult
-from postprocess.stats.shrinkage import SMALL_BYTES
+from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult
 
 LEAST = 2  #: pairs of a mode
 SHARE = 0.4  #: of the whole range that lies between two modes, at least
@@ -153,21 +151,19 @@ class ComparedCase:
         return self.contradiction.name if self.contradiction and open_case else ""
 
 
-def margin_of(case: SharedCase, margins: Sequence[float]) -> float:
-    """Return the margin of a case's class of sizes, as a fraction."""
-    return margins[(case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)]
-
-
-def group_of_sizes(case: SharedCase) -> tuple[str, int]:
-    """Return program and class of sizes: cases of one group scatter alike."""
-    return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
+def build_paired_case(
+    header: ComparisonHeader, case: SharedCase, differences: Sequence[float], exact: bool
+) -> PairedCase:
+    """Return a case for the statistics. Cases of one program and class of sizes scatter alike."""
+    group = case.program, case.size_class
+    return PairedCase(tuple(differences), math.log1p(header.margin(case)), group, exact)
 
 
 def judge_presence(case: CasePairs) -> tuple[ComparisonVerdict, str] | None:
     """Judge what is missing or fails on a side; None if both sides measure it."""
     old, new = case.failed(OLD), case.failed(NEW)
     if old and new:
-        return (ComparisonVerdict.FAILED, f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}")
+        return ComparisonVerdict.FAILED, f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}"
     if new:
         return ComparisonVerdict.BROKEN, tell_failures(case, NEW)
     there = {side: bool(case.launches[side]) and not case.skipped(side) for side in (OLD, NEW)}
@@ -195,17 +191,19 @@ def describe_case(
     pairs: CasePairs,
     verdict: ComparisonVerdict,
     reason: str,
-    result: PairedResult | None,
+    result: PairedResult | None = None,
 ) -> ComparedCase:
-    """Put together what is shown of a case."""
-    case = SharedCase.from_key(pairs.key)
+    """Put together what is shown of a case.
+
+    :param result: None if its speed was not judged
+    """
     estimate = result.estimate if result else None
     used = estimate.pairs if estimate else len(pairs.differences)
     sides = [pairs.values[side][:used] for side in (OLD, NEW)]
     old, new = (statistics.median(values) if values else None for values in sides)
     spreads = [statistics.stdev(map(math.log, values)) for values in sides if len(values) > 1]
     finite = estimate is not None and math.isfinite(estimate.lower)
-    margin = margin_of(case, header.margins)
+    margin = header.margin(pairs.case)
     contradiction = None
     if estimate and old and new and pairs.differences:
         contradiction = find_contradiction(
@@ -215,28 +213,27 @@ def describe_case(
             math.log1p(margin),
         )
     return ComparedCase(
-        case,
-        verdict,
-        reason,
-        pairs.unit,
-        old,
-        new,
-        (spreads[0], spreads[1]) if len(spreads) == len(sides) else None,
-        used,
-        estimate.ratio if estimate else None,
-        estimate.limits if estimate and finite else None,
-        result.q if result else None,
-        result.pairs_more if result else None,
-        margin,
-        dict(pairs.void),
-        pairs.rerun,
+        case=pairs.case,
+        verdict=verdict,
+        reason=reason,
+        unit=pairs.unit,
+        old=old,
+        new=new,
+        spreads=(spreads[0], spreads[1]) if len(spreads) == len(sides) else None,
+        pairs=used,
+        ratio=estimate.ratio if estimate else None,
+        limits=estimate.limits if estimate and finite else None,
+        q=result.q if result else None,
+        pairs_more=result.pairs_more if result else None,
+        margin=margin,
+        void=dict(pairs.void),
+        rerun=pairs.rerun,
         wrong_data=any(verdict == Verdict.INCORRECT for verdict, _ in pairs.failures[NEW]),
         contradiction=contradiction,
     )
 
 
 NAMED = 6  #: routines that a line names
-Place = tuple[str, str, str, str]  #: partition, program, state of the caches, layout
 
 
 @dataclass(frozen=True)
@@ -244,7 +241,7 @@ class CaseGroup:
     """Cases of some routines with one verdict at one place, over one range of sizes."""
 
     verdict: ComparisonVerdict
-    place: Place
+    place: CasePlace
     routines: tuple[str, ...]
     sizes: tuple[int, int]  #: smallest and largest
     cases: tuple[ComparedCase, ...]
@@ -255,8 +252,8 @@ class CaseGroup:
         """The group in one line."""
         low, high = self.sizes
         range_ = size(low) if low == high else f"{size(low)} to {size(high)}"
-        partition, program, variant, layout = self.place
-        where = f"{describe_layout(layout)} ({program}, {variant}, {partition})"
+        at = self.place
+        where = f"{at.layout_words} ({at.program}, {at.variant}, {at.partition})"
         text = f"{first_of(self.routines, NAMED)}, {range_}, at {where}"
         ratios = [case.ratio for case in self.cases if case.ratio is not None]
         least, most = (f"{ratio:.2f}" for ratio in (min(ratios, default=0), max(ratios, default=0)))
@@ -264,49 +261,31 @@ class CaseGroup:
         return f"{text}: {len(self.cases)} of {plural(self.of, 'case')}{times}"
 
 
-def describe_layout(layout: str) -> str:
-    """Describe a layout such as ``4x2`` in words."""
-    processes, _, per_node = layout.partition("x")
-    return f"{plural(int(processes), 'process', 'es')}, {per_node} a node"
-
-
-def place_of(each: ComparedCase) -> Place:
-    """Return where and how a case was measured."""
-    case = each.case
-    return case.partition, case.program, case.variant, case.layout
-
-
 def group_cases(cases: Sequence[ComparedCase]) -> list[CaseGroup]:
     """Group the cases that people must look at, the most important verdicts first, large groups first."""
     groups = []
     for verdict in SHOWN:
-        own: dict[tuple[Place, str], list[ComparedCase]] = defaultdict(list)
+        routines: dict[tuple[CasePlace, str], list[ComparedCase]] = defaultdict(list)
         for each in cases:
             if each.verdict == verdict:
-                own[place_of(each), each.case.label].append(each)
-        joined: dict[tuple[Place, int, int], list[ComparedCase]] = defaultdict(list)
-        for (place, _), members in own.items():
+                routines[each.case.place, each.case.label].append(each)
+        alike: dict[tuple[CasePlace, int, int], list[ComparedCase]] = defaultdict(list)
+        for (place, _), members in routines.items():
             sizes = [member.case.bytes for member in members]
-            joined[place, min(sizes), max(sizes)] += members
-        found = [
-            make_group(verdict, place, (low, high), members, cases)
-            for (place, low, high), members in joined.items()
-        ]
+            alike[place, min(sizes), max(sizes)] += members
+        found = [make_group(members, cases) for members in alike.values()]
         groups += sorted(found, key=lambda each: -len(each.cases))
     return groups
 
 
-def make_group(
-    verdict: ComparisonVerdict,
-    place: Place,
-    sizes: tuple[int, int],
-    members: Sequence[ComparedCase],
-    cases: Sequence[ComparedCase],
-) -> CaseGroup:
-    """Make a group of its members."""
-    routines = tuple(sorted({each.case.label for each in members}))
+def make_group(members: Sequence[ComparedCase], cases: Sequence[ComparedCase]) -> CaseGroup:
+    """Make a group of its members, which are of one verdict and place; ``cases`` are all there are."""
+    place = members[0].case.place
+    routines = {each.case.label for each in members}
+    sizes = [each.case.bytes for each in members]
+    low, high = min(sizes), max(sizes)
     of = sum(
-        place_of(each) == place and each.case.label in routines and sizes[0] <= each.case.bytes <= sizes[1]
+        each.case.place == place and each.case.label in routines and low <= each.case.bytes <= high
         for each in cases
     )
-    return CaseGroup(verdict, place, routines, sizes, tuple(members), of)
+    return CaseGroup(members[0].verdict, place, tuple(sorted(routines)), (low, high), tuple(members), of)

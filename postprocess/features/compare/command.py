@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +165,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     demand = ComparisonDemand(
         old=ComparedSide(arguments.old, "", plant=IDLE.name if arguments.plant else ""),
         new=ComparedSide(arguments.new, "", dict(arguments.new_env), arguments.plant or ""),
-        margins=arguments.margin,
-        directory=arguments.directory and arguments.directory.absolute(),
-        seconds=arguments.seconds,
         control=arguments.control,
-        seed=arguments.seed,
+        **read_demand(arguments),
     )
     return run_comparison(work, build_request(work, arguments), demand, Progress())
 
@@ -184,18 +181,19 @@ def run_versions(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     :raises UsageError: for an option that a history has not
     """
-    given = vars(arguments)
-    if other := [name for name in NOT_OF_HISTORY if given.get(name)]:
-        word = other[0].upper() if other[0] in ("old", "new") else f"--{other[0].replace('_', '-')}"
-        raise UsageError(f"{word}: a history has no two sides; drop it or --history")
-    demand = HistoryDemand(
-        tuple(arguments.history),
-        arguments.margin,
-        arguments.directory and arguments.directory.absolute(),
-        arguments.seconds,
-        arguments.seed,
-    )
+    refuse_options(arguments, NOT_OF_HISTORY, "a history has no two sides; drop it or --history")
+    demand = HistoryDemand(words=tuple(arguments.history), **read_demand(arguments))
     return run_history(work, build_request(work, arguments), demand, Progress())
+
+
+def read_demand(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Read what is asked of all that is measured: margins, folder, time and seed."""
+    return {
+        "margins": arguments.margin,
+        "directory": arguments.directory and arguments.directory.absolute(),
+        "seconds": arguments.seconds,
+        "seed": arguments.seed,
+    }
 
 
 def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -203,15 +201,14 @@ def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     :raises UsageError: for an option that says how to measure
     """
+    refuse_options(arguments, OF_MEASURING, "nothing is measured with --stored; drop one of the two")
     given = vars(arguments)
-    if idle := [name for name in OF_MEASURING if given.get(name)]:
-        flag = f"--{idle[0].replace('_', '-')}"
-        raise UsageError(f"{flag}: nothing is measured with --stored; drop one of the two")
+    choice = {each.variable: given[each.name] for each in OPTIONS if each.part and given.get(each.name)}
     demand = StoredDemand(
         arguments.old,
         arguments.new,
         arguments.margin,
-        choose_cases(given),
+        choice,
         ["./plumbline", *sys.argv[1:]],
         arguments.directory and arguments.directory.absolute(),
         arguments.json,
@@ -219,6 +216,11 @@ def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return compare_stored(work, demand, Progress())
 
 
-def choose_cases(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which cases the options choose, by variables of the checks."""
-    return {option.variable: given[option.name] for option in OPTIONS if option.part and given.get(option.name)}
+def refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Refuse options that make no sense together with others.
+
+    :raises UsageError: for the first of these names that was given
+    """
+    if given := [name for name in names if getattr(arguments, name)]:
+        word = given[0].upper() if given[0] in ("old", "new") else f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{word}: {why}")

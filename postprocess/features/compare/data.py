@@ -7,7 +7,7 @@ interrupted is measured again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,60 +17,15 @@ import msgspec
 
 from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import Amount, Count, FileName, Measured, Positive, parse_record
-from postprocess.base.formats import first_of, plural, size
+from postprocess.base.formats import plural, size
 from postprocess.base.units import Unit
-from postprocess.features.compare.differences.facts import SideFacts
-from postprocess.features.compare.differences.fingerprint import FingerprintLaunch
+from postprocess.features.compare.facts import SideFacts
+from postprocess.features.compare.fingerprint import FingerprintLaunch
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
-
-
-@dataclass(frozen=True)
-class ReferenceEffects:
-    """What became of the references that the old side's environment has, seen from launches of the new side."""
-
-    environment: str  #: of the old side, whose references they are
-    outdated: Mapping[str, str] = field(default_factory=dict)  #: why, by the key of the reference
-    holding: int = 0  #: references that stay comparable
-    #: cases of the new side's environment that have no comparable reference of their own
-    without: int = 0
-
-    @property
-    def reasons(self) -> dict[str, list[str]]:
-        """Keys of the references that no longer hold, by the reason, the most frequent reason first."""
-        counted = Counter(self.outdated.values())
-        return {
-            reason: sorted(key for key, why in self.outdated.items() if why == reason)
-            for reason, _ in counted.most_common()
-        }
-
-
-def format_effects(effects: ReferenceEffects | None, command: str) -> list[str]:
-    """Format what becomes of references, in a few lines; none if that was not looked up.
-
-    :param command: that proposes new ones
-    """
-    if effects is None:
-        return []
-    gone, holding = len(effects.outdated), effects.holding
-    if not gone + holding:
-        lines = [f"references: {effects.environment} has none of these cases"]
-    else:
-        lines = [
-            f"references of {effects.environment}: {gone} of {gone + holding} become not-comparable "
-            "with the new side"
-        ]
-        lines += [
-            f"{plural(len(keys), 'reference')}: {reason}: {first_of(keys, 2)}"
-            for reason, keys in list(effects.reasons.items())[:3]
-        ]
-    if effects.without:
-        lines.append(
-            f"{plural(effects.without, 'case')} of the new side without a comparable reference: {command}"
-        )
-    return lines
-
+from postprocess.stats.band import LARGE_BYTES
+from postprocess.stats.shrinkage import SMALL_BYTES
 
 FILE = "passes.jsonl"
 LARGEST_MESSAGE = 2**40  #: in bytes
@@ -111,6 +66,15 @@ class ComparisonHeader:
     #: versions that cannot be had, and why
     left_out: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def sides(self) -> dict[str, ComparedSide]:
+        """The sides by the names that passes call them: versions of a history by their environments."""
+        return {each.environment: each for each in self.versions} or {OLD: self.old, NEW: self.new}
+
+    def margin(self, case: SharedCase) -> float:
+        """Return the margin of a case's class of sizes, as a fraction."""
+        return self.margins[case.size_class]
+
 
 @dataclass(frozen=True)
 class CaseValue:
@@ -149,10 +113,29 @@ class ComparisonPass:
     launches: tuple[LaunchValues, ...]
 
     @property
-    def measured(self) -> set[str]:
-        """Keys of the cases that its launches had to measure: all but those skipped on purpose."""
-        cases = (item for launch in self.launches for item in launch.cases.items())
-        return {key for key, said in cases if said.verdict != Verdict.SKIPPED}
+    def values(self) -> Iterator[tuple[str, CaseValue]]:
+        """What each launch says of each case, by its key."""
+        return (item for launch in self.launches for item in launch.cases.items())
+
+
+@dataclass(frozen=True)
+class ReferenceEffects:
+    """What became of the references that the old side's environment has, seen from launches of the new side."""
+
+    environment: str  #: of the old side, whose references they are
+    outdated: Mapping[str, str] = field(default_factory=dict)  #: why, by the key of the reference
+    holding: int = 0  #: references that stay comparable
+    #: cases of the new side's environment that have no comparable reference of their own
+    without: int = 0
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """Keys of the references that no longer hold, by the reason, the most frequent reason first."""
+        counted = Counter(self.outdated.values())
+        return {
+            reason: sorted(key for key, why in self.outdated.items() if why == reason)
+            for reason, _ in counted.most_common()
+        }
 
 
 @dataclass(frozen=True)
@@ -190,6 +173,32 @@ class ReportedFacts:
     problem: str = ""  #: why it tells nothing
 
 
+class CasePlace(NamedTuple):
+    """Where and how cases are measured."""
+
+    partition: str
+    program: str
+    variant: str  #: state of the caches, and synchroniser
+    layout: str  #: processes and processes per node, as ``4x2``
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """Number of processes, and of those on each node."""
+        processes, _, per_node = self.layout.partition("x")
+        return int(processes), int(per_node)
+
+    @property
+    def layout_words(self) -> str:
+        """The layout, for people."""
+        processes, per_node = self.processes
+        return f"{plural(processes, 'process', 'es')}, {per_node} a node"
+
+    @property
+    def words(self) -> str:
+        """The place, for people."""
+        return f"{self.program}, {self.layout_words}, {self.variant}, {self.partition}"
+
+
 class SharedCase(NamedTuple):
     """A case without its environment: what both sides measure."""
 
@@ -216,6 +225,16 @@ class SharedCase(NamedTuple):
     def key(self) -> str:
         """Unique in a comparison: ``cpu/mpicost/bcast/evict-dissemination/2x2/8``."""
         return "/".join(map(str, self))
+
+    @property
+    def place(self) -> CasePlace:
+        """Where and how it is measured."""
+        return CasePlace(self.partition, self.program, self.variant, self.layout)
+
+    @property
+    def size_class(self) -> int:
+        """Which margin is its own: 0 below 1 kB, 1 below 10 kB, 2 from there on."""
+        return (self.bytes >= SMALL_BYTES) + (self.bytes >= LARGE_BYTES)
 
     @property
     def words(self) -> str:
@@ -253,8 +272,24 @@ class StoredComparison:
     @property
     def seconds(self) -> float:
         """What all launches have taken, in seconds."""
-        taken = [each.seconds for each in self.passes]
-        return sum([*taken, *(fingerprint.seconds for fingerprint in self.fingerprints)])
+        return sum(each.seconds for each in self.passes) + sum(each.seconds for each in self.fingerprints)
+
+    def block_seconds(self, block: int) -> float:
+        """Return what the passes of a block have taken, in seconds; the trial run is block 0."""
+        return sum(each.seconds for each in self.passes if each.block == block)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether time is simulated, where no MPI library tells anything."""
+        return any(said.exact for each in self.passes for _, said in each.values)
+
+    def list_cases(self, side: str, block: int | None = None) -> list[SharedCase]:
+        """List the cases of which a side has a value, in any block or in one; in the order of keys."""
+        some = (each for each in self.passes if each.side == side and (block is None or each.block == block))
+        return [
+            SharedCase.from_key(key)
+            for key in sorted({key for each in some for key, said in each.values if said.value is not None})
+        ]
 
 
 RECORDS: Mapping[str, type] = {
@@ -295,9 +330,9 @@ def read_comparison(path: Path) -> StoredComparison:
         for entry in entries:
             name = parse_record(entry.pop("record"), str)
             found[name].append(parse_record(entry, RECORDS[name]))
-        sides = [version.environment for version in header.versions] or SIDES
-        check_values(found["pass"], sides)
-        check_fingerprints(found["fingerprint"], sides)
+        check_sides([*found["pass"], *found["fingerprint"]], header.sides)
+        check_values(found["pass"])
+        check_fingerprints(found["fingerprint"])
     return StoredComparison(
         header,
         found["looks"][-1].looks if found["looks"] else (),
@@ -309,30 +344,24 @@ def read_comparison(path: Path) -> StoredComparison:
     )
 
 
-def check_values(passes: Sequence[ComparisonPass], sides: Sequence[str]) -> None:
-    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError.
-
-    :param sides: that there are
-    """
-    if other := next((each.side for each in passes if each.side not in sides), None):
+def check_sides(records: Iterable[ComparisonPass | FingerprintLaunch], sides: Collection[str]) -> None:
+    """Check that what was measured is of a side that there is. Raises ValueError."""
+    if other := next((each.side for each in records if each.side not in sides), None):
         raise ValueError(f"side: {other!r} is none of {', '.join(sides)}")
-    launches = [launch for each in passes for launch in each.launches]
-    for key in {key for each in launches for key in each.cases}:
+
+
+def check_values(passes: Sequence[ComparisonPass]) -> None:
+    """Check that every key is that of a case, and has either a value or a verdict. Raises ValueError."""
+    for key in {key for each in passes for key, _ in each.values}:
         SharedCase.from_key(key)
-    for each in launches:
-        for key, said in each.cases.items():
-            if (said.value is None) != (said.verdict in list(Verdict)):
-                raise ValueError(f"{key}: has not either a value or a verdict")
+    for key, said in (item for each in passes for item in each.values):
+        if (said.value is None) != (said.verdict in list(Verdict)):
+            raise ValueError(f"{key}: has not either a value or a verdict")
 
 
-def check_fingerprints(launches: Sequence[FingerprintLaunch], sides: Sequence[str]) -> None:
-    """Check that each is of a side, and that its sizes rise, each with its time. Raises ValueError.
-
-    :param sides: that there are
-    """
+def check_fingerprints(launches: Sequence[FingerprintLaunch]) -> None:
+    """Check that the sizes of each rise, each with its time. Raises ValueError."""
     for launch in launches:
-        if launch.side not in sides:
-            raise ValueError(f"side: {launch.side!r} is none of {', '.join(sides)}")
         if len(launch.times) != len(launch.sizes):
             raise ValueError(f"times: are {len(launch.times)} of {len(launch.sizes)} sizes")
         rising = all(one < two for one, two in pairwise(launch.sizes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -38,19 +38,20 @@ PLANTED = "planted delay"  #: as sides tell their differences
 
 
 @dataclass(frozen=True)
-class AskedWaiver:
-    """What somebody asks to be waived."""
+class CaseWaiver:
+    """Cases that are accepted although they are not proven fine, why and how long."""
 
     pattern: str  #: of keys, a part each: ``cpu/mpicost/bcast/*``; a star at the end is all that follows
+    reason: str
     until: str  #: last day, as ``2027-03-31``
-    verdicts: tuple[str, ...] = tuple(map(str, USUAL))
-    factor: float | None = None  #: most slowdown of what is slower
-    ticket: str = ""
+    cases: tuple[str, ...]  #: keys that it covers; empty while it is asked for
+    verdicts: tuple[str, ...]
+    factor: float | None  #: most slowdown of what is slower
+    ticket: str
 
     def is_about(self, case: SharedCase) -> bool:
         """Return whether the pattern fits a case."""
-        words = case.key.split("/")
-        return all(map(fnmatchcase, words, spread_pattern(self.pattern)))
+        return all(map(fnmatchcase, case.key.split("/"), spread_pattern(self.pattern)))
 
     def covers(self, each: ComparedCase) -> bool:
         """Return whether it covers a case with its verdict."""
@@ -58,24 +59,6 @@ class AskedWaiver:
             return False
         slower = each.verdict == ComparisonVerdict.SLOWER
         return not slower or (each.ratio or 0.0) <= (self.factor or 0.0)
-
-
-@dataclass(frozen=True)
-class CaseWaiver:
-    """Cases that are accepted although they are not proven fine, why and how long."""
-
-    pattern: str
-    reason: str
-    until: str
-    cases: tuple[str, ...]  #: keys that it covers
-    verdicts: tuple[str, ...]
-    factor: float | None
-    ticket: str
-
-    @property
-    def asked(self) -> AskedWaiver:
-        """What was asked for."""
-        return AskedWaiver(self.pattern, self.until, self.verdicts, self.factor, self.ticket)
 
 
 @dataclass(frozen=True)
@@ -96,10 +79,11 @@ def list_open_cases(judged: JudgedComparison) -> list[ComparedCase]:
 
 
 def decide(
-    judged: JudgedComparison, accept: bool, asked: Sequence[AskedWaiver], reason: str, decided_utc: str = ""
+    judged: JudgedComparison, accept: bool, asked: Sequence[CaseWaiver], reason: str, decided_utc: str = ""
 ) -> SignedDecision:
     """Decide on a comparison.
 
+    :param asked: waivers, of which the reason and the cases are found here
     :param decided_utc: when, as it is written everywhere; empty for now
     :raises UsageError: if it cannot be accepted so
     """
@@ -107,7 +91,7 @@ def decide(
     require_signable(judged.header)
     left = list_open_cases(judged)
     today = parse_utc(moment).date()
-    waivers = [waive(waiver, left, reason, today) for waiver in asked]
+    waivers = [waive(replace(waiver, reason=reason), left, today) for waiver in asked]
     if accept:
         require_acceptable(judged, left, waivers)
     if not accept and not reason.strip():
@@ -143,14 +127,14 @@ def spread_pattern(pattern: str) -> list[str]:
     return parts + ["*"] * (PARTS - len(parts)) if parts[-1] == "*" else parts
 
 
-def waive(asked: AskedWaiver, left: Sequence[ComparedCase], reason: str, today: date) -> CaseWaiver:
+def waive(asked: CaseWaiver, left: Sequence[ComparedCase], today: date) -> CaseWaiver:
     """Waive cases.
 
     :raises UsageError: if it is too much, too long, or nothing
     """
     pattern = asked.pattern
     require_pattern(pattern)
-    if len(reason.strip()) < LEAST_REASON:
+    if len(asked.reason.strip()) < LEAST_REASON:
         raise UsageError(f"--waive {pattern}: needs --reason, of {LEAST_REASON} letters or more")
     require_near_day(asked.until, today)
     if unknown := [verdict for verdict in asked.verdicts if verdict not in list(map(str, WAIVABLE))]:
@@ -167,8 +151,7 @@ def waive(asked: AskedWaiver, left: Sequence[ComparedCase], reason: str, today: 
     if not covered:
         what = "matches no case that needs a waiver, of these verdicts and within the factor"
         raise UsageError(f"--waive {pattern}: {what}")
-    told = asked.verdicts, asked.factor, asked.ticket
-    return CaseWaiver(pattern, reason, asked.until, covered, *told)
+    return replace(asked, cases=covered)
 
 
 def require_pattern(pattern: str) -> None:
@@ -225,9 +208,8 @@ def find_decision_fault(judged: JudgedComparison, decided: SignedDecision) -> st
         moment = parse_utc(decided.decided_utc)
         if not parse_utc(judged.header.started_utc) <= moment <= parse_utc(utc_now()) + timedelta(1):
             raise UsageError(f"decided at {decided.decided_utc}: before the comparison, or to come")
-        asked = [waiver.asked for waiver in decided.waivers]
         accept = decided.decision == ACCEPTED
-        anew = decide(judged, accept, asked, decided.reason, decided.decided_utc)
+        anew = decide(judged, accept, decided.waivers, decided.reason, decided.decided_utc)
     except (UsageError, ValueError) as error:
         return f"would not be signed: {error}"
     return "" if anew == decided else "is not what ./plumbline dossier sign makes of the comparison"

@@ -1,48 +1,37 @@
-"""Judge a comparison: a verdict for each case, the controls, and the decision."""
+"""Judge a comparison: a verdict for each case, the controls, and the decision.
+
+Sides that were measured in turn are judged by their pairs. Stored sessions are held against each other, where a
+difference counts only beyond what sessions differ by anyway.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from postprocess.base.formats import first_of, plural
+import numpy as np
+
+from postprocess.base.formats import first_of, format_percent, plural
+from postprocess.base.units import compute_slowdown
+from postprocess.features.compare import data, next_steps
 from postprocess.features.compare.cases import (
     ComparedCase,
     ComparisonVerdict,
+    build_paired_case,
     describe_case,
-    group_of_sizes,
     judge_presence,
-    margin_of,
     tell_failures,
 )
-from postprocess.features.compare.data import (
-    NEW,
-    OLD,
-    SIDES,
-    ComparisonHeader,
-    ReferenceEffects,
-    SharedCase,
-    StoredComparison,
-)
-from postprocess.features.compare.differences.facts import FactDifference, compare_facts
-from postprocess.features.compare.differences.fingerprint import (
-    FingerprintPair,
-    build_fingerprints,
-    list_settings_to_try,
-)
-from postprocess.features.compare.next_steps import (
-    NextStep,
-    estimate_pair_cost,
-    explain_slower,
-    propose_deciding,
-    propose_settings,
-)
-from postprocess.features.compare.pairs import CasePairs, collect_pairs
-from postprocess.features.compare.unpaired import judge_sessions
-from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
+from postprocess.features.compare.data import NEW, OLD, SIDES, ComparisonHeader, StoredComparison
+from postprocess.features.compare.facts import FactDifference, compare_facts, find_settings_to_try
+from postprocess.features.compare.fingerprint import FingerprintPair, build_fingerprints
+from postprocess.features.compare.pairs import CasePairs, collect_pairs, compare_places, note_launch
+from postprocess.stats.comparison import paired_verdicts
+from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict, UnpairedResult
+from postprocess.stats.sessions import Prediction
 
 
 class Decision(str, Enum):
@@ -80,20 +69,20 @@ class JudgedComparison:
     """A comparison as it is shown and kept."""
 
     header: ComparisonHeader
-    looks: tuple[int, ...]
-    pairs: int
-    seconds: float
     cases: tuple[ComparedCase, ...]
     controls: tuple[ComparedCase, ...]  #: what no MPI has a part in
-    unchanged: UnchangedControl
     decision: Decision
+    looks: tuple[int, ...] = ()
+    pairs: int = 0
+    seconds: float = 0.0
+    unchanged: UnchangedControl = UnchangedControl(0, {})
     facts: tuple[FactDifference, ...] = ()  #: what the MPIs tell of themselves that differs
     untold: Mapping[str, str] = field(default_factory=dict)  #: why a side tells nothing
     fingerprints: tuple[FingerprintPair, ...] = ()  #: by place
     explanation: str = ""  #: what of the slower cases the fingerprint covers, in a sentence
-    effects: ReferenceEffects | None = None  #: of the upgrade, on references
-    deciding: tuple[NextStep, ...] = ()  #: what would decide the undecided cases
-    settings: tuple[NextStep, ...] = ()  #: of the old side, to be tried on the new one
+    effects: data.ReferenceEffects | None = None  #: of the upgrade, on references
+    deciding: tuple[next_steps.NextStep, ...] = ()  #: what would decide the undecided cases
+    settings: tuple[next_steps.NextStep, ...] = ()  #: of the old side, to be tried on the new one
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
@@ -117,36 +106,32 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
     """Judge a comparison by what was measured until now."""
     if stored.header.unpaired:
         return judge_unpaired_comparison(stored)
-    found = collect_pairs(stored.passes, stored.header.seed)
-    looks = stored.looks or (6,)
-    cases = {key: SharedCase.from_key(key) for key in found}
-    own = [key for key in found if not cases[key].is_control]
-    controls = [key for key in found if cases[key].is_control]
-    judged = judge_cases(stored.header, [found[key] for key in own], looks)
-    moved = judge_cases(stored.header, [found[key] for key in controls], looks)
-    unchanged = judge_unchanged(stored.header, [found[key] for key in own], looks)
+    header, looks = stored.header, stored.looks or (6,)
+    found = collect_pairs(stored.passes, header.seed).values()
+    own = [pairs for pairs in found if not pairs.case.is_control]
+    cases = judge_cases(header, own, looks)
+    controls = judge_cases(header, [pairs for pairs in found if pairs.case.is_control], looks)
     facts = list_fact_differences(stored)
+    new = stored.told[NEW].facts if facts else None
+    tried = find_settings_to_try(facts, new) if new else {}
     fingerprints = build_fingerprints(stored.fingerprints)
-    cost = estimate_pair_cost(stored.passes)
-    told = [stored.told[side].facts for side in (OLD, NEW) if side in stored.told]
-    old, new = told if len(told) == len(SIDES) else (None, None)
-    tried = list_settings_to_try(old, new) if old and new else []
+    cost = next_steps.estimate_pair_cost(stored)
     return JudgedComparison(
-        stored.header,
-        stored.looks,
-        max((len(found[key].differences) for key in found), default=0),
-        stored.seconds,
-        tuple(judged),
-        tuple(moved),
-        unchanged,
-        decide_comparison(judged, moved),
-        tuple(facts),
-        {side: told.problem for side, told in stored.told.items() if told.problem},
-        tuple(fingerprints),
-        explain_slower(judged, fingerprints, facts),
-        stored.effects,
-        tuple(propose_deciding(stored.header, judged, cost)),
-        tuple(propose_settings(stored.header, judged, tried, cost)),
+        header=header,
+        cases=tuple(cases),
+        controls=tuple(controls),
+        decision=decide_comparison(cases, controls),
+        looks=stored.looks,
+        pairs=max((len(pairs.differences) for pairs in found), default=0),
+        seconds=stored.seconds,
+        unchanged=judge_unchanged(header, own, looks),
+        facts=tuple(facts),
+        untold={side: told.problem for side, told in stored.told.items() if told.problem},
+        fingerprints=tuple(fingerprints),
+        explanation=next_steps.explain_slower(cases, fingerprints, facts),
+        effects=stored.effects,
+        deciding=tuple(next_steps.propose_deciding(header, cases, cost)),
+        settings=tuple(next_steps.propose_settings(header, cases, tried, cost)),
     )
 
 
@@ -156,16 +141,9 @@ def judge_unpaired_comparison(stored: StoredComparison) -> JudgedComparison:
     cases = tuple(each for each in found if not each.case.is_control)
     controls = tuple(each for each in found if each.case.is_control)
     decision = decide_comparison(cases, controls)
-    return JudgedComparison(
-        stored.header,
-        (),
-        0,
-        0.0,
-        cases,
-        controls,
-        UnchangedControl(0, {}),
-        Decision.UNDECIDED if decision == Decision.SAFE else decision,
-    )
+    if decision == Decision.SAFE:
+        decision = Decision.UNDECIDED
+    return JudgedComparison(stored.header, cases, controls, decision)
 
 
 def list_fact_differences(stored: StoredComparison) -> list[FactDifference]:
@@ -194,13 +172,6 @@ def select_moved(controls: Sequence[ComparedCase]) -> list[ComparedCase]:
     return [case for case in controls if case.verdict in (ComparisonVerdict.SLOWER, ComparisonVerdict.FASTER)]
 
 
-def build_paired_case(header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]) -> PairedCase:
-    """Return a case for the statistics."""
-    case = SharedCase.from_key(pairs.key)
-    margin = math.log1p(margin_of(case, header.margins))
-    return PairedCase(tuple(differences), margin, group_of_sizes(case), pairs.exact)
-
-
 def judge_cases(
     header: ComparisonHeader, some: Sequence[CasePairs], looks: Sequence[int]
 ) -> list[ComparedCase]:
@@ -208,27 +179,33 @@ def judge_cases(
     judged: list[ComparedCase] = []
     apart = {pairs.key: verdict for pairs in some if (verdict := judge_presence(pairs))}
     timed = [pairs for pairs in some if pairs.key not in apart]
-    results = judge_pairs([build_paired_case(header, pairs, pairs.differences) for pairs in timed], looks)
+    results = judge_differences(header, [(pairs, pairs.differences) for pairs in timed], looks)
     by_key = {each.key: result for each, result in zip(timed, results, strict=True)}
     for pairs in some:
         if pairs.key in apart:
-            kept, reason = apart[pairs.key]
-            judged.append(describe_case(header, pairs, kept, reason, None))
-        else:
-            result = by_key[pairs.key]
-            words = [f"old: {tell_failures(pairs, OLD)}"] if pairs.failed(OLD) else []
-            words.append(describe_pairs(pairs, result, looks))
-            found = ComparisonVerdict(result.verdict.value)
-            case = describe_case(header, pairs, found, "", result)
-            words += [case.contradiction.words] if case.contradiction else []
-            judged.append(replace(case, reason="; ".join(filter(None, words))))
+            judged.append(describe_case(header, pairs, *apart[pairs.key]))
+            continue
+        result = by_key[pairs.key]
+        case = describe_case(header, pairs, ComparisonVerdict(result.verdict.value), "", result)
+        words = [f"old: {tell_failures(pairs, OLD)}"] if pairs.failed(OLD) else []
+        words += describe_pairs(pairs, result, looks)
+        words += [case.contradiction.words] if case.contradiction else []
+        judged.append(replace(case, reason="; ".join(words)))
     return judged
 
 
-def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) -> str:
-    """Describe what keeps a case undecided; empty if it is decided."""
+def judge_differences(
+    header: ComparisonHeader, some: Sequence[tuple[CasePairs, Sequence[float]]], looks: Sequence[int]
+) -> list[PairedResult]:
+    """Judge differences of pairs of cases by the rules of all comparisons."""
+    cases = [build_paired_case(header, pairs.case, differences, pairs.exact) for pairs, differences in some]
+    return paired_verdicts.judge_pairs(cases, looks)
+
+
+def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) -> list[str]:
+    """Describe what keeps a case undecided; nothing if it is decided."""
     if result.verdict != PairedVerdict.UNDECIDED:
-        return ""
+        return []
     words = []
     if case.void:
         why = first_of([f"{reason} ({plural(n, 'pair')})" for reason, n in case.void.items()], 2)
@@ -239,14 +216,112 @@ def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) 
         words.append(f"{plural(len(case.differences), 'pair')}, and the first look is at {looks[0]}")
     if result.pairs_more:
         words.append(f"about {plural(result.pairs_more, 'more pair')} would decide")
-    return "; ".join(words)
+    return words
 
 
 def judge_unchanged(
     header: ComparisonHeader, some: Sequence[CasePairs], looks: Sequence[int]
 ) -> UnchangedControl:
     """Judge launches of one side against each other, by the same rules and at the same looks."""
-    known = [pairs for pairs in some if len(pairs.unchanged) >= looks[0]]
-    results = judge_pairs([build_paired_case(header, pairs, pairs.unchanged) for pairs in known], looks)
-    counted = Counter(str(result.verdict) for result in results)
+    known = [(pairs, pairs.unchanged) for pairs in some if len(pairs.unchanged) >= looks[0]]
+    counted = Counter(str(result.verdict) for result in judge_differences(header, known, looks))
     return UnchangedControl(len(known), dict(counted))
+
+
+ANYWHERE = "nodes"  #: what sessions may differ in: the nights of a machine get other nodes
+TABLE = "table"  #: source of what is known of a case without a reference
+
+
+@dataclass
+class StoredValues:
+    """All that stored sessions say of a case."""
+
+    pairs: CasePairs  #: without a pair
+    noise: data.CaseNoise
+    #: ln value of each launch, by side and session.
+    logs: dict[str, dict[str, list[float]]] = field(
+        default_factory=lambda: {side: defaultdict(list) for side in SIDES}
+    )
+    places: dict[str, Mapping[str, str]] = field(default_factory=dict)  #: of the first launch
+
+    @property
+    def launches(self) -> tuple[int, int]:
+        """Number of launches of both sides that have a value."""
+        return len(self.pairs.values[OLD]), len(self.pairs.values[NEW])
+
+    @property
+    def difference(self) -> float:
+        """Return ln(new / old), above 0 if that is worse, by the means over sessions of means of launches."""
+        logs = ([np.mean(log) for log in self.logs[side].values()] for side in SIDES)
+        old, new = (math.exp(float(np.mean(means))) for means in logs)
+        return math.log(compute_slowdown(new, old, self.pairs.unit))
+
+    def judge_apart(self) -> tuple[ComparisonVerdict, str] | None:
+        """Judge what is missing or fails on a side, or was measured otherwise; None if speed decides."""
+        if missing := judge_presence(self.pairs):
+            return missing
+        old, new = (
+            {name: value for name, value in self.places[side].items() if name != ANYWHERE} for side in SIDES
+        )
+        otherwise = compare_places(old, new)
+        return (ComparisonVerdict.UNDECIDED, otherwise) if otherwise else None
+
+
+def collect_sessions(stored: StoredComparison) -> dict[str, StoredValues]:
+    """Collect what the launches of stored sessions say of each case, by key, in the order of keys."""
+    found: dict[str, StoredValues] = {}
+    for each in stored.passes:
+        for launch in each.launches:
+            for key, said in launch.cases.items():
+                known = found.setdefault(key, StoredValues(CasePairs(key), stored.noise.get(key, {})))
+                note_launch(known.pairs, each.side, said)
+                if said.value is not None and not said.verdict:
+                    known.pairs.values[each.side].append(said.value)
+                    known.logs[each.side][each.session].append(math.log(said.value))
+                    known.places.setdefault(each.side, launch.place)
+    return dict(sorted(found.items()))
+
+
+def judge_sessions(stored: StoredComparison) -> list[ComparedCase]:
+    """Judge all cases of stored sessions, the controls among them."""
+    header, found = stored.header, collect_sessions(stored)
+    apart = {key: said for key, each in found.items() if (said := each.judge_apart())}
+    alike = {key: each for key, each in found.items() if key not in apart}
+    results = paired_verdicts.judge_unpaired([describe_difference(header, each) for each in alike.values()])
+    by_key = dict(zip(alike, results, strict=True))
+    judged = []
+    for key, each in found.items():
+        if key in apart:
+            case = describe_case(header, each.pairs, *apart[key])
+        else:
+            case = describe_judged(header, each, by_key[key])
+        judged.append(replace(case, pairs=0, unpaired=each.launches))
+    return judged
+
+
+def describe_difference(header: ComparisonHeader, values: StoredValues) -> paired_verdicts.UnpairedCase:
+    """Describe a case for the statistics."""
+    known = (values.noise.get(side) for side in SIDES)
+    old, new = (Prediction(each.deviation, each.degrees) if each else None for each in known)
+    margin = math.log1p(header.margin(values.pairs.case))
+    return paired_verdicts.UnpairedCase(values.difference, old, new, margin, values.pairs.exact)
+
+
+def describe_judged(header: ComparisonHeader, values: StoredValues, result: UnpairedResult) -> ComparedCase:
+    """Put together what is shown of a case that both sides have."""
+    lower, upper = result.limits or (-math.inf, math.inf)
+    ratio = paired_verdicts.PairedRatio(values.difference, lower, upper, max(values.launches))
+    paired = PairedResult(result.verdict, ratio, result.q)
+    reason = explain_undecided(result, values.noise, values.pairs.exact)
+    return describe_case(header, values.pairs, ComparisonVerdict(result.verdict.value), reason, paired)
+
+
+def explain_undecided(result: UnpairedResult, noise: data.CaseNoise, exact: bool) -> str:
+    """Explain why a case is undecided; empty if it is not."""
+    if result.verdict != PairedVerdict.UNDECIDED or exact:
+        return ""
+    if result.unseen is None:
+        return "nothing is known of how far its launches and sessions differ; calibrate, or measure in turn"
+    known = "on other machines" if TABLE in {each.source for each in noise.values()} else "here"
+    apart = format_percent(math.expm1(result.unseen))
+    return f"two sessions of it differ by up to {apart} without a cause, {known}; measure in turn"

@@ -11,9 +11,9 @@ from postprocess.base.formats import duration, first_of, plural, quantity, size
 from postprocess.base.sanitize import quote_words
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
-from postprocess.features.compare.data import ComparisonHeader, ComparisonPass
-from postprocess.features.compare.differences.facts import VARIABLE, FactDifference
-from postprocess.features.compare.differences.fingerprint import FingerprintPair, SideFingerprint, TriedSetting
+from postprocess.features.compare.data import ComparisonHeader, StoredComparison
+from postprocess.features.compare.facts import VARIABLE, FactDifference
+from postprocess.features.compare.fingerprint import FingerprintPair, SideFingerprint
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.stats.comparison.paired_verdicts import LADDERS
@@ -36,8 +36,8 @@ class PossibleCause:
 
     def covers(self, each: ComparedCase) -> bool:
         """Return whether it changes messages as a case sends them."""
-        processes, _, per_node = each.case.layout.partition("x")
-        inside = int(processes) <= int(per_node)
+        processes, per_node = each.case.place.processes
+        inside = processes <= per_node
         return inside == self.inside and self.low <= each.case.bytes <= self.high
 
 
@@ -160,12 +160,12 @@ class PairCost:
     open_cases: float  #: of what was still undecided, in the last block
 
 
-def estimate_pair_cost(passes: Sequence[ComparisonPass]) -> PairCost:
+def estimate_pair_cost(stored: StoredComparison) -> PairCost:
     """Estimate what a pair takes, from the passes until now."""
-    trial = sum(each.seconds for each in passes if each.block == 0)
-    last = max((each.block for each in passes), default=0)
-    own = [each.seconds for each in passes if each.block == last]
-    return PairCost(trial, 2 * sum(own) / len(own) if last and own else trial)
+    trial = stored.block_seconds(0)
+    last = max((each.block for each in stored.passes), default=0)
+    own = sum(each.block == last for each in stored.passes)
+    return PairCost(trial, 2 * stored.block_seconds(last) / own if last else trial)
 
 
 def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost) -> list[NextStep]:
@@ -194,9 +194,8 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
             f"{plural(len(needs), 'undecided case')}, in {duration(seconds)} (the looks of this comparison "
             "are taken, so it is one of its own)"
         )
-        options = [*list_options(header, routines), "--seconds", str(seconds)]
         sides = [header.old.label, header.new.label, *list_side_options(header)]
-        steps.append(NextStep(words, quote_words(["./plumbline", "compare", *sides, *options])))
+        steps.append(NextStep(words, build_command(header, sides, routines, seconds)))
     if beyond:
         words = f"{plural(beyond, 'undecided case')} would take more than {ends[-1]} pairs"
         steps.append(NextStep(f"{words}: measure on an idle machine, or choose a wider --margin"))
@@ -204,11 +203,16 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
 
 
 def propose_settings(
-    header: ComparisonHeader, cases: Sequence[ComparedCase], settings: Sequence[TriedSetting], cost: PairCost
+    header: ComparisonHeader,
+    cases: Sequence[ComparedCase],
+    settings: Mapping[str, FactDifference],
+    cost: PairCost,
 ) -> list[NextStep]:
     """Propose to try the settings of the old side on the new one, on what is slower or undecided.
 
     There is nothing to try where the user changed a setting, or planted a delay.
+
+    :param settings: by the variable that sets each
     """
     sides = (header.old, header.new)
     if header.control or any(side.set_env or side.plant for side in sides):
@@ -219,17 +223,13 @@ def propose_settings(
         return []
     routines = {each.case.routine for each in some}
     seconds = find_seconds(cost.all_cases, LADDERS[1][-1])
-    options = [*list_options(header, routines), "--seconds", str(seconds)]
     new = header.new.label
-    return [
-        NextStep(
-            f"{setting.name}: {setting.old} before, now {setting.new}",
-            quote_words(
-                ["./plumbline", "compare", new, new, *list_new_env({setting.variable: setting.old}), *options]
-            ),
-        )
-        for setting in settings
-    ]
+    steps = []
+    for variable, setting in settings.items():
+        before, now = setting.texts
+        command = build_command(header, [new, new, *list_new_env({variable: before})], routines, seconds)
+        steps.append(NextStep(f"{setting.name}: {before} before, now {now}", command))
+    return steps
 
 
 def find_seconds(pair: float, pairs: int) -> int:
@@ -249,12 +249,16 @@ def list_new_env(variables: Mapping[str, str]) -> list[str]:
     return [word for name, value in variables.items() for word in ("--new-env", f"{name}={value}")]
 
 
-def list_options(header: ComparisonHeader, routines: set[str]) -> list[str]:
-    """List the options of a comparison like this one, of some routines only."""
+def build_command(header: ComparisonHeader, sides: Sequence[str], routines: set[str], seconds: int) -> str:
+    """Build the command of a comparison like this one, of some routines only.
+
+    :param sides: both by their names, and options that say in what they differ
+    """
     choice: dict[str, Any] = dict(header.choice)
     chosen = [each for each in ROUTINE.wanted(choice) if each not in CONTROLS]
     choice[ROUTINE.variable] = sorted(routines) if len(routines) <= MOST_NAMED else chosen
-    words = [] if header.site == LOCAL else ["--site", header.site]
+    words = ["./plumbline", "compare", *sides]
+    words += [] if header.site == LOCAL else ["--site", header.site]
     for option in OPTIONS:
         wanted = option.wanted(choice)
         if option.kind is bool:
@@ -268,4 +272,4 @@ def list_options(header: ComparisonHeader, routines: set[str]) -> list[str]:
     if header.margins != USUAL_MARGINS:
         own = [f"{100 * margin:g}" for margin in header.margins]
         words += ["--margin", ",".join(own if len(set(own)) > 1 else own[:1])]
-    return words
+    return quote_words([*words, "--seconds", str(seconds)])

@@ -1,4 +1,8 @@
-"""The pages of a comparison: HTML with a heat map, Markdown, and JSON for programs."""
+"""The pages of a comparison: HTML with pictures, Markdown, and JSON for programs.
+
+The picture of a routine at a place is a card. It has the curves of both sides over bytes, and the ratio of each
+size with its interval (a forest plot).
+"""
 
 from __future__ import annotations
 
@@ -12,25 +16,20 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import write_output
-from postprocess.base.formats import size
+from postprocess.base.formats import factor, size
 from postprocess.base.same_values import is_same, is_same_page
 from postprocess.base.text_table import TextTable
+from postprocess.base.units import SECONDS, compute_slowdown
 from postprocess.features.compare import text
-from postprocess.features.compare.cases import (
-    BAD,
-    ComparedCase,
-    ComparisonVerdict,
-    describe_layout,
-    group_cases,
-    place_of,
-)
+from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
+from postprocess.features.compare.data import SIDES, CasePlace
 from postprocess.features.compare.decision import SignedDecision, tell_waivers
-from postprocess.features.compare.differences.facts import SHOWN_WHOLE
-from postprocess.features.compare.differences.fingerprint import describe_fingerprint
+from postprocess.features.compare.facts import SHOWN_WHOLE
+from postprocess.features.compare.fingerprint import describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
-from postprocess.features.compare.pictures import build_cards
 from postprocess.report import templating
 from postprocess.report.legend import draw_line_keys
+from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.plots import draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
@@ -60,6 +59,15 @@ class RatioHeatMap:
     title: str
     sizes: tuple[str, ...]
     rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
+
+    @property
+    def table(self) -> TextTable:
+        """The same for where there are no colours: with a sign where it is proven slower or faster."""
+        rows = (
+            (label, *(f"{each.text}{each.mark}" if each else "" for each in cells))
+            for label, cells in self.rows
+        )
+        return TextTable(self.title, ("routine",), self.sizes, tuple(rows))
 
 
 def write_comparison_page(
@@ -94,19 +102,12 @@ def find_changed_pages(folder: Path, judged: JudgedComparison, decided: SignedDe
     for name, ours in render_comparison(judged, decided).items():
         try:
             there = files.read_text(folder / name)
-            same = is_same_text(name, ours, there)
+            same = is_same(parse_json(ours), parse_json(there)) if name == JSON else is_same_page(ours, there)
         except (OSError, ValueError) as error:
             yield f"{name}: cannot be read: {error}"
             continue
         if not same:
             yield f"{name}: is not what its passes and its decision say; sign it anew"
-
-
-def is_same_text(name: str, ours: str, theirs: str) -> bool:
-    """Return whether two files of a name say the same. Raises ValueError for JSON that is none."""
-    if name == JSON:
-        return is_same(parse_json(ours), parse_json(theirs))
-    return is_same_page(ours, theirs)
 
 
 def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,
-        "afterwards": text.format_afterwards(judged),
+        "afterwards": text.format_effects(judged.effects),
         "outdated": judged.effects.reasons if judged.effects else {},
         "groups": group_cases(judged.measured),
         "pills": PILLS,
@@ -154,36 +155,21 @@ def format_decided(decided: SignedDecision) -> list[str]:
 def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
     """Build a heat map of each place, routine by size."""
     maps = []
-    for place in sorted({place_of(case) for case in cases}):
-        own = [case for case in cases if place_of(case) == place]
+    for place in sorted({case.case.place for case in cases}):
+        own = [case for case in cases if case.case.place == place]
         sizes = sorted({each.case.bytes for each in own})
         found = {(each.case.label, each.case.bytes): each for each in own}
         rows = tuple(
             (label, tuple(build_cell(found.get((label, bytes_))) for bytes_ in sizes))
             for label in dict.fromkeys(each.case.label for each in own)
         )
-        partition, program, variant, layout = place
-        title = f"{program}, {describe_layout(layout)}, {variant}, {partition}"
-        maps.append(RatioHeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
+        maps.append(RatioHeatMap(place.words, tuple(size(each) if each else DASH for each in sizes), rows))
     return maps
 
 
 def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
     """Tabulate the ratios of each place, routine by size, for where there are no colours."""
-    return [
-        TextTable(
-            map_.title,
-            ("routine",),
-            map_.sizes,
-            tuple((label, *(tell_cell(cell) for cell in cells)) for label, cells in map_.rows),
-        )
-        for map_ in build_ratio_heat_maps(judged.measured)
-    ]
-
-
-def tell_cell(cell: HeatCell | None) -> str:
-    """Tell a cell in words: with a sign where it is proven slower or faster."""
-    return f"{cell.text}{cell.mark}" if cell else ""
+    return [each.table for each in build_ratio_heat_maps(judged.measured)]
 
 
 DASH = "–"
@@ -196,13 +182,12 @@ def build_cell(each: ComparedCase | None) -> HeatCell | None:
     title = f"{each.case.words}: {each.verdict}, {text.format_interval(each)}"
     if each.ratio is None:
         return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
-    step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
     mark = each.verdict.mark
-    sign = mark if each.verdict == ComparisonVerdict.UNDECIDED else ""
+    if each.verdict == ComparisonVerdict.UNDECIDED:
+        return HeatCell(f"{each.ratio:.2f}{mark}", "open", title)
+    step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
     tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
-    tone += " proven" if mark else ""
-    tone = "open" if sign else tone
-    return HeatCell(f"{each.ratio:.2f}{sign}", tone, title, "" if sign else mark)
+    return HeatCell(f"{each.ratio:.2f}", f"{tone} proven" if mark else tone, title, mark)
 
 
 def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
@@ -246,3 +231,159 @@ def describe_entry(each: ComparedCase) -> dict[str, Any]:
         **{name: value for name, value in asdict(each).items() if name not in ("case", "verdict")},
         "verdict": str(each.verdict),
     }
+
+
+DRAWN = 60  #: curves of a page, those of the worst routines: a curve takes 10 kB
+PRINTED = 16  #: cards of a printed page
+#: Ends of the axis of ratios that are never passed: what lies beyond is drawn at the edge
+NARROWEST, WIDEST = math.log(1.1), math.log(8.0)
+#: Ratios that may be written at the axis
+TICKS = (1 / 8, 1 / 4, 1 / 2, 1 / 1.5, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 8.0)
+APART = 0.2  #: of two labels, as a share of the axis
+
+
+@dataclass(frozen=True)
+class RatioAxis:
+    """The logarithmic axis that all intervals of a page share."""
+
+    low: float  #: ln of its left end, below 0
+    high: float  #: ln of its right end, above 0
+
+    def locate(self, ratio: float) -> float:
+        """Return where a ratio lies, in per cent of the width; at an edge if it is beyond."""
+        share = (math.log(ratio) - self.low) / (self.high - self.low)
+        return round(100 * min(max(share, 0.02), 0.98), 1)
+
+    @property
+    def one(self) -> float:
+        """Where nothing changed."""
+        return self.locate(1.0)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Ratios that are written, each with its place: 1, and outwards those for which there is room."""
+        room = 0.03 * (self.high - self.low)
+        inside = [tick for tick in TICKS if self.low + room < math.log(tick) < self.high - room]
+        kept = [1.0]
+        for tick in sorted(inside, key=lambda ratio: -abs(math.log(ratio))):
+            if all(abs(self.locate(tick) - self.locate(k)) >= 100 * APART for k in kept):
+                kept.append(tick)
+        return [(self.locate(each), f"{each:.3g}") for each in sorted(kept)]
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """The ratio of a case with its interval, in places on the axis in per cent."""
+
+    name: str  #: the size
+    verdict: str
+    tone: str
+    told: str  #: the ratio with its interval, or why there is none
+    title: str
+    center: float | None
+    ends: tuple[float, float] | None
+    margin: tuple[float, float]
+    pairs: tuple[float, ...] = ()  #: of each pair, where the medians contradict them
+    settled: bool = True  #: whether the center is that of a look, and not of the pairs until now
+
+
+@dataclass(frozen=True)
+class RoutineCard:
+    """A routine at a place."""
+
+    place: str
+    title: str
+    curve: Panel | None
+    rows: tuple[ForestRow, ...]
+    printed: bool
+
+
+def build_cards(cases: Sequence[ComparedCase]) -> tuple[RatioAxis, list[RoutineCard]]:
+    """Build a card of each routine at each place, those with the worst cases first at their place."""
+    found: dict[tuple[CasePlace, str], list[ComparedCase]] = {}
+    for each in text.order_by_badness(cases):
+        found.setdefault((each.case.place, each.case.label), []).append(each)
+    axis = build_axis(cases)
+    drawn = list(found)[:DRAWN]
+    printed = set(list(found)[:PRINTED])
+    cards = [
+        RoutineCard(
+            place.words,
+            label,
+            build_curve(label, own) if (place, label) in drawn else None,
+            tuple(build_row(axis, each) for each in sorted(own, key=lambda e: e.case.bytes)),
+            (place, label) in printed,
+        )
+        for (place, label), own in sorted(found.items(), key=lambda item: item[0][0])
+    ]
+    return axis, cards
+
+
+def build_axis(cases: Sequence[ComparedCase]) -> RatioAxis:
+    """Build the axis that holds all ratios, and most intervals."""
+    ratios = [math.log(ratio) for case in cases if (ratio := find_ratio(case))]
+    limits = sorted(math.log(limit) for case in cases for limit in case.limits or () if limit > 0)
+    cut = len(limits) // 20
+    inner = limits[cut : len(limits) - cut]
+    low, high = min([*ratios, *inner, -NARROWEST]), max([*ratios, *inner, NARROWEST])
+    room = 0.06 * (high - low)
+    return RatioAxis(max(low - room, -WIDEST), min(high + room, WIDEST))
+
+
+def find_ratio(each: ComparedCase) -> float | None:
+    """Find the ratio of a case; before the first look that of the medians, None without any."""
+    if each.ratio is None and each.old and each.new and each.pairs:
+        return compute_slowdown(each.new, each.old, each.unit)
+    return each.ratio
+
+
+def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
+    """Build the row of a case."""
+    ratio = find_ratio(each)
+    margin = 1 + each.margin
+    return ForestRow(
+        name=size(each.case.bytes) if each.case.bytes else text.DASH,
+        verdict=str(each.verdict),
+        tone=each.verdict.tone,
+        told=tell_row(each),
+        title=f"{each.case.words}: {each.verdict}, {text.format_interval(each)}",
+        center=axis.locate(ratio) if ratio and not each.unclear else None,
+        ends=(axis.locate(each.limits[0]), axis.locate(each.limits[1])) if each.limits else None,
+        margin=(axis.locate(1 / margin), axis.locate(margin)),
+        pairs=tuple(map(axis.locate, each.contradiction.pairs)) if each.contradiction else (),
+        settled=each.ratio is not None,
+    )
+
+
+def tell_row(each: ComparedCase) -> str:
+    """Tell the ratio of a case with its interval; without one its verdict."""
+    if each.ratio is None:
+        few = each.verdict == ComparisonVerdict.UNDECIDED and each.pairs
+        return f"{each.pairs} pairs" if few else str(each.verdict)
+    if each.unclear:
+        return each.unclear
+    interval = f" ({factor(each.limits[0])}–{factor(each.limits[1])})" if each.limits else ""
+    return f"{factor(each.ratio)}{interval}"
+
+
+def build_curve(label: str, cases: Sequence[ComparedCase]) -> Panel | None:
+    """Build the curves of both sides over bytes, shaded by what launches scatter; None of a single size."""
+    own = sorted((case for case in cases if case.old or case.new), key=lambda each: each.case.bytes)
+    if len({each.case.bytes for each in own}) < 2:
+        return None
+    unit = next((case.unit for case in own), SECONDS)
+    lines = tuple(
+        PanelLine(name, number, tuple(build_point(case, number) for case in own))
+        for number, name in enumerate(SIDES)
+    )
+    return Panel(label, "bytes", lines, unit)
+
+
+def build_point(each: ComparedCase, side: int) -> Point:
+    """Build the point of a side: its median, and one spread to either side."""
+    value = (each.old, each.new)[side]
+    band = None
+    if value is not None and each.spreads:
+        apart = math.exp(each.spreads[side])
+        band = value / apart, value * apart
+    return Point(each.case.bytes, value, band, value is None and side == 1)

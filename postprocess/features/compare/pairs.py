@@ -8,9 +8,10 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from postprocess.base.units import compute_slowdown
-from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, ComparisonPass
+from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, ComparisonPass, SharedCase
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.verdict import Verdict
 from postprocess.stats.placement import MOVED, is_same_place, locate_case
@@ -58,6 +59,11 @@ class CasePairs:
     measured: Counter[str] = field(default_factory=Counter)  #: by side, those with a value
     rerun: dict[str, str] = field(default_factory=dict)  #: by side
 
+    @cached_property
+    def case(self) -> SharedCase:
+        """The case of its key."""
+        return SharedCase.from_key(self.key)
+
     @property
     def scatter(self) -> float | None:
         """Standard deviation of the differences of pairs; None of fewer than two."""
@@ -90,9 +96,8 @@ def collect_pairs(passes: Sequence[ComparisonPass], seed: int) -> dict[str, Case
     blocks: dict[int, list[ComparisonPass]] = defaultdict(list)
     for each in passes:
         blocks[each.block].append(each)
-        for launch in each.launches:
-            for key, said in launch.cases.items():
-                note_launch(found.setdefault(key, CasePairs(key)), each.side, said)
+        for key, said in each.values:
+            note_launch(found.setdefault(key, CasePairs(key)), each.side, said)
     for number, members in sorted(blocks.items()):
         if number:
             ordered = sorted(members, key=lambda each: each.position)

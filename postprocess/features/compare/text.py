@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from postprocess.base.formats import DASH, factor, first_of, format_percent, format_signed, plural, quantity
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
-from postprocess.features.compare.data import format_effects
-from postprocess.features.compare.differences.facts import (
-    KINDS,
-    MPI,
-    SHOWN_WHOLE,
-    FactDifference,
-    rank_verbosity,
-)
-from postprocess.features.compare.differences.fingerprint import tell_fingerprint
+from postprocess.features.compare.data import ReferenceEffects
+from postprocess.features.compare.facts import KINDS, MPI, SHOWN_WHOLE, FactDifference, rank_verbosity
+from postprocess.features.compare.fingerprint import tell_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
+from postprocess.features.compare.next_steps import NextStep
 from postprocess.report.judged_value import JUDGED
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
 WORST = 10
 TRIED = 3  #: settings that a terminal proposes
-REASONS = 3  #: why cases were skipped
+REASONS = 3  #: why cases were skipped, or references do not hold
 FEW = 60  #: cases that a terminal shows each
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
@@ -135,23 +130,21 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
     margin = f"margin {format_margins(header.margins)}"
-    controls = format_controls(len(judged.controls), len(select_moved(judged.controls)))
+    lines = [format_verdict_counts(judged), *format_skipped(judged)]
     if header.unpaired:
-        how = (
+        lines.append(
             "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
             f"sessions differ by anyway; {margin}"
         )
-        return [format_verdict_counts(judged), *format_skipped(judged), how, controls]
-    looks = ", ".join(map(str, judged.looks)) or "none yet"
-    return [
-        format_verdict_counts(judged),
-        *format_skipped(judged),
-        f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
-        f"{header.seed}; looks after {looks}; {margin}",
-        *([judged.explanation] if judged.explanation else []),
-        format_unchanged(judged),
-        controls,
-    ]
+    else:
+        looks = ", ".join(map(str, judged.looks)) or "none yet"
+        lines.append(
+            f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
+            f"{header.seed}; looks after {looks}; {margin}"
+        )
+        lines += [judged.explanation] if judged.explanation else []
+        lines.append(format_unchanged(judged))
+    return [*lines, format_controls(len(judged.controls), len(select_moved(judged.controls)))]
 
 
 def format_controls(controls: int, moved: int) -> str:
@@ -161,9 +154,25 @@ def format_controls(controls: int, moved: int) -> str:
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
-def format_afterwards(judged: JudgedComparison) -> list[str]:
-    """Format what is to be done once the new side is taken into use."""
-    return format_effects(judged.effects, "./plumbline references propose --compare DIR")
+def format_effects(effects: ReferenceEffects | None) -> list[str]:
+    """Format what becomes of references with the new side, in a few lines; none if that was not looked up."""
+    if effects is None:
+        return []
+    gone, all_ = len(effects.outdated), len(effects.outdated) + effects.holding
+    if not all_:
+        lines = [f"references: {effects.environment} has none of these cases"]
+    else:
+        lines = [
+            f"references of {effects.environment}: {gone} of {all_} become not-comparable with the new side"
+        ]
+        lines += [
+            f"{plural(len(keys), 'reference')}: {reason}: {first_of(keys, 2)}"
+            for reason, keys in list(effects.reasons.items())[:REASONS]
+        ]
+    if effects.without:
+        cases = f"{plural(effects.without, 'case')} of the new side without a comparable reference"
+        lines.append(f"{cases}: ./plumbline references propose --compare DIR")
+    return lines
 
 
 def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
@@ -267,43 +276,42 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
     """
     lines = ["", format_decision(judged), *(f"  {each}" for each in format_comparison_facts(judged)), ""]
     lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
-    text = "".join(f"{sanitize_line(line)}\n" for line in lines)
+    text = join_lines(lines)
     if len(judged.measured) <= FEW:
         text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
     elif worst := select_worst(judged):
         text += "\n" + render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
         text += "".join(f"\n{render_text(table)}" for table in maps)
-    text += format_reasons(judged) + format_next_steps(judged)
-    text += "".join(f"{sanitize_line(line)}\n" for line in format_afterwards(judged))
+    text += join_lines(format_reasons(judged) + format_next_steps(judged) + format_effects(judged.effects))
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
 
 
-def format_reasons(judged: JudgedComparison) -> str:
+def join_lines(lines: Iterable[str]) -> str:
+    """Join lines without what a terminal would obey: a folder may be another's."""
+    return "".join(f"{sanitize_line(line)}\n" for line in lines)
+
+
+def format_reasons(judged: JudgedComparison) -> list[str]:
     """Format why the worst cases are what they are, each with what measures it again."""
     reasons = {case.reason: case for case in reversed(select_worst(judged)) if case.reason}
-    text = ""
-    for reason, each in list(reasons.items())[::-1][:WORST]:
-        lines = [f"{each.case.words}: {reason}"]
+    lines = []
+    for reason, each in reversed(reasons.items()):
+        lines.append(f"{each.case.words}: {reason}")
         lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
-        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
-    return text
+    return lines
 
 
-def format_next_steps(judged: JudgedComparison) -> str:
+def format_next_steps(judged: JudgedComparison) -> list[str]:
     """Format what would decide, and which settings to try, each with its command on a line of its own."""
+    lines = format_steps("to decide", judged.deciding)
+    lines += format_steps("settings of the old side to try on the new one", judged.settings[:TRIED])
     left = len(judged.settings) - TRIED
-    parts = (
-        ("to decide", judged.deciding, ""),
-        (
-            "settings of the old side to try on the new one",
-            judged.settings[:TRIED],
-            f"  and {left} more in {PAGE}" if left > 0 else "",
-        ),
-    )
-    text = ""
-    for title, steps, more in parts:
-        lines = [line for step in steps for line in (f"  {step.words}", step.command and f"    {step.command}")]
-        lines = [f"{title}:", *filter(None, [*lines, more])] if steps else []
-        text += "".join(f"{sanitize_line(line)}\n" for line in lines)
-    return f"\n{text}" if text else ""
+    lines += [f"  and {left} more in {PAGE}"] if left > 0 else []
+    return ["", *lines] if lines else []
+
+
+def format_steps(title: str, steps: Sequence[NextStep]) -> list[str]:
+    """Format things to do below a title; nothing if there are none."""
+    lines = [line for step in steps for line in (f"  {step.words}", step.command and f"    {step.command}")]
+    return [f"{title}:", *filter(None, lines)] if steps else []

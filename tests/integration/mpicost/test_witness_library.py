@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.features.compare.differences.facts import compare_facts, read_facts
+from postprocess.features.compare.facts import compare_facts, read_facts
 from postprocess.judging.outcome import ALONE
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import read_witness

@@ -12,7 +12,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list
 from postprocess.cli.parser import HOW, Parser
 from postprocess.features.compare import data
-from postprocess.features.compare.decision import USUAL, WAIVABLE, AskedWaiver, decide, write_decision
+from postprocess.features.compare.decision import USUAL, WAIVABLE, CaseWaiver, decide, write_decision
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.page import write_comparison_page
 from postprocess.references.expected_failures import MOST_DAYS
@@ -80,8 +80,8 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Judge the raw records again, decide, write all pages anew and sign everything."""
     folder = arguments.folder
     judged = judge_comparison(data.read_comparison(folder / data.FILE))
-    told = arguments.until, tuple(arguments.verdicts), arguments.factor, arguments.ticket
-    asked = [AskedWaiver(pattern, *told) for pattern in arguments.waive]
+    told = arguments.until, (), tuple(arguments.verdicts), arguments.factor, arguments.ticket
+    asked = [CaseWaiver(pattern, arguments.reason, *told) for pattern in arguments.waive]
     found = decide(judged, arguments.accept, asked, arguments.reason)
     write_comparison_page(folder, judged, found)
     write_decision(folder, found)

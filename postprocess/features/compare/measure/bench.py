@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,48 +10,26 @@ from typing import ClassVar
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
-from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    NEW,
-    OLD,
-    SIDES,
-    ComparedSide,
-    ComparisonHeader,
-    ComparisonPass,
-    LaunchValues,
-    ReportedFacts,
-    SharedCase,
-    Side,
-    SideNoise,
-    StoredComparison,
-)
-from postprocess.features.compare.differences.facts import summarise_facts
-from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison, list_fact_differences
+from postprocess.features.compare.data import NEW, OLD, SIDES, ComparedSide, SharedCase, StoredComparison
+from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison
 from postprocess.features.compare.measure.sides import (
-    choose_case,
     collect_values,
     find_own_case,
     keep_for_references,
     note_effects,
     select_side,
-    take_facts,
 )
-from postprocess.features.compare.measure.stored_sides import StoredCase
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
-from postprocess.features.compare.unpaired import TABLE
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import build_retest_choice
-from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
-from postprocess.model.reference import Reference
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.references.session_priors import load_session_priors
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -63,66 +40,11 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
-from postprocess.stats.session_prior import add_session_priors
-from postprocess.stats.sessions import predict_sessions, summarize_sessions
-from postprocess.stats.shrinkage import add_priors
 from site_configs.schedulers.job_end import Ending
 
-REFERENCE = "reference"
-SideCases = Mapping[str, Sequence[StoredCase]]  #: launches with a value, by the key of a case
-
-
-def find_case_noise(
-    work: WorkDirectory, measured: Mapping[Side, SideCases]
-) -> dict[str, dict[Side, SideNoise]]:
-    """Find how far each case may lie off, by its key and side; without what nothing is known of.
-
-    :param measured: launches by side and key
-    :raises postprocess.base.errors.UsageError: if references or the store are damaged
-    """
-    rows = [row for side in measured.values() for some in side.values() for row in some]
-    cases = {row.case for row in rows}
-    places = {(f"{each.system}:{each.partition}", each.environment) for each in cases}
-    catalog = load_catalog(work.reference_roots, places)
-    others = assume_references(rows)
-    found: dict[str, dict[Side, SideNoise]] = defaultdict(dict)
-    for side, by_key in measured.items():
-        for key, some in by_key.items():
-            case = some[0].case
-            told = predict_noise(catalog.reference(case), some, REFERENCE)
-            if told := told or predict_noise(others.get(case), some, TABLE):
-                found[key][side] = told
-    return dict(found)
-
-
-def predict_noise(reference: Reference | None, rows: Sequence[StoredCase], source: str) -> SideNoise | None:
-    """Predict how far the mean of the sessions of these launches lies off; None if nothing tells."""
-    if reference is None or reference.exact or reference.moderated[1] <= 0:
-        return None
-    launches = Counter(row.session for row in rows)
-    found = predict_sessions(reference, list(launches.values()))
-    return SideNoise(found.deviation, found.degrees, source) if found.deviation > 0 else None
-
-
-def assume_references(rows: Sequence[StoredCase]) -> dict[Case, Reference]:
-    """Make references of the launches themselves: spread within sessions, and of sessions what others had.
-
-    What lies between the sessions is not used: it is the very difference that is asked for.
-    """
-    values: dict[Case, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row.value.value is not None and not row.value.exact:
-            values[row.case][row.session].append(row.value.value)
-    found = {}
-    for case, sessions in values.items():
-        flat = [value for some in sessions.values() for value in some]
-        numbers = [n for n, some in enumerate(sessions.values()) for _ in some]
-        spread = summarize_sessions(flat, numbers).spread
-        worth = len(flat) - len(sessions) + 1  #: launches of one session that tell as much
-        found[case] = Reference(case, flat[0], spread, worth)
-    return add_session_priors(add_priors(found), load_session_priors())
-
-
+MODE = "compare"
+#: Ends of a job that no program has a part in.
+LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
 LaunchKind = tuple[str, str, str]  #: partition, program and layout of a job
 
 
@@ -153,22 +75,6 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
     return [*still, *(control.case for control in judged.controls)] if still else []
 
 
-def is_exact(stored: StoredComparison) -> bool:
-    """Return whether time is simulated, where no MPI library tells anything."""
-    launches = (launch for each in stored.passes for launch in each.launches)
-    return any(said.exact for launch in launches for said in launch.cases.values())
-
-
-def is_timed(key: str) -> bool:
-    """Return whether the case of a key times MPI calls, as the controls do not."""
-    return not SharedCase.from_key(key).is_control
-
-
-MODE = "compare"
-#: Ends of a job that no program has a part in.
-LOST = frozenset({Ending.NEVER_STARTED, Ending.TAKEN_AWAY})
-
-
 class TooFewSecondsError(UsageError):
     """The time suffices for no look, as long as launches took in the trial run."""
 
@@ -178,7 +84,7 @@ class ComparisonBench:
     """What every pass of a comparison needs."""
 
     context: SessionContext
-    header: ComparisonHeader
+    header: data.ComparisonHeader
     path: Path
     rounds_a_block: ClassVar[int] = 2  #: how often a block has each side
 
@@ -192,23 +98,13 @@ class ComparisonBench:
         """What both sides measure."""
         return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The sides."""
-        return SIDES
-
-    def side(self, name: str) -> ComparedSide:
-        """Return a side by its name."""
-        return self.header.old if name == OLD else self.header.new
-
     def run_trials(self) -> None:
         """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
         progress = self.context.progress
         done = {each.side for each in self.stored.passes if each.block == 0}
-        for position, name in enumerate(self.names):
+        for position, (name, side) in enumerate(self.header.sides.items()):
             if name in done:
                 continue
-            side = self.side(name)
             progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
             with progress.phase("trial run"):
                 plain = replace(side, plant="")  # what plants it is built by this run
@@ -240,7 +136,7 @@ class ComparisonBench:
         session: Session,
         finished: Sequence[FinishedLaunch],
         verified: DataVerification | None = None,
-    ) -> list[LaunchValues]:
+    ) -> list[data.LaunchValues]:
         """Store every trial of some launches, and collect what they say, in their order.
 
         :param verified: what came of launches that verify data, where some did
@@ -261,9 +157,9 @@ class ComparisonBench:
         self,
         side: ComparedSide,
         finished: Sequence[FinishedLaunch],
-        values: Sequence[LaunchValues],
+        values: Sequence[data.LaunchValues],
         ends: Collection[Ending],
-    ) -> list[LaunchValues]:
+    ) -> list[data.LaunchValues]:
         """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
         lost = [run.outcome.job_end in ends for run in finished]
         if not any(lost):
@@ -282,10 +178,10 @@ class ComparisonBench:
         name: str,
         session: Session,
         seconds: float,
-        values: Sequence[LaunchValues],
+        values: Sequence[data.LaunchValues],
     ) -> None:
         """Write down what a pass says."""
-        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
+        done = data.ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
         data.append_record(self.path, done)
 
     def require_common_cases(self) -> None:
@@ -294,37 +190,19 @@ class ComparisonBench:
         :raises UsageError: if they do not
         """
         header, passes = self.header, self.stored.passes
+        said = [(each.side, key, value) for each in passes for key, value in each.values]
+        timed = [each for each in said if not SharedCase.from_key(each[1]).is_control]
         old, new = (
-            {key for each in passes if each.side == side for key in each.measured if is_timed(key)}
+            {key for name, key, value in timed if name == side and value.verdict != Verdict.SKIPPED}
             for side in SIDES
         )
         if not old & new:
-            said = [s for each in passes for launch in each.launches for s in launch.cases.values()]
-            skipped = {result.reason for result in said if result.verdict == Verdict.SKIPPED} - {""}
+            skipped = {value.reason for _, _, value in said if value.verdict == Verdict.SKIPPED} - {""}
             why = f" ({first_of(sorted(skipped), 1)})" if skipped else ""
             raise UsageError(
                 f"{header.old.label} and {header.new.label} have no case in common{why}; choose a --program "
                 "and --processes that both have: ./plumbline list"
             )
-
-    def tell_facts(self) -> None:
-        """Let the MPI of each side tell of itself, and tell what differs. What cannot be told stops nothing."""
-        progress = self.context.progress
-        stored = self.stored
-        for name in SIDES:
-            case = choose_case(stored.passes, name)
-            if name in stored.told or case is None or is_exact(stored):
-                continue
-            with progress.phase("facts"):
-                try:
-                    facts = take_facts(self.context, self.selection, self.side(name), case)
-                    told = ReportedFacts(name, facts)
-                except UsageError as error:
-                    told = ReportedFacts(name, None, str(error))
-                    progress.note(f"facts of the {name} side: {error}")
-            data.append_record(self.path, told)
-        for line in summarise_facts(list_fact_differences(self.stored)):
-            progress.say(f"  {line}")
 
     def plan_looks(self) -> None:
         """Fix after how many pairs one will look, by the time that there is.
@@ -334,8 +212,8 @@ class ComparisonBench:
         stored = self.stored
         if stored.looks:
             return
-        once = sum(each.seconds for each in stored.passes if each.block == 0)
-        ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if is_exact(stored) else (LADDERS, USUAL)
+        once = stored.block_seconds(0)
+        ladders, usual = (EXACT_LADDERS, EXACT_LADDERS[0]) if stored.is_exact else (LADDERS, USUAL)
         looks = choose_looks(usual[-1], ladders)
         if (seconds := self.header.seconds) is not None:
             counts = [int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)]
@@ -383,15 +261,14 @@ class ComparisonBench:
         """Return whether a block fits into the time that is left."""
         if self.header.seconds is None:
             return True
-        last = sum(each.seconds for each in stored.passes if each.block == number - 1)
-        own = sum(each.seconds for each in stored.passes if each.block == number)
-        expected = last * (self.rounds_a_block if number == 1 else 1) - own
+        last = stored.block_seconds(number - 1) * (self.rounds_a_block if number == 1 else 1)
+        expected = last - stored.block_seconds(number)
         return stored.seconds + expected <= self.header.seconds * 1.05
 
     def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:
         """Launch one side once, with what is still open."""
         progress = self.context.progress
-        side = self.side(name)
+        side = self.header.sides[name]
         nodes = list_block_nodes(self.stored, block)
         begin = time.monotonic()
         with progress.phase("running"):
@@ -410,6 +287,6 @@ class ComparisonBench:
         cases = {find_own_case(case, side.environment): nodes.get(kind_of(case), ()) for case in wanted}
         chosen = select_side(self.context, self.selection, side)
         choice = chosen.choice | {AGAIN: build_retest_choice(cases, {}, cases)}
-        asked = replace(chosen, choice=choice, side_by_side=is_exact(self.stored))
+        asked = replace(chosen, choice=choice, side_by_side=self.stored.is_exact)
         session, _, record = measure_in_new_session(self.context.quiet, MODE, "running", asked)
         return session, record.finished

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,16 +9,20 @@ from typing import ClassVar
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import duration, first_of, plural, utc_now
+from postprocess.base.formats import duration, first_of, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.features.compare import data
-from postprocess.features.compare.data import ComparedSide, ComparisonHeader, SharedCase
-from postprocess.features.compare.history import page as history_page
-from postprocess.features.compare.history.steps import LEAST_ROUNDS, draw_round, judge_history
-from postprocess.features.compare.history.text import format_history_text
-from postprocess.features.compare.measure.bench import ComparisonBench, is_exact
-from postprocess.features.compare.measure.run import choose_with_controls, discard_unplanned, find_or_begin
+from postprocess.features.compare import data, history_page
+from postprocess.features.compare.data import ComparedSide, ComparisonHeader
+from postprocess.features.compare.history import LEAST_ROUNDS, draw_round, judge_history
+from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.run import (
+    Demand,
+    begin_header,
+    choose_with_controls,
+    discard_unplanned,
+    find_or_begin,
+)
 from postprocess.features.compare.measure.sides import find_environment, index_environments
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
@@ -35,15 +38,11 @@ EXACT_ROUNDS = EXACT_LADDERS[0][0]  #: of simulated time
 LEAST_VERSIONS = 2
 
 
-@dataclass(frozen=True)
-class HistoryDemand:
-    """What the user asked for beyond a session's request."""
+@dataclass(frozen=True, kw_only=True)
+class HistoryDemand(Demand):
+    """What the user asked for of versions."""
 
     words: tuple[str, ...]  #: a family, releases of it, or environments of the site
-    margins: tuple[float, float, float]  #: as fractions, by class of sizes
-    directory: Path | None = None
-    seconds: int | None = None
-    seed: int | None = None
 
 
 @dataclass
@@ -51,15 +50,6 @@ class HistoryBench(ComparisonBench):
     """What every pass of a history needs: its sides are versions, by the names of their environments."""
 
     rounds_a_block: ClassVar[int] = 1
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The sides, in the order of versions."""
-        return tuple(version.environment for version in self.header.versions)
-
-    def side(self, name: str) -> ComparedSide:
-        """Return a version by the name of its environment."""
-        return next(version for version in self.header.versions if version.environment == name)
 
     def plan_rounds(self) -> int:
         """Fix the number of rounds by the time that there is.
@@ -69,12 +59,12 @@ class HistoryBench(ComparisonBench):
         stored = self.stored
         if stored.looks:
             return stored.looks[0]
-        once = sum(each.seconds for each in stored.passes if each.block == 0)
-        least = EXACT_ROUNDS if is_exact(stored) else LEAST_ROUNDS
-        rounds, seconds = (least if is_exact(stored) else USUAL_ROUNDS), self.header.seconds
+        once = stored.block_seconds(0)
+        least, rounds = (EXACT_ROUNDS, EXACT_ROUNDS) if stored.is_exact else (LEAST_ROUNDS, USUAL_ROUNDS)
+        seconds = self.header.seconds
         if seconds is not None:
             rounds = min(int((seconds - once) / max(once, 0.1)), 2 * USUAL_ROUNDS)
-        about = f"a round of {plural(len(self.names), 'version')} takes about {duration(once)}"
+        about = f"a round of {plural(len(self.header.versions), 'version')} takes about {duration(once)}"
         if rounds < least:
             fix = f"give {duration(once * (least + 1))} or more, or choose less to measure"
             raise UsageError(f"--seconds {seconds}: {about}; {fix}")
@@ -86,28 +76,17 @@ class HistoryBench(ComparisonBench):
     def run_rounds(self, rounds: int) -> None:
         """Launch every version once in each round; what is there of an earlier call is not launched again."""
         progress = self.context.progress
-        wanted = {name: self.list_cases(name) for name in self.names}
+        # the cases of which the trial run of a version has a value
+        wanted = {name: self.stored.list_cases(name, block=0) for name in self.header.sides}
         for number in range(1, rounds + 1):
             done = {each.side for each in self.stored.passes if each.block == number}
             if not self.has_time(self.stored, number):
                 progress.note("the time is up: fewer rounds than planned count")
                 return
-            for position, name in enumerate(draw_round(self.header.seed, number, self.names)):
+            for position, name in enumerate(draw_round(self.header.seed, number, list(wanted))):
                 if name not in done and wanted[name]:
                     self.run_pass(number, position, name, wanted[name])
             progress.say(f"round {number} of {rounds}")
-
-    def list_cases(self, name: str) -> list[SharedCase]:
-        """List the cases of which the trial run of a version has a value."""
-        keys = {
-            key
-            for each in self.stored.passes
-            if each.side == name and each.block == 0
-            for launch in each.launches
-            for key, said in launch.cases.items()
-            if said.value is not None
-        }
-        return [SharedCase.from_key(key) for key in sorted(keys)]
 
 
 def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, progress: Progress) -> int:
@@ -186,18 +165,14 @@ def describe_demand(
     if len({version.environment for version in versions}) < max(LEAST_VERSIONS, len(versions)):
         there = first_of([version.label for version in versions], None) or "none"
         raise UsageError(f"--history: needs two different versions or more; there are {there}")
-    return ComparisonHeader(
-        site=context.request.site,
+    return begin_header(
+        context,
+        demand,
         old=versions[0],
         new=versions[-1],
         choice=choose_with_controls(context.request.selection.choice),
-        margins=demand.margins,
-        seconds=demand.seconds,
         control=False,
-        seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
         differences=(),
-        started_utc=utc_now(),
-        command=tuple(context.request.command),
         versions=versions,
         left_out=dict(left_out),
     )
@@ -210,7 +185,7 @@ def conclude_history(directory: Path, progress: Progress, json_file: Path | None
     """
     judged = judge_history(data.read_comparison(directory / data.FILE))
     written = history_page.write_history(directory, judged)
-    print(format_history_text(judged), end="", flush=True)
+    print(history_page.format_history_text(judged), end="", flush=True)
     if json_file:
         write_summary(json_file, history_page.build_history_json(judged))
     progress.say(f"{written}; every value: {directory / data.FILE}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,23 @@ from postprocess.base.files import write_summary
 from postprocess.base.formats import plural, utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.features.compare import data, page
+from postprocess.features.compare import data, history_page, page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader, StoredComparison
-from postprocess.features.compare.history import page as history_page
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.measure.bench import ComparisonBench
-from postprocess.features.compare.measure.fingerprint import take_fingerprints
-from postprocess.features.compare.measure.sides import find_sides
+from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
+from postprocess.features.compare.measure.sides import (
+    find_environment,
+    has_controls,
+    index_environments,
+    list_side_differences,
+)
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from site_configs.validation.isolated_reader import read_usable_site
 
 FOLDER = "compare"  #: of the work directory
 #: What must be asked for again to continue a comparison.
@@ -95,17 +100,23 @@ def discard_unplanned(path: Path) -> None:
 MOST_TOLD = 76  #: letters of the text of a library
 
 
-@dataclass(frozen=True)
-class ComparisonDemand:
+@dataclass(frozen=True, kw_only=True)
+class Demand:
     """What the user asked for beyond a session's request."""
 
-    old: ComparedSide
-    new: ComparedSide
     margins: tuple[float, float, float]  #: as fractions, by class of sizes
     directory: Path | None = None
     seconds: int | None = None
-    control: bool = False
     seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonDemand(Demand):
+    """What the user asked for of two sides; their environments are still to be found."""
+
+    old: ComparedSide
+    new: ComparedSide
+    control: bool = False
 
 
 def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress) -> int:
@@ -118,7 +129,7 @@ def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDema
         asked = describe_comparison(context, demand)
         report_differences(asked, progress)
         path = measure_comparison(context, demand, asked)
-    return conclude_comparison(path.parent, progress, request.json_file)
+    return conclude(path.parent, progress, request.json_file)
 
 
 def measure_comparison(
@@ -136,7 +147,7 @@ def measure_comparison(
         bench.require_common_cases()
         bench.plan_looks()
         if with_facts:
-            bench.tell_facts()
+            tell_facts(bench)
             take_fingerprints(bench)
     except UsageError:
         discard_unplanned(path)
@@ -150,25 +161,43 @@ def describe_comparison(context: SessionContext, demand: ComparisonDemand) -> Co
 
     :raises UsageError: if a side is not there, or if both are the same thing
     """
-    sides = find_sides(context, demand.old, demand.new)
-    if not sides.differences and not demand.control:
+    reading = read_usable_site(context.work, context.request.selection.site)
+    declared = index_environments(reading)
+    old, new = (
+        replace(each, environment=find_environment(context, declared, each.label))
+        for each in (demand.old, demand.new)
+    )
+    differences = tuple(list_side_differences(declared, old, new))
+    if not differences and not demand.control:
         raise UsageError(
             f"{demand.old.label} and {demand.new.label} are the same thing; name another side, "
             "or pass --control to see what is called different that is not"
         )
-    selection = context.request.selection
+    choice = context.request.selection.choice
+    return begin_header(
+        context,
+        demand,
+        old=old,
+        new=new,
+        choice=choose_with_controls(choice) if has_controls(reading, choice) else choice,
+        control=demand.control,
+        differences=differences,
+    )
+
+
+def begin_header(context: SessionContext, demand: Demand, **more: Any) -> ComparisonHeader:
+    """Return the header of what is measured from now on.
+
+    :param more: fields that neither the request nor the demand has
+    """
     return ComparisonHeader(
         site=context.request.site,
-        old=sides.old,
-        new=sides.new,
-        choice=choose_with_controls(selection.choice) if sides.has_controls else selection.choice,
         margins=demand.margins,
         seconds=demand.seconds,
-        control=demand.control,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
-        differences=sides.differences,
         started_utc=utc_now(),
         command=tuple(context.request.command),
+        **more,
     )
 
 
@@ -193,7 +222,7 @@ def report_differences(asked: ComparisonHeader, progress: Progress) -> None:
         progress.say("  nothing differs: a control")
 
 
-def conclude_comparison(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+def conclude(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
     """Judge a comparison, write its pages and show it. Returns the exit status.
 
     :raises UsageError: if the folder has none

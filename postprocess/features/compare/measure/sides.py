@@ -1,117 +1,50 @@
-"""The two sides of a comparison: which environments they are, and exactly what differs between them."""
+"""The sides of a comparison: what a site declares of them, how they differ, and what their launches say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.near_words import propose_word
 from postprocess.calibration import ledger
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    CaseValue,
-    ComparedSide,
-    ComparisonPass,
-    LaunchValues,
-    ReferenceEffects,
-    SharedCase,
-)
-from postprocess.features.compare.differences.facts import SideFacts, read_facts
-from postprocess.judging.retest import build_retest_choice
+from postprocess.features.compare.data import CaseValue, ComparedSide, LaunchValues, SharedCase
 from postprocess.model.case import Case
 from postprocess.model.conditions import binding_of, caches_of
-from postprocess.model.interposed import WITNESS
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import AGAIN, PARTITION, PLANTED
-from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
+from postprocess.model.options import PARTITION, PLANTED
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
-from postprocess.parsers.transports import VERBOSE, read_transports
 from postprocess.references.catalog import load_catalog
-from postprocess.session.lifecycle.context import SessionContext, measure_in_session
+from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.injections import Injection
-from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.mpi.family import environment_name, is_prefix, split_release
 from site_configs.mpi.inventory import find_release
-from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 from spack_envs.programs import find_mpicost_prefix
-
-TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
-MODE = "compare"
-
-
-def take_facts(
-    context: SessionContext, selection: Selection, side: ComparedSide, case: SharedCase
-) -> SideFacts:
-    """Launch a case of a side with the witness in front, and read what it tells; then once more, verbosely.
-
-    :raises UsageError: if it tells nothing
-    """
-    witness = find_mpicost_prefix(context.work.root, side.environment) / WITNESS
-    if not witness.exists():
-        raise UsageError(f"{witness}: is not there; simulated machines have none")
-    chosen = select_side(context, selection, replace(side, plant=""))
-    again = build_retest_choice([find_own_case(case, side.environment)], {})
-    chosen = replace(chosen, choice=chosen.choice | {AGAIN: again})
-    own = dict(chosen.set_env.get(side.environment, {}))
-    with TemporaryDirectory(prefix="facts-", dir=context.work.root) as scratch:
-        told = {TOLD: str(path := Path(scratch, "facts.json"))}
-        if case.program in OWN_PROGRAMS:  # the others have it in front anyway
-            told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
-        launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
-        facts = read_facts(path)
-    verbose = replace(chosen, verbose=VERBOSE)
-    return replace(facts, transports=read_transports(launch_unstored(context, verbose)))
-
-
-def launch_unstored(context: SessionContext, selection: Selection) -> str:
-    """Launch what is selected, of which nothing is stored; return all that it printed."""
-    session, reframe = context.open_session(MODE)
-    (session.directory / LOOKED_AT).touch()
-    measure_in_session(context.quiet, reframe, "running", selection)
-    return reframe.read_job_outputs()
-
-
-def choose_case(passes: Sequence[ComparisonPass], side: str) -> SharedCase | None:
-    """Choose the case whose launch tells: of our own program if there is one, with the most processes."""
-    found = [
-        SharedCase.from_key(key)
-        for each in passes
-        if each.side == side
-        for launch in each.launches
-        for key, said in launch.cases.items()
-        if said.value is not None
-    ]
-    return max(
-        found,
-        key=lambda each: (each.program == OWN_PROGRAM, int(each.layout.partition("x")[0]), -each.bytes),
-        default=None,
-    )
 
 
 def find_own_case(shared: SharedCase, environment: str) -> Case:
     """Find the case of one side."""
     cache, _, sync = shared.variant.partition("-")
     routine, _, peer = shared.label.partition("@")
-    processes, _, per_node = shared.layout.partition("x")
+    processes, per_node = shared.place.processes
     return Case(
-        "either",
-        shared.partition,
-        environment,
-        shared.program,
-        routine,
-        int(peer or 0),
-        cache,
-        sync,
-        int(processes),
-        int(per_node),
-        shared.bytes,
+        system="either",
+        partition=shared.partition,
+        environment=environment,
+        program=shared.program,
+        routine=routine,
+        peer=int(peer or 0),
+        cache=cache,
+        sync=sync,
+        processes=processes,
+        per_node=per_node,
+        bytes=shared.bytes,
     )
 
 
@@ -162,7 +95,7 @@ def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str
 
 def note_effects(
     context: SessionContext, path: Path, old: ComparedSide, finished: Sequence[FinishedLaunch]
-) -> ReferenceEffects:
+) -> data.ReferenceEffects:
     """Write down which references of the old side's environment hold for these launches of the new side.
 
     :param path: of the comparison's records
@@ -190,7 +123,7 @@ def note_effects(
                 outdated[before.key] = why
             else:
                 holding += 1
-    effects = ReferenceEffects(old.environment, outdated, holding, without)
+    effects = data.ReferenceEffects(old.environment, outdated, holding, without)
     data.append_record(path, effects)
     return effects
 
@@ -227,36 +160,11 @@ FACTS = (
 )
 
 
-@dataclass(frozen=True)
-class DeclaredSides:
-    """Both sides as the site declares them."""
-
-    old: ComparedSide
-    new: ComparedSide
-    differences: tuple[tuple[str, str, str], ...]  #: what, on the old side, on the new one
-    has_controls: bool = True  #: whether a partition times what no MPI has a part in
-
-
-def find_sides(context: SessionContext, old: ComparedSide, new: ComparedSide) -> DeclaredSides:
-    """Find the environments of both sides, and what differs between them.
-
-    :param old: with the label that the user gave; so ``new``
-    :raises UsageError: if an environment is not there
-    """
-    reading = read_usable_site(context.work, context.request.selection.site)
-    declared = index_environments(reading)
-    sides = [
-        ComparedSide(each.label, find_environment(context, declared, each.label), each.set_env, each.plant)
-        for each in (old, new)
-    ]
-    differences = tuple(list_side_differences(declared, *sides))
-    chosen = PARTITION.wanted(context.request.selection.choice)
-    real = [
-        entry
-        for entry in select_entries(reading, "partition")
-        if (not chosen or entry.name in chosen) and not entry.extras["exact"]
-    ]
-    return DeclaredSides(sides[0], sides[1], differences, bool(real))
+def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:
+    """Return whether a chosen partition times what no MPI has a part in, as simulated ones do not."""
+    chosen = PARTITION.wanted(choice)
+    partitions = select_entries(reading, "partition")
+    return any(not entry.extras["exact"] for entry in partitions if not chosen or entry.name in chosen)
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
@@ -297,9 +205,9 @@ def list_side_differences(
     """List what differs between the sides: each with its words on the old and the new side."""
     one, two = declared[old.environment], declared[new.environment]
     facts = [(words, tell_fact(one, keys), tell_fact(two, keys)) for words, keys in FACTS]
-    facts += compare_variables(
-        "variable", {**tell_variables(one), **old.set_env}, {**tell_variables(two), **new.set_env}
-    )
+    set_old, set_new = {**tell_variables(one), **old.set_env}, {**tell_variables(two), **new.set_env}
+    names = sorted(set_old.keys() | set_new.keys())
+    facts += [(f"variable {name}", set_old.get(name, ""), set_new.get(name, "")) for name in names]
     facts.append(("planted delay", old.plant, new.plant))
     return [(what, was or "none", now or "none") for what, was, now in facts if was != now]
 
@@ -316,13 +224,6 @@ def tell_variables(environment: Mapping[str, Any]) -> dict[str, str]:
     """Tell the variables that an environment sets."""
     found = environment.get("env_vars", {})
     return {str(name): str(value) for name, value in dict(found).items()}
-
-
-def compare_variables(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Compare variables by name."""
-    return [
-        (f"{what} {name}", old.get(name, ""), new.get(name, "")) for name in sorted(old.keys() | new.keys())
-    ]
 
 
 def select_side(context: SessionContext, selection: Selection, side: ComparedSide) -> Selection:

@@ -27,7 +27,6 @@ from postprocess.features.compare.data import (
 )
 from postprocess.features.compare.decision import (
     FILE,
-    AskedWaiver,
     CaseWaiver,
     SignedDecision,
     decide,
@@ -47,6 +46,9 @@ HEADER = ComparisonHeader(
 LATER = (date.today() + timedelta(days=9)).isoformat()
 WAIVED = ("--waive", "cpu/mpicost/bcast/*", "--reason", "none broadcasts", "--until", LATER,
           "--factor", "1.5")  # fmt: skip
+
+#: What the same asks for.
+ASKED = CaseWaiver("cpu/mpicost/bcast/*", "none broadcasts", LATER, (), ("slower", "undecided"), 1.5, "")
 
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
 
@@ -174,11 +176,9 @@ REFUSED = [
 @pytest.mark.parametrize(("change", "said"), REFUSED)
 def test_a_waiver_keeps_the_rules_of_expected_failures(dossier, change, said, declared) -> None:
     judged = judge_comparison(data.read_comparison(dossier / data.FILE))
-    told = {"pattern": "cpu/mpicost/bcast/*", "until": LATER, "factor": 1.5}
-    told |= {"reason": "none broadcasts"} | change
-    reason = told.pop("reason")
+    asked = replace(ASKED, **change)
     with declared.raises(UsageError, match=re.escape(said)):
-        decide(judged, True, [AskedWaiver(**told)], reason)
+        decide(judged, True, [asked], asked.reason)
 
 
 @plants("use", "wrong data on the new side", "what a waiver of `dossier sign` covers", "", 2,
@@ -192,9 +192,9 @@ def test_wrong_data_are_never_waived(dossier: Path, declared: Declared) -> None:
     told["launches"][0]["cases"][BCAST] |= wrong
     path.write_text("".join(f"{line}\n" for line in [*text[:place], json.dumps(told), *text[place + 1 :]]))
     judged = judge_comparison(data.read_comparison(path))
-    asked = AskedWaiver("cpu/mpicost/bcast/*", LATER, ("broken",))
+    asked = replace(ASKED, verdicts=("broken",), factor=None)
     with declared.raises(UsageError):
-        decide(judged, True, [asked], "none broadcasts")
+        decide(judged, True, [asked], asked.reason)
 
 
 @plants("use", "a planted delay, also one that the header does not tell", "`dossier sign`", "", 2,

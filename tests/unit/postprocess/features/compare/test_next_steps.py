@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from postprocess.cli.parser import Parser
-from postprocess.features.compare import command, page, pictures
+from postprocess.features.compare import command, page
 from postprocess.features.compare.cases import find_contradiction
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
-from postprocess.features.compare.differences.facts import ControlVariable, SideFacts
-from postprocess.features.compare.differences.fingerprint import list_settings_to_try
+from postprocess.features.compare.facts import ControlVariable, SideFacts, compare_facts, find_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE, PairCost, find_seconds, propose_settings
 from postprocess.features.compare.text import format_comparison_text, format_decision
@@ -75,8 +74,8 @@ def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedCompar
             for each in layouts for n in (8, 64)]  # fmt: skip
     context = page.build_comparison_context(replace(judged, cases=tuple(many)))
     assert len(context["cards"]) == 100
-    assert sum(card.printed for card in context["cards"]) == pictures.PRINTED
-    assert sum(card.curve is not None for card in context["cards"]) == pictures.DRAWN
+    assert sum(card.printed for card in context["cards"]) == page.PRINTED
+    assert sum(card.curve is not None for card in context["cards"]) == page.DRAWN
     html = page.render_comparison(replace(judged, cases=tuple(many)))[page.HTML]
     assert html.count('<li class="screen">') == len(context["groups"]) - page.MOST_GROUPS > 0
     assert '<section class="appendix screen">' in html  # 200 rows
@@ -95,10 +94,10 @@ def test_each_changed_setting_that_can_be_set_has_a_command(judged) -> None:
     assert (told.old, told.new, told.new_env) == ("b", "b", [("MPIR_CVAR_A", "0")])
     assert told.routine == ["bcast"] and "MPIR_CVAR_A: 0 before, now 1" in step.words
     old, new = (facts("openmpi", btl_sm_x=each, btl_sm_release_version=each) for each in "12")
-    (mca,) = list_settings_to_try(old, new)  # a version is told, and cannot be set
-    assert mca.variable == "OMPI_MCA_btl_sm_x"
+    mca = find_settings_to_try(compare_facts(old, new), new)
+    assert list(mca) == ["OMPI_MCA_btl_sm_x"]  # a version is told, and cannot be set
     tried = replace(HEADER, new=ComparedSide("b", "b", {"X": "1"}))
-    assert propose_settings(tried, judged.cases, [mca], PairCost(1.0, 1.0)) == []
+    assert propose_settings(tried, judged.cases, mca, PairCost(1.0, 1.0)) == []
 
 
 def test_the_time_that_is_proposed_suffices_for_the_pairs() -> None:

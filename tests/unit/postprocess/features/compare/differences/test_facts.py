@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
-from postprocess.features.compare.differences.facts import (
+from postprocess.features.compare.facts import (
     FactDifference,
     SideFacts,
     compare_facts,

@@ -10,8 +10,8 @@ import pytest
 
 from postprocess.features.compare.cases import ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import NEW, OLD, SharedCase
-from postprocess.features.compare.differences.facts import VARIABLE, FactDifference
-from postprocess.features.compare.differences.fingerprint import (
+from postprocess.features.compare.facts import VARIABLE, FactDifference
+from postprocess.features.compare.fingerprint import (
     SIZES,
     FingerprintLaunch,
     FingerprintPair,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.features.compare.differences.facts import SideFacts, compare_facts, summarise_facts
+from postprocess.features.compare.facts import SideFacts, compare_facts, summarise_facts
 from postprocess.parsers.transports import TOLD, read_transports
 
 UCX = """\

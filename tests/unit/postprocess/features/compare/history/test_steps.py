@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from postprocess.features.compare import history_page
 from postprocess.features.compare.data import (
     CaseValue,
     ComparedSide,
@@ -16,9 +17,8 @@ from postprocess.features.compare.data import (
     LaunchValues,
     StoredComparison,
 )
-from postprocess.features.compare.history import page as history_page
-from postprocess.features.compare.history.steps import JudgedHistory, draw_round, judge_history
-from postprocess.features.compare.history.text import format_history_text
+from postprocess.features.compare.history import JudgedHistory, draw_round, judge_history
+from postprocess.features.compare.history_page import format_history_text
 from postprocess.stats.comparison.paired_verdicts import PairedVerdict
 from tests.unit.postprocess.features.compare.measure.test_run import HEADER
 

@@ -11,10 +11,10 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues
-from postprocess.features.compare.differences.fingerprint import SIZES, FingerprintLaunch
-from postprocess.features.compare.measure import fingerprint
+from postprocess.features.compare.fingerprint import SIZES, FingerprintLaunch
+from postprocess.features.compare.measure import differences as fingerprint
 from postprocess.features.compare.measure.bench import ComparisonBench
-from postprocess.features.compare.measure.fingerprint import (
+from postprocess.features.compare.measure.differences import (
     MOST_ROUNDS,
     has_enough,
     has_time_beside_pairs,

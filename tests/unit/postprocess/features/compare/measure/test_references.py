@@ -15,8 +15,9 @@ from postprocess.calibration import ledger
 from postprocess.calibration.update import update_references
 from postprocess.commands.references.propose import propose_all, read_compared_launches
 from postprocess.features.compare import data, decision
-from postprocess.features.compare.data import ComparedSide, ReferenceEffects, format_effects
+from postprocess.features.compare.data import ComparedSide, ReferenceEffects
 from postprocess.features.compare.measure.sides import keep_for_references, note_effects
+from postprocess.features.compare.text import format_effects
 from postprocess.model.session import Selection, Session
 from postprocess.references import reference_file
 from tests.support.factories.launch import CASES, PLACE, finished
@@ -56,15 +57,15 @@ def test_references_of_another_library_become_not_comparable(tmp_path: Path, pat
 
 def test_what_becomes_of_references_is_told() -> None:
     effects = ReferenceEffects("mpich-4", {"a": "library", "b": "library", "c": "trials"}, 1, 4)
-    assert format_effects(effects, "COMMAND") == [
+    assert format_effects(effects) == [
         "references of mpich-4: 3 of 4 become not-comparable with the new side",
         "2 references: library: a, b",
         "1 reference: trials: c",
-        "4 cases of the new side without a comparable reference: COMMAND",
+        "4 cases of the new side without a comparable reference: ./plumbline references propose --compare DIR",
     ]
-    found = format_effects(ReferenceEffects("mpich-4"), "")
+    found = format_effects(ReferenceEffects("mpich-4"))
     assert found == ["references: mpich-4 has none of these cases"]
-    assert format_effects(None, "") == []
+    assert format_effects(None) == []
 
 
 def keep(tmp_path: Path, side: ComparedSide) -> list[ledger.CalibrationLaunch]:

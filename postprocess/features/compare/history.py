@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from postprocess.features.compare.cases import group_of_sizes, margin_of
+from postprocess.features.compare.cases import build_paired_case
 from postprocess.features.compare.data import CaseValue, ComparisonHeader, SharedCase, StoredComparison
 from postprocess.features.compare.pairs import Measured, compute_difference, find_pair_problem, index_values
 from postprocess.model.verdict import Verdict
-from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
+from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict, judge_pairs
 
 LEAST_ROUNDS = 6  #: fewer give no interval
 STEPS = (PairedVerdict.SLOWER, PairedVerdict.FASTER)
@@ -79,6 +79,11 @@ class JudgedHistory:
     controls: tuple[CaseHistory, ...]  #: what no MPI has a part in
 
     @property
+    def releases(self) -> list[str]:
+        """The versions, without the name of their family."""
+        return [version.label.rpartition("@")[2] for version in self.header.versions]
+
+    @property
     def moved(self) -> list[CaseHistory]:
         """The controls that stepped: then the machine did."""
         return [control for control in self.controls if control.found]
@@ -101,12 +106,12 @@ class JudgedHistory:
 
 @dataclass
 class CaseRounds:
-    """All that was measured of a case: by version and round, and what failed."""
+    """All that was measured of a case, by the environment of a version."""
 
     unit: str = "s"
     exact: bool = False
-    measured: dict[tuple[str, int], Measured] = field(default_factory=dict)
-    problems: dict[str, CaseValue] = field(default_factory=dict)  #: the first of each version
+    measured: dict[str, dict[int, Measured]] = field(default_factory=lambda: defaultdict(dict))  #: and by round
+    problems: dict[str, CaseValue] = field(default_factory=dict)  #: the first of each
     rerun: dict[str, str] = field(default_factory=dict)
 
 
@@ -119,19 +124,22 @@ def draw_round(seed: int, number: int, versions: Sequence[str]) -> list[str]:
 
 def judge_history(stored: StoredComparison) -> JudgedHistory:
     """Judge a history by what was measured until now."""
-    rounds = count_rounds(stored)
+    header, rounds = stored.header, count_rounds(stored)
     found = collect_rounds(stored)
-    names = [version.environment for version in stored.header.versions]
-    pairs = [(key, step) for key, each in found.items() for step in list_neighbours(each, names)]
-    cases = [describe_pair(stored.header, key, found[key], step, names) for key, step in pairs]
+    names = list(header.sides)
+    changes = [(key, *change) for key, each in found.items() for change in list_changes(each, names)]
+    cases = [
+        build_paired_case(header, SharedCase.from_key(key), differences, found[key].exact)
+        for key, _, _, differences in changes
+    ]
     looks = (max(rounds, LEAST_ROUNDS),)  # of simulated time one is enough
     results = judge_pairs(cases, looks, LEAST_ROUNDS)
     steps: dict[str, list[VersionStep]] = {key: [] for key in found}
-    for (key, (before, after)), case, result in zip(pairs, cases, results, strict=True):
-        steps[key].append(describe_step(before, after, len(case.differences), result))
+    for (key, before, after, differences), result in zip(changes, results, strict=True):
+        steps[key].append(describe_step(before, after, len(differences), result))
     judged = [describe_history(key, each, names, steps[key]) for key, each in found.items()]
     return JudgedHistory(
-        stored.header,
+        header,
         rounds,
         stored.seconds,
         tuple(each for each in judged if not each.case.is_control),
@@ -150,48 +158,36 @@ def collect_rounds(stored: StoredComparison) -> dict[str, CaseRounds]:
     """Collect what was measured of each case, by key, in the order of keys."""
     found: dict[str, CaseRounds] = {}
     for each in stored.passes:
-        for launch in each.launches:
-            for key, said in launch.cases.items():
-                known = found.setdefault(key, CaseRounds())
-                if said.rerun:
-                    known.rerun[each.side] = said.rerun
-                if said.verdict:
-                    known.problems.setdefault(each.side, said)
+        for key, said in each.values:
+            known = found.setdefault(key, CaseRounds())
+            if said.rerun:
+                known.rerun[each.side] = said.rerun
+            if said.verdict:
+                known.problems.setdefault(each.side, said)
         if each.block == 0:
             continue
         for key, measured in index_values(each).items():
             known = found[key]
             known.unit, known.exact = measured.value.unit, measured.value.exact
-            known.measured[each.side, each.block] = measured
+            known.measured[each.side][each.block] = measured
     return dict(sorted(found.items()))
 
 
-def list_neighbours(case: CaseRounds, names: Sequence[str]) -> list[tuple[int, int]]:
-    """List the pairs of versions that follow each other among those with which a case has rounds in common."""
-    with_values = [n for n, name in enumerate(names) if any(v == name for v, _ in case.measured)]
-    return [(a, b) for a, b in pairwise(with_values) if list_log_ratios(case, names[a], names[b])]
+def list_changes(case: CaseRounds, names: Sequence[str]) -> Iterator[tuple[int, int, list[float]]]:
+    """List the changes of a case from a version to the next: their numbers, and ln(after / before) by round.
 
-
-def list_log_ratios(case: CaseRounds, before: str, after: str) -> list[float]:
-    """List ln(after / before) of the rounds in which both were measured alike; above 0 is worse."""
-    found = []
-    for version, number in sorted(case.measured):
-        other = case.measured.get((after, number))
-        if version == before and other is not None:
-            own = case.measured[before, number]
-            if not find_pair_problem(own, other):
-                found.append(compute_difference(own.value, other.value))
-    return found
-
-
-def describe_pair(
-    header: ComparisonHeader, key: str, case: CaseRounds, step: tuple[int, int], names: Sequence[str]
-) -> PairedCase:
-    """Return a step for the statistics."""
-    shared = SharedCase.from_key(key)
-    differences = list_log_ratios(case, names[step[0]], names[step[1]])
-    margin = math.log1p(margin_of(shared, header.margins))
-    return PairedCase(tuple(differences), margin, group_of_sizes(shared), case.exact)
+    Above 0 is worse. Only rounds count in which both were measured alike; without any, nothing can be judged.
+    """
+    with_values = [n for n, name in enumerate(names) if name in case.measured]
+    for before, after in pairwise(with_values):
+        old, new = case.measured[names[before]], case.measured[names[after]]
+        differences = [
+            compute_difference(old[number].value, new[number].value)
+            for number in sorted(old.keys() & new.keys())
+            if not find_pair_problem(old[number], new[number])
+        ]
+        if differences:
+            yield before, after, differences
 
 
 def describe_step(before: int, after: int, rounds: int, result: PairedResult) -> VersionStep:
@@ -214,7 +210,7 @@ def describe_history(
     """Put together what is shown of a case."""
     versions = []
     for name in names:
-        values = [each.value.value or 0.0 for (version, _), each in case.measured.items() if version == name]
+        values = [each.value.value or 0.0 for each in case.measured.get(name, {}).values()]
         problem = case.problems.get(name)
         failed = problem is not None and problem.verdict != Verdict.SKIPPED
         said = f"{problem.verdict}: {problem.reason}" if problem else ""

@@ -1,53 +1,116 @@
-"""The launches behind the fingerprint of each side: ping-pong at many sizes, both sides in turn."""
+"""What is measured beside the pairs: facts that the MPI of each side tells, and the fingerprint of each.
+
+A fingerprint is of ping-pong at many sizes, both sides in turn.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
-from postprocess.features.compare.data import NEW, OLD, CaseValue, LaunchValues, SharedCase
-from postprocess.features.compare.differences.fingerprint import (
+from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, LaunchValues, SharedCase
+from postprocess.features.compare.facts import SideFacts, read_facts, summarise_facts
+from postprocess.features.compare.fingerprint import (
     SIZES,
     FingerprintLaunch,
     build_fingerprints,
     tell_fingerprint,
 )
-from postprocess.features.compare.measure.bench import MODE, ComparisonBench, is_exact
-from postprocess.features.compare.measure.sides import select_side
+from postprocess.features.compare.judge import list_fact_differences
+from postprocess.features.compare.measure.bench import MODE, ComparisonBench
+from postprocess.features.compare.measure.sides import find_own_case, select_side
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model import options
+from postprocess.model.interposed import WITNESS
 from postprocess.model.measurement import CoreLatency
-from postprocess.model.options import (
-    BYTES,
-    CACHE_STATE,
-    PARTITION,
-    PROCESSES,
-    PROGRAM,
-    ROUTINE,
-    TIME_LIMIT,
-    TRIAL_COUNT,
-)
-from postprocess.model.routines.mpicost import OWN_PROGRAM, WARM
+from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS, WARM
 from postprocess.model.session import Selection
-from postprocess.session.lifecycle.context import measure_in_new_session
+from postprocess.parsers.transports import VERBOSE, read_transports
+from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, measure_in_session
+from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from postprocess.stats.placement import MOVED, locate_case
+from spack_envs.programs import find_mpicost_prefix
+
+TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
+
+
+def tell_facts(bench: ComparisonBench) -> None:
+    """Let the MPI of each side tell of itself, and tell what differs. What cannot be told stops nothing."""
+    progress = bench.context.progress
+    stored = bench.stored
+    for name in SIDES:
+        # the case whose launch tells: of our own program if there is one, with the most processes
+        case = max(
+            stored.list_cases(name),
+            key=lambda each: (each.program == OWN_PROGRAM, each.place.processes[0], -each.bytes),
+            default=None,
+        )
+        if name in stored.told or case is None or stored.is_exact:
+            continue
+        with progress.phase("facts"):
+            try:
+                told = data.ReportedFacts(name, take_facts(bench, name, case))
+            except UsageError as error:
+                told = data.ReportedFacts(name, None, str(error))
+                progress.note(f"facts of the {name} side: {error}")
+        data.append_record(bench.path, told)
+    for line in summarise_facts(list_fact_differences(bench.stored)):
+        progress.say(f"  {line}")
+
+
+def take_facts(bench: ComparisonBench, name: str, case: SharedCase) -> SideFacts:
+    """Launch a case of a side with the witness in front, and read what it tells; then once more, verbosely.
+
+    :raises UsageError: if it tells nothing
+    """
+    context, side = bench.context, bench.header.sides[name]
+    witness = find_mpicost_prefix(context.work.root, side.environment) / WITNESS
+    if not witness.exists():
+        raise UsageError(f"{witness}: is not there; simulated machines have none")
+    chosen = select_side(context, bench.selection, replace(side, plant=""))
+    again = build_retest_choice([find_own_case(case, side.environment)], {})
+    chosen = replace(chosen, choice=chosen.choice | {options.AGAIN: again})
+    own = dict(chosen.set_env.get(side.environment, {}))
+    with TemporaryDirectory(prefix="facts-", dir=context.work.root) as scratch:
+        told = {TOLD: str(path := Path(scratch, "facts.json"))}
+        if case.program in OWN_PROGRAMS:  # the others have it in front anyway
+            told["LD_PRELOAD"] = ":".join(filter(None, [str(witness), own.get("LD_PRELOAD", "")]))
+        launch_unstored(context, replace(chosen, set_env={side.environment: own | told}))
+        facts = read_facts(path)
+    verbose = replace(chosen, verbose=VERBOSE)
+    return replace(facts, transports=read_transports(launch_unstored(context, verbose)))
+
+
+def launch_unstored(context: SessionContext, selection: Selection) -> str:
+    """Launch what is selected, of which nothing is stored; return all that it printed."""
+    session, reframe = context.open_session(MODE)
+    (session.directory / LOOKED_AT).touch()
+    measure_in_session(context.quiet, reframe, "running", selection)
+    return reframe.read_job_outputs()
+
 
 ROUNDS = 3  #: launches of each side; the median of three stands one that was disturbed
 MOST_ROUNDS = 8  #: while the sides have too few launches whose ranks lay alike
 ENOUGH = 2  #: of these
 PAIR = 2  #: processes
-KEPT = (PARTITION.variable, TRIAL_COUNT.variable, TIME_LIMIT)  #: of what the user chose
+#: Of what the user chose.
+KEPT = (options.PARTITION.variable, options.TRIAL_COUNT.variable, options.TIME_LIMIT)
 
 
 def take_fingerprints(bench: ComparisonBench) -> None:
     """Measure ping-pong of both sides, as far as the planned pairs leave time. What fails stops nothing."""
     progress = bench.context.progress
-    rounds = range(1 if is_exact(bench.stored) else MOST_ROUNDS)
+    rounds = range(1 if bench.stored.is_exact else MOST_ROUNDS)
     done = {(fingerprint.number, fingerprint.side) for fingerprint in bench.stored.fingerprints}
-    for number, name in [(n, side) for n in rounds for side in choose_order(n)]:
+    in_turn = [(n, side) for n in rounds for side in (SIDES if n % 2 == 0 else reversed(SIDES))]
+    for number, name in in_turn:
         if (number, name) in done:
             continue
         if number >= ROUNDS and has_enough(bench.stored.fingerprints):
@@ -84,7 +147,7 @@ def take_fingerprint(bench: ComparisonBench, number: int, name: str) -> None:
 
     :raises UsageError: if it cannot be measured
     """
-    context, side = bench.context, bench.side(name)
+    context, side = bench.context, bench.header.sides[name]
     selection = select_side(context, select_pingpong(bench.selection), side)
     begin = time.monotonic()
     context.progress.now(f"fingerprint, {name} side: {side.label}")
@@ -100,25 +163,20 @@ def has_time_beside_pairs(bench: ComparisonBench) -> bool:
     stored = bench.stored
     if bench.header.seconds is None:
         return True
-    once = sum(each.seconds for each in stored.passes if each.block == 0)
+    once = stored.block_seconds(0)
     left = bench.header.seconds - stored.seconds - once * stored.looks[-1]
     return left >= max((fingerprint.seconds for fingerprint in stored.fingerprints), default=once / 2)
-
-
-def choose_order(number: int) -> tuple[str, str]:
-    """Choose which side begins a round: each in its turn."""
-    return (OLD, NEW) if number % 2 == 0 else (NEW, OLD)
 
 
 def select_pingpong(selection: Selection) -> Selection:
     """Select ping-pong between two processes, at all sizes of the fingerprint, instead of what is measured."""
     choice = {name: value for name, value in selection.choice.items() if name in KEPT}
     choice |= {
-        PROGRAM.variable: [OWN_PROGRAM],
-        ROUTINE.variable: ["pingpong"],
-        BYTES.variable: list(SIZES),
-        PROCESSES.variable: [PAIR],
-        CACHE_STATE.variable: WARM,
+        options.PROGRAM.variable: [OWN_PROGRAM],
+        options.ROUTINE.variable: ["pingpong"],
+        options.BYTES.variable: list(SIZES),
+        options.PROCESSES.variable: [PAIR],
+        options.CACHE_STATE.variable: WARM,
     }
     return replace(selection, choice=choice, launches=1)
 

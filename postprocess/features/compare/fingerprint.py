@@ -17,69 +17,9 @@ import numpy as np
 from postprocess.base.documents.records import Amount, Count, Measured
 from postprocess.base.formats import quantity, size
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.features.compare.differences.facts import (
-    PLACE,
-    SETTING,
-    SETTINGS,
-    UNREAD,
-    VARIABLE,
-    FactDifference,
-    SideFacts,
-    compare_facts,
-    rank_verbosity,
-)
 from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segments
 from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
 from postprocess.stats.placement import group_placements
-from site_configs.mpi.family import identify_library
-
-#: How an MPI is told the value of a control variable, where its name is not that of a variable itself
-OF_FAMILY = {"openmpi": "OMPI_MCA_"}
-MOST_LETTERS = 60  #: of a value: longer ones say how something was built
-TELLS = "_version"  #: how the name of a variable ends that tells something and sets nothing
-
-
-@dataclass(frozen=True)
-class TriedSetting:
-    """A setting of the old side that may be tried on the new one."""
-
-    name: str  #: as the MPI, or the environment, has it
-    variable: str  #: of the environment that sets it
-    old: str
-    new: str
-
-
-def list_settings_to_try(old: SideFacts, new: SideFacts) -> list[TriedSetting]:
-    """List what both sides have with another value, and a variable can set; those for users first.
-
-    A value that names a place, or cannot be read, is left out.
-    """
-    found = [
-        TriedSetting(difference.name, variable, *difference.texts)
-        for difference in sorted(compare_facts(old, new), key=lambda e: (rank_verbosity(e.verbosity), e.name))
-        if (variable := find_variable(difference, new))
-    ]
-    return list({each.variable: each for each in found}.values())
-
-
-def find_variable(each: FactDifference, new: SideFacts) -> str:
-    """Find the variable that gives the new side the old value; empty if nothing can."""
-    if not each.old or each.old == UNREAD or each.name.endswith(TELLS):
-        return ""
-    if PLACE in each.old or "/" in each.old or len(each.old) > MOST_LETTERS:
-        return ""
-    if each.kind == VARIABLE and each.new is not None:
-        return name_variable(each.name, new)
-    return each.name if each.kind == SETTING else ""
-
-
-def name_variable(control: str, side: SideFacts) -> str:
-    """Name the variable of the environment that sets a control variable; empty if none is known."""
-    if control.startswith(SETTINGS):
-        return control
-    prefix = OF_FAMILY.get(identify_library(side.mpi_library)[0])
-    return f"{prefix}{control}" if prefix else ""
-
 
 STEPS = (1, 1.5)  #: sizes of an octave, as parts of a power of two
 #: Bytes that are measured: from an empty message to 4 MiB.
@@ -118,6 +58,16 @@ class SideFingerprint:
     bandwidth: float | None
     segments: tuple[Segment, ...]
     switches: tuple[Switch, ...]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What it says, for people; of a switch the last size before it, and what it costs or saves."""
+        switches = [f"{size(switch.below)} ({switch.step:.2f} times)" for switch in self.switches]
+        return {
+            "empty message": quantity(self.empty, SECONDS),
+            "asymptotic bandwidth": quantity(self.bandwidth and self.bandwidth / 1e6, MEGABYTES),
+            "switches after": ", ".join(switches) or "none",
+        }
 
 
 @dataclass(frozen=True)
@@ -204,29 +154,10 @@ def estimate_error(logs: Sequence[Sequence[float]]) -> float:
     return MEDIAN_LOSS * math.sqrt(float(np.median(spreads)) / number)
 
 
-def format_switch(switch: Switch) -> str:
-    """Format a switch by the last size before it, and what it costs or saves."""
-    return f"{size(switch.below)} ({switch.step:.2f} times)"
-
-
-def format_switches(side: SideFingerprint) -> str:
-    """Format the switches of a side."""
-    return ", ".join(map(format_switch, side.switches)) or "none"
-
-
 def tell_fingerprint(pair: FingerprintPair) -> list[tuple[str, str, str]]:
     """Tell a fingerprint: what, of the old side, of the new one."""
-    both = pair.old, pair.new
-    empty, wide, steps = (
-        [quantity(each.empty, SECONDS) for each in both],
-        [quantity(each.bandwidth and each.bandwidth / 1e6, MEGABYTES) for each in both],
-        [format_switches(each) for each in both],
-    )
-    return [
-        (f"empty message, {pair.where}", empty[0], empty[1]),
-        (f"asymptotic bandwidth, {pair.where}", wide[0], wide[1]),
-        (f"switches after, {pair.where}", steps[0], steps[1]),
-    ]
+    new = pair.new.words
+    return [(f"{what}, {pair.where}", told, new[what]) for what, told in pair.old.words.items()]
 
 
 def describe_fingerprint(pairs: Sequence[FingerprintPair]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from postprocess.base import files
 from postprocess.base.documents.records import parse_record
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
+from site_configs.mpi.family import identify_library
 
 ABSENT = "none"  #: for what a side does not have, as people read it
 UNREAD = "empty"  #: for a control variable without a value that can be read
@@ -29,6 +30,10 @@ SETTING, VARIABLE = "environment variable", "control variable"
 KINDS = (MPI, TRANSPORT, OBJECT, SETTING, VARIABLE)
 SHOWN_WHOLE = (MPI, TRANSPORT)  #: in a summary; of the others their number
 ID_SHOWN = 17  #: digits of a build ID
+#: How an MPI is told the value of a control variable, where its name is not that of a variable itself
+OF_FAMILY = {"openmpi": "OMPI_MCA_"}
+MOST_LETTERS = 60  #: of a value: longer ones say how something was built
+TELLS = "_version"  #: how the name of a variable ends that tells something and sets nothing
 
 
 @dataclass(frozen=True)
@@ -149,11 +154,11 @@ def compare_maps(
 def tell_libraries(old: SideFacts, new: SideFacts) -> Iterator[dict[str, str]]:
     """Tell what both libraries are: the lines of their versions by name if they have any, else the text."""
     named = [name_lines(side.mpi_library) for side in (old, new)]
+    if not all(named):
+        named = [{"MPI library": " ".join(side.mpi_library.split())} for side in (old, new)]
     for side, lines in zip((old, new), named, strict=True):
-        text = {"MPI library": " ".join(side.mpi_library.split())}
         abi = PurePosixPath(side.linked_as).name
-        told = lines if all(named) else text
-        yield {**told, "MPI standard": side.mpi_standard, "ABI (linked as)": abi}
+        yield {**lines, "MPI standard": side.mpi_standard, "ABI (linked as)": abi}
 
 
 def name_lines(library: str) -> dict[str, str]:
@@ -165,13 +170,9 @@ def name_lines(library: str) -> dict[str, str]:
 
 
 def rank_verbosity(verbosity: str) -> tuple[int, int]:
-    """Rank a verbosity of MPI_T: users before tuners before developers, the basic first."""
+    """Rank a verbosity of MPI_T: users before tuners before developers, the basic first, other words last."""
     whom, _, how = verbosity.partition(" ")
-    ranks = ("user", "tuner", "developer"), ("basic", "detail", "all")
-    return tuple(  # type: ignore[return-value]
-        words.index(word) if word in words else len(words)
-        for word, words in zip((whom, how), ranks, strict=True)
-    )
+    return ["user", "tuner", "developer", whom].index(whom), ["basic", "detail", "all", how].index(how)
 
 
 def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
@@ -188,3 +189,31 @@ def summarise_facts(differences: Sequence[FactDifference]) -> list[str]:
             counts = ", ".join(f"{number} {word}" for number, word in words if number)
             lines.append(f"{kind}, by name: {counts}")
     return lines
+
+
+def find_settings_to_try(differences: Sequence[FactDifference], new: SideFacts) -> dict[str, FactDifference]:
+    """Find what both sides have with another value, by the variable that sets it; what is for users first.
+
+    A value that names a place, or cannot be read, is left out.
+    """
+    ordered = sorted(differences, key=lambda each: (rank_verbosity(each.verbosity), each.name))
+    return {variable: each for each in ordered if (variable := find_variable(each, new))}
+
+
+def find_variable(each: FactDifference, new: SideFacts) -> str:
+    """Find the variable that gives the new side the old value; empty if nothing can."""
+    if not each.old or each.old == UNREAD or each.name.endswith(TELLS):
+        return ""
+    if PLACE in each.old or "/" in each.old or len(each.old) > MOST_LETTERS:
+        return ""
+    if each.kind == VARIABLE and each.new is not None:
+        return name_variable(each.name, new)
+    return each.name if each.kind == SETTING else ""
+
+
+def name_variable(control: str, side: SideFacts) -> str:
+    """Name the variable of the environment that sets a control variable; empty if none is known."""
+    if control.startswith(SETTINGS):
+        return control
+    prefix = OF_FAMILY.get(identify_library(side.mpi_library)[0])
+    return f"{prefix}{control}" if prefix else ""

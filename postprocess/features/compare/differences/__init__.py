@@ -1,1 +1,0 @@
-"""What differs between two sides beside their times: facts of the library, transports, the fingerprint."""

@@ -1,1 +1,0 @@
-"""Each case over all versions of one MPI, and where it steps."""

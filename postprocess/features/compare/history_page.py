@@ -1,0 +1,236 @@
+"""What people and programs read of a history: each case over the versions, as text, pictures and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.files import write_summary
+from postprocess.base.formats import DASH, SHOWN, factor, first_of, format_signed, number, plural, quantity
+from postprocess.base.text_table import TextTable, render_text
+from postprocess.features.compare.history import CaseHistory, JudgedHistory
+from postprocess.features.compare.text import format_controls, join_lines
+from postprocess.report import axes as small
+from postprocess.report import templating
+from postprocess.report.judged_value import JUDGED
+from postprocess.report.plots import Y_LABELS
+from postprocess.report.svg import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
+from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
+
+FEW = 40  #: cases that a terminal shows
+NAMED = 4
+SIGNS = {PairedVerdict.SLOWER: "▲", PairedVerdict.FASTER: "▼"}
+FAILED = "✗"
+HOW_TO_READ = (
+    "Each round launches every version once, in a drawn order. A value is the median of its launches. "
+    f"{JUDGED}",
+    "▲ slower, ▼ faster than the version before: proven by at least half the margin from paired differences "
+    "(Hodges-Lehmann, Wilcoxon). No sign: the same, or not proven.",
+    f"Of all steps called slower (or faster), {ERROR:.0%} at most are false on average, over all cases and "
+    "versions (Benjamini and Hochberg).",
+    "✗: fails with this version. -: this version does not measure it. A step after a gap is from the last "
+    "version that has a value.",
+    "If a control, in which no MPI has a part, steps too, the machine changed and nothing here counts.",
+)
+
+
+def format_headline(judged: JudgedHistory) -> str:
+    """Format the history in one sentence."""
+    labels = [version.label for version in judged.header.versions]
+    what = f"{plural(len(judged.cases), 'case')} over {plural(len(labels), 'version')}"
+    what += f", {labels[0]} to {labels[-1]}"
+    if judged.moved:
+        moved = first_of([each.case.label for each in judged.moved], NAMED)
+        return f"Void: {moved} changed, and no MPI has a part in it: {what}"
+    steps = [step for case in judged.cases for step in case.found]
+    slower = sum(each.verdict == PairedVerdict.SLOWER for each in steps)
+    failing = sum(bool(case.failures) for case in judged.cases)
+    words = [f"{plural(slower, 'step')} to slower", f"{len(steps) - slower} to faster"]
+    words += [f"{plural(failing, 'case')} failing with some version"] if failing else []
+    return f"{what}: {', '.join(words)}"
+
+
+def format_history_facts(judged: JudgedHistory) -> list[str]:
+    """Format what stands below the headline."""
+    header = judged.header
+    left_out = [f"left out: {label}: {why}" for label, why in header.left_out.items()]
+    return [
+        f"{plural(judged.rounds, 'round')} of all versions, in an order drawn with seed {header.seed}",
+        format_controls(len(judged.controls), len(judged.moved)),
+        *left_out,
+    ]
+
+
+def format_steps(judged: JudgedHistory) -> list[str]:
+    """Format what each version changed, in a line each."""
+    versions = judged.header.versions
+    lines = []
+    for after in range(1, len(versions)):
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in judged.count_steps(after).items())
+        lines.append(f"{versions[after].label}: {counts or 'no case to judge'}")
+    return lines
+
+
+def format_cell(case: CaseHistory, version: int) -> str:
+    """Format the value of a version, with a sign if it is a step."""
+    each = case.versions[version]
+    step = next((each for each in case.found if each.after == version), None)
+    if each.failed:
+        return FAILED
+    if each.value is None:
+        return DASH
+    return f"{number(each.value, case.unit)}{SIGNS[step.verdict] if step else ''}"
+
+
+def order_cases(cases: Sequence[CaseHistory]) -> list[CaseHistory]:
+    """Order cases: those that fail, then those that step most, then the others."""
+
+    def rank(case: CaseHistory) -> tuple[bool, float, str]:
+        largest = max((abs((step.ratio or 1.0) - 1) for step in case.found), default=0.0)
+        return not case.failures, -largest, case.case.key
+
+    return sorted(cases, key=rank)
+
+
+def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHistory]) -> TextTable:
+    """Tabulate cases, a column for each version."""
+    rows = tuple(
+        (
+            history.case.words,
+            history.case.where,
+            "us" if history.unit == "s" else history.unit,
+            *(format_cell(history, n) for n in range(len(judged.releases))),
+        )
+        for history in cases
+    )
+    return TextTable(title, ("case", "where", "unit"), tuple(judged.releases), rows)
+
+
+def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
+    """Describe the steps of a case, in a line each."""
+    lines = []
+    for step in case.found:
+        label = judged.header.versions[step.after].label
+        old, new = (case.versions[n].value for n in (step.before, step.after))
+        ends = [factor(limit) for limit in step.limits] if step.limits else []
+        limits = f", {' to '.join(dict.fromkeys(ends))} times" if ends else ""
+        change = format_signed(step.ratio - 1) if step.ratio else DASH
+        lines.append(
+            f"{label}: {step.verdict}, {change} ({quantity(old, case.unit)} to "
+            f"{quantity(new, case.unit)}{limits})"
+        )
+    return lines
+
+
+def format_history_text(judged: JudgedHistory) -> str:
+    """Format a history for a terminal."""
+    lines = ["", format_headline(judged), *(f"  {each}" for each in format_history_facts(judged)), ""]
+    text = join_lines([*lines, *format_steps(judged)])
+    ordered = order_cases(judged.cases)
+    shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
+    text += "\n" + render_text(tabulate_history("cases", judged, shown))
+    if len(ordered) > len(shown):
+        text += f"{plural(len(ordered) - len(shown), 'more case')} on the pages\n"
+    return text
+
+
+HTML, MARKDOWN, JSON = "history.html", "history.md", "history.json"
+SCHEMA = 1
+EXTENT = (420, 230)  #: of a picture, in CSS pixels
+DRAWN = 60  #: cases, those with the largest steps first: a picture takes 10 kB
+LINE: dict[str, Any] = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
+STEP: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
+
+
+def write_history(directory: Path, judged: JudgedHistory) -> Path:
+    """Write all pages of a history; return that for people. The JSON comes last: with it, all is there.
+
+    :raises UsageError: if they cannot be written
+    """
+    context = build_history_context(judged)
+    drawn = templating.render_html_template(
+        "history.html.j2", context, series=lambda case: draw_history(case, judged)
+    )
+    page = directory / HTML
+    markdown = templating.render_markdown_template("history.md.j2", context)
+    templating.write_pages({page: drawn, directory / MARKDOWN: markdown})
+    write_summary(directory / JSON, build_history_json(judged))
+    return page
+
+
+def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
+    """Build what the templates print."""
+    ordered = order_cases(judged.cases)
+    stepping = [history for history in ordered if history.found or history.failures]
+    drawn = (stepping or ordered)[:DRAWN]
+    left = len(stepping) - len(drawn)
+    return {
+        "good": judged.status == 0,
+        "headline": format_headline(judged),
+        "header": judged.header,
+        "facts": format_history_facts(judged),
+        "versions": format_steps(judged),
+        "pictures": [
+            {"case": history, "place": history.case.place.words, "lines": describe_steps(history, judged)}
+            for history in drawn
+        ],
+        "left_out": f"{plural(left, 'more case')} with steps not drawn" if left > 0 else "",
+        "every": tabulate_history("Every case", judged, ordered),
+        "controls": tabulate_history("Controls without MPI", judged, judged.controls),
+        "rerun": [
+            (history.case.words, history.case.place.words, list(dict.fromkeys(history.rerun.values())))
+            for history in drawn
+        ],
+        "how_to_read": HOW_TO_READ,
+    }
+
+
+@apply_style
+def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
+    """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
+    labels = judged.releases
+    figure, axes = small.draw_panel(f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT)
+    scale = SHOWN[case.unit][0]
+    known = [(n, scale * each.value) for n, each in enumerate(case.versions) if each.value is not None]
+    most = max((value for _, value in known), default=1.0)
+    small.set_linear_y(axes, 0.0, 1.15 * most)
+    axes.plot([n for n, _ in known], [value for _, value in known], **LINE)
+    for step in case.found:
+        slower = step.verdict == PairedVerdict.SLOWER
+        value = scale * (case.versions[step.after].value or 0.0)
+        how = {"marker": "^" if slower else "v", "color": BAD if slower else GOOD}
+        axes.plot([step.after], [value], **STEP | how)
+    failed = case.failures
+    axes.plot(failed, [0.0] * len(failed), **STEP | {"marker": "X", "color": BAD, "clip_on": False})
+    axes.set_xlim(-0.4, len(labels) - 0.6)
+    small.set_ticks_x(axes, list(range(len(labels))), labels)
+    if max(map(len, labels)) * len(labels) > 45:
+        axes.tick_params(axis="x", labelrotation=35)
+    axes.tick_params(axis="x", color=MUTED)
+    said = "; ".join(describe_steps(case, judged)) or "no proven step"
+    return render_inline_svg(figure, f"{case.case.key}: {said}")
+
+
+def build_history_json(judged: JudgedHistory) -> dict[str, Any]:
+    """Build the history for programs."""
+    return {
+        "schema": SCHEMA,
+        "kind": "history",
+        "sentence": format_headline(judged),
+        "exit_status": judged.status,
+        "header": asdict(judged.header),
+        "rounds": judged.rounds,
+        "seconds": round(judged.seconds, 1),
+        "cases": describe_entries(judged.cases),
+        "controls": describe_entries(judged.controls),
+    }
+
+
+def describe_entries(cases: Sequence[CaseHistory]) -> list[dict[str, Any]]:
+    """Describe cases for programs."""
+    return [
+        {"key": history.case.key, **history.case._asdict(), **asdict(history), "case": history.case.key}
+        for history in cases
+    ]
