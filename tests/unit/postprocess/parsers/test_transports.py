@@ -10,7 +10,7 @@ import pytest
 
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.parsers.transports import read_paths
+from postprocess.parsers.transports import TOLD, read_paths, read_transports
 from postprocess.session.nightly.transports import TransportProof, classify_pairs
 from site_configs.annotations import find_fault
 from site_configs.schema.transports import ExpectedTransport, Transports
@@ -181,3 +181,49 @@ def test_one_start_on_several_nodes_tells_both_classes_of_pairs(output, told) ->
 )
 def test_wrong_transports_of_a_site_are_refused(value, told) -> None:
     assert told in find_fault(value, Transports)
+
+
+UCX_OUTPUT = """\
+[1795.21] [vm:17905:0] ucp_context.c:2257 UCX  INFO  Version 1.18.1 (loaded from /a/libucp.so.0)
+[1795.22] [vm:17904:0] ucp_worker.c:1903 UCX  INFO    ucp_context_0 self cfg#0 tag(self/memory cma/memory)
+[1795.23] [vm:17904:0] ucp_worker.c:1903 UCX  INFO ucp_context_0 intra-node cfg#1 tag(sysv/memory cma/memory)
+[1795.22] [vm:17905:0] ucp_worker.c:1903 UCX  INFO ucp_context_0 intra-node cfg#0 tag(sysv/memory cma/memory)
+"""
+OPEN_MPI_OUTPUT = """\
+[vm:19730] select: initializing pml component ucx
+[vm:19730] select: init returned failure for component ucx
+[vm:19730] select: component ob1 selected
+[vm:19730] mca: bml: Using self btl for send to [[7,1],0] on node vm
+[vm:19730] mca: bml: Using vader btl for send to [[7,1],1] on node vm
+[vm:19731] mca: bml: Using vader btl for send to [[7,1],0] on node vm
+"""
+INTEL_OUTPUT = """\
+[0] MPI startup(): libfabric version: 1.21.0-impi
+[0] MPI startup(): libfabric provider: tcp
+[0] MPI startup(): Load tuning file: "/opt/etc/tuning_generic_shm-ofi.dat"
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (UCX_OUTPUT, {"UCX version": "1.18.1", "UCX inside a node": "tag(sysv/memory cma/memory)"}),
+        (
+            OPEN_MPI_OUTPUT,
+            {"Open MPI's layer of messages (pml)": "ob1", "Open MPI's transports (btl)": "self, vader"},
+        ),
+        (
+            INTEL_OUTPUT,
+            {
+                "libfabric version": "1.21.0-impi",
+                "libfabric provider": "tcp",
+                "Intel MPI's tuning": "tuning_generic_shm-ofi.dat",
+            },
+        ),
+        ("provider: tcp;ofi_rxm, score = 4\n", {"libfabric provider": "tcp;ofi_rxm"}),
+        ("# mpicost 0.1.0\n", {}),
+    ],
+)
+def test_libraries_tell_their_transports(output: str, told: dict[str, str]) -> None:
+    assert read_transports(output) == told
+    assert told.keys() <= TOLD.keys()

@@ -17,14 +17,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.signature import DOSSIER, MANIFEST, SIGNATURE, format_manifest, seal
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    NEW,
-    CaseValue,
-    ComparedSide,
-    ComparisonHeader,
-    ComparisonPass,
-    LaunchValues,
-)
+from postprocess.features.compare.data import NEW, CaseValue, ComparedSide, ComparisonHeader, StoredComparison
 from postprocess.features.compare.decision import (
     FILE,
     CaseWaiver,
@@ -33,9 +26,10 @@ from postprocess.features.compare.decision import (
     list_expired,
     read_decision,
 )
-from postprocess.features.compare.judge import Decision, judge_comparison
+from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
 from postprocess.features.compare.pairs import draw_block
 from postprocess.main import main
+from tests.support.factories.comparison import failing, make_pass, write_comparison
 from tests.support.faults import Declared, plants
 
 BCAST, BARRIER = "cpu/mpicost/bcast/warm-barrier/2x2/8", "cpu/mpicost/barrier/warm-barrier/2x2/0"
@@ -56,17 +50,15 @@ pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-k
 @pytest.fixture
 def dossier(tmp_path: Path) -> Path:
     """Six pairs: bcast is a third slower, barrier the same."""
-    folder = tmp_path / "dossier"
-    path = folder / data.FILE
-    data.append_record(path, HEADER)
-    data.append_record(path, data.PlannedLooks((6,)))
+    passes = []
     for block in range(1, 4):
         for position, side in enumerate(draw_block(7, block)):
             off = 1 + 0.001 * ((3 * block + 2 * position) % 5)
             slow = 1.33 if side == NEW else 1.0
             cases = {BCAST: CaseValue(1e-6 * off * slow, "s"), BARRIER: CaseValue(1e-6 * off, "s")}
-            launch = LaunchValues("l", {"nodes": "n1"}, cases)
-            data.append_record(path, ComparisonPass(block, position, side, "s", 1.0, (launch,)))
+            passes.append(make_pass(block, position, side, cases))
+    folder = tmp_path / "dossier"
+    write_comparison(folder / data.FILE, StoredComparison(HEADER, (6,), tuple(passes)))
     return folder
 
 
@@ -81,35 +73,44 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def judge(folder: Path) -> JudgedComparison:
+    return judge_comparison(data.read_comparison(folder / data.FILE))
+
+
 @pytest.fixture
 def run(tmp_path: Path, dossier: Path) -> Callable[..., int]:
     def run_verb(verb: str, *words: str, command: str = "dossier") -> int:
-        words = (command, verb, str(dossier), *words)
-        return main(str(tmp_path), str(tmp_path / "home"), words)
+        return main(str(tmp_path), str(tmp_path / "home"), (command, verb, str(dossier), *words))
 
     return run_verb
 
 
-def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, capsys) -> None:
-    assert run("sign", "--accept", "--key", str(keys / "ann")) == 2
+@pytest.fixture
+def sign(run: Callable[..., int], keys: Path) -> Callable[..., int]:
+    """Sign with the key of who may."""
+    return lambda *words, **more: run("sign", *words, "--key", str(keys / "ann"), **more)
+
+
+@pytest.fixture
+def verify(run: Callable[..., int], keys: Path) -> Callable[..., int]:
+    return lambda **more: run("verify", "--signers", str(keys / "signers"), **more)
+
+
+def test_what_is_slower_is_not_accepted_without_a_waiver_which_pages_show(sign, verify, dossier, capsys):
+    """By the command ``compare`` as well as by ``dossier``."""
+    assert sign("--accept") == 2
     assert f"1 case slower, undecided, failed or missing: {BCAST}" in capsys.readouterr().err
     assert not (dossier / SIGNATURE).exists()
-    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
-    assert run("verify", "--signers", str(keys / "signers")) == 0
-    assert f"accepted by ann at {read_decision(dossier).decided_utc}" in capsys.readouterr().out
-    sums = subprocess.run(["sha256sum", "-c", MANIFEST], cwd=dossier, check=False, capture_output=True)
-    assert sums.returncode == 0
-
-
-def test_pages_show_what_was_decided_and_waived(run, dossier, keys, capsys) -> None:
-    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann"), command="compare") == 0
-    assert run("verify", "--signers", str(keys / "signers"), command="compare") == 0
+    assert sign("--accept", *WAIVED, command="compare") == 0
+    assert verify(command="compare") == 0
+    out, when = capsys.readouterr().out, read_decision(dossier).decided_utc
     waived = "cpu/mpicost/bcast/* (1 case; slower, undecided, 1.5 times at most): none broadcasts"
-    assert waived in capsys.readouterr().out
+    assert f"accepted by ann at {when}" in out and waived in out
     for page in ("comparison.html", "comparison.md"):
         text = (dossier / page).read_text()
         assert f"waived until {LATER}" in text and "times at most): none broadcasts" in text
-        assert f"accepted at {read_decision(dossier).decided_utc}" in text
+        assert f"accepted at {when}" in text
+    subprocess.run(["sha256sum", "-c", MANIFEST], cwd=dossier, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
@@ -117,31 +118,37 @@ def test_pages_show_what_was_decided_and_waived(run, dossier, keys, capsys) -> N
     [
         (lambda d: (d / "comparison.html").write_text("safe"), "comparison.html: was changed"),
         (lambda d: (d / "passes.jsonl").unlink(), "passes.jsonl: is missing"),
-        (lambda d: (d / "more").write_text(""), "more: is not in the manifest"),
+        (lambda d: (d / "a\x1b[2Jb").write_text(""), r"a\x1b[2Jb: is not in the manifest"),
     ],
 )
-def test_whoever_changes_a_file_is_found_out(run, dossier, keys, capsys, change, said) -> None:
-    assert run("sign", "--reject", "--reason", "slow", "--key", str(keys / "ann")) == 0
+def test_whoever_changes_a_file_is_found_out(sign, verify, dossier, capsys, change, said) -> None:
+    """What others write is shown without what a terminal obeys."""
+    assert sign("--reject", "--reason", "slow") == 0
     change(dossier)
-    assert run("verify", "--signers", str(keys / "signers")) == 1
+    assert verify() == 1
     assert said in capsys.readouterr().err
-    (dossier / MANIFEST).write_text(format_manifest(dossier))  # a forger makes the sums right
-    assert run("verify", "--signers", str(keys / "signers")) == 2
+
+
+def test_a_forger_who_makes_the_sums_right_is_found_out(sign, verify, dossier, capsys) -> None:
+    assert sign("--reject", "--reason", "slow") == 0
+    (dossier / "comparison.html").write_text("safe")
+    (dossier / MANIFEST).write_text(format_manifest(dossier))
+    assert verify() == 2
     assert "not by a signer" in capsys.readouterr().err
 
 
-def test_a_stranger_cannot_sign(run, keys, capsys) -> None:
-    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "eve")) == 0
-    assert run("verify", "--signers", str(keys / "signers")) == 2
-    assert "not by a signer" in capsys.readouterr().err
-
-
-def test_a_signature_made_for_something_else_does_not_count(run, dossier, keys) -> None:
-    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
+@pytest.mark.parametrize(
+    ("name", "purpose", "status"), [("ann", DOSSIER, 0), ("eve", DOSSIER, 2), ("ann", "file", 2)]
+)
+def test_neither_a_stranger_nor_a_signature_for_something_else_counts(
+    sign, verify, dossier, keys, capsys, name, purpose, status
+) -> None:
+    assert sign("--accept", *WAIVED) == 0
     (dossier / SIGNATURE).unlink()
-    words = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys / "ann"), "-n", "file"]
+    words = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys / name), "-n", purpose]
     subprocess.run([*words, str(dossier / MANIFEST)], check=True, capture_output=True)
-    assert run("verify", "--signers", str(keys / "signers")) == 2
+    assert verify() == status
+    assert ("not by a signer" in capsys.readouterr().err) is bool(status)
 
 
 def test_a_key_that_cannot_sign_leaves_no_seal(run, dossier, tmp_path, capsys) -> None:
@@ -175,23 +182,17 @@ REFUSED = [
         "--waive … | --until | --verdicts: ")  # fmt: skip
 @pytest.mark.parametrize(("change", "said"), REFUSED)
 def test_a_waiver_keeps_the_rules_of_expected_failures(dossier, change, said, declared) -> None:
-    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
     asked = replace(ASKED, **change)
     with declared.raises(UsageError, match=re.escape(said)):
-        decide(judged, True, [asked], asked.reason)
+        decide(judge(dossier), True, [asked], asked.reason)
 
 
 @plants("use", "wrong data on the new side", "what a waiver of `dossier sign` covers", "", 2,
         "received wrong data, which is never waived")  # fmt: skip
 def test_wrong_data_are_never_waived(dossier: Path, declared: Declared) -> None:
-    path = dossier / data.FILE
-    text = path.read_text().splitlines()
-    place = next(n for n, line in enumerate(text) if '"side": "new"' in line)
-    told = json.loads(text[place])
-    wrong = {"value": None, "verdict": "incorrect", "reason": "rank 1 received 0"}
-    told["launches"][0]["cases"][BCAST] |= wrong
-    path.write_text("".join(f"{line}\n" for line in [*text[:place], json.dumps(told), *text[place + 1 :]]))
-    judged = judge_comparison(data.read_comparison(path))
+    stored = data.read_comparison(dossier / data.FILE)
+    wrong = make_pass(4, 0, NEW, {BCAST: failing("incorrect", "rank 1 received 0")})
+    judged = judge_comparison(replace(stored, passes=(*stored.passes, wrong)))
     asked = replace(ASKED, verdicts=("broken",), factor=None)
     with declared.raises(UsageError):
         decide(judged, True, [asked], asked.reason)
@@ -209,8 +210,7 @@ def test_wrong_data_are_never_waived(dossier: Path, declared: Declared) -> None:
     ],
 )
 def test_a_comparison_with_a_plant_is_never_signed(dossier, accept, change, declared) -> None:
-    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
-    planted = replace(judged, header=replace(HEADER, **change))
+    planted = replace(judge(dossier), header=replace(HEADER, **change))
     with declared.raises(UsageError):
         decide(planted, accept, [], "it is slower")
 
@@ -218,9 +218,8 @@ def test_a_comparison_with_a_plant_is_never_signed(dossier, accept, change, decl
 @plants("use", "a comparison that is void", "`dossier sign --accept`", "", 2,
         "is void; measure again")  # fmt: skip
 def test_a_void_comparison_cannot_be_accepted(dossier: Path, declared: Declared) -> None:
-    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
     with declared.raises(UsageError):
-        decide(replace(judged, decision=Decision.VOID), True, [], "")
+        decide(replace(judge(dossier), decision=Decision.VOID), True, [], "")
 
 
 def test_a_waiver_ends() -> None:
@@ -228,13 +227,6 @@ def test_a_waiver_ends() -> None:
     waivers = tuple(CaseWaiver("*", "why", day, (), (), None, "") for day in days)
     decision = SignedDecision("accepted", "", "why", waivers, "2019-01-01T00:00:00Z")
     assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
-
-
-def test_a_text_of_others_is_shown_without_what_a_terminal_obeys(run, dossier, keys, capsys):
-    assert run("sign", "--reject", "--reason", "why", "--key", str(keys / "ann")) == 0
-    (dossier / "a\x1b[2Jb").write_text("")
-    assert run("verify", "--signers", str(keys / "signers")) == 1
-    assert r"a\x1b[2Jb: is not in the manifest" in capsys.readouterr().err
 
 
 def edit_decision(folder: Path, **changes) -> None:
@@ -278,13 +270,14 @@ SIGNED_BY_HAND = {
         "a dossier", "", 1,
         "is not what … say; sign it anew | decision.json: … | cannot be read: ")  # fmt: skip
 @pytest.mark.parametrize("what", SIGNED_BY_HAND)
-def test_what_sign_would_not_sign_does_not_verify(run, dossier, keys, what, capsys, declared: Declared) -> None:
-    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
+def test_what_sign_would_not_sign_does_not_verify(
+    sign, verify, dossier, keys, what, capsys, declared: Declared
+) -> None:
+    assert sign("--accept", *WAIVED) == 0
     SIGNED_BY_HAND[what](dossier)
     seal(dossier, keys / "ann", DOSSIER)
     capsys.readouterr()
-    status = run("verify", "--signers", str(keys / "signers"))
-    declared.check((), status, [capsys.readouterr().err])
+    declared.check((), verify(), [capsys.readouterr().err])
 
 
 @plants("files", "a name with a line break, or that is not UTF-8", "a folder to be sealed", "", 2,

@@ -10,28 +10,25 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
-from postprocess.features.compare.data import CaseValue, ComparisonPass, LaunchValues
+from postprocess.features.compare.data import CaseValue, ComparisonPass
 from postprocess.features.compare.measure.history import HistoryBench
-from postprocess.main import main
+from tests.support.factories.comparison import HEADER, make_pass
 from tests.support.faults import Declared, plants
-from tests.support.paths import ROOT
-from tests.unit.postprocess.features.compare.history.test_steps import NAMES, STEADY, VERSIONS
-from tests.unit.postprocess.features.compare.measure.test_run import HEADER
+from tests.unit.postprocess.features.compare.test_history import NAMES, STEADY, VERSIONS
 
 
-def make_pass(number: int, name: str) -> ComparisonPass:
-    launch = LaunchValues("l", {}, {STEADY: CaseValue(1e-6, "s")})
-    return ComparisonPass(number, 0, name, "s", 2.0, (launch,))
+def of_version(number: int, name: str, exact: bool = False) -> ComparisonPass:
+    return make_pass(number, 0, name, {STEADY: CaseValue(1e-6, "s", exact=exact)}, seconds=2.0)
 
 
 @pytest.fixture
 def bench(tmp_path: Path, progress) -> HistoryBench:
     """Four versions whose trial runs took 8 s together."""
-    header = replace(HEADER, versions=VERSIONS, seconds=None)
+    header = replace(HEADER, versions=VERSIONS)
     path = tmp_path / data.FILE
     data.append_record(path, header)
     for name in NAMES:
-        data.append_record(path, make_pass(0, name))
+        data.append_record(path, of_version(0, name))
     return HistoryBench(SimpleNamespace(progress=progress), header, path)  # type: ignore[arg-type]
 
 
@@ -44,8 +41,7 @@ def test_rounds_fit_into_the_time(bench: HistoryBench, seconds: int | None, roun
 
 
 def test_two_rounds_of_simulated_time_are_enough_and_are_read_again(bench: HistoryBench) -> None:
-    exact = LaunchValues("l", {}, {STEADY: CaseValue(1e-6, "s", exact=True)})
-    data.append_record(bench.path, ComparisonPass(0, 1, NAMES[0], "s", 2.0, (exact,)))
+    data.append_record(bench.path, of_version(0, NAMES[0], exact=True))
     assert bench.plan_rounds() == 2
     assert bench.stored.looks == (2,)
 
@@ -58,44 +54,28 @@ def test_too_little_time_is_refused_with_what_is_needed(bench: HistoryBench, dec
         bench.plan_rounds()
 
 
-def test_every_version_is_launched_once_a_round_and_none_again(bench, monkeypatch) -> None:
-    launched: list[tuple[int, str]] = []
+@pytest.fixture
+def launched(monkeypatch) -> list[tuple[int, str]]:
+    """What is launched, with 2 s each."""
+    found: list[tuple[int, str]] = []
 
     def launch(self: HistoryBench, number: int, position: int, name: str, wanted: list) -> None:
         assert [each.key for each in wanted] == [STEADY]
-        launched.append((number, name))
-        data.append_record(self.path, make_pass(number, name))
+        found.append((number, name))
+        data.append_record(self.path, of_version(number, name))
 
     monkeypatch.setattr(HistoryBench, "run_pass", launch)
-    data.append_record(bench.path, make_pass(1, NAMES[2]))
+    return found
+
+
+def test_every_version_is_launched_once_a_round_and_none_again(bench, launched) -> None:
+    data.append_record(bench.path, of_version(1, NAMES[2]))
     bench.run_rounds(2)
-    assert sorted(launched) == sorted(
-        (number, name) for number in (1, 2) for name in NAMES if (number, name) != (1, NAMES[2])
-    )
+    expected = {(number, name) for number in (1, 2) for name in NAMES} - {(1, NAMES[2])}
+    assert sorted(launched) == sorted(expected)
 
 
-def test_the_time_is_kept(bench: HistoryBench, monkeypatch) -> None:
-    monkeypatch.setattr(
-        HistoryBench,
-        "run_pass",
-        lambda self, number, _, name, __: data.append_record(self.path, make_pass(number, name)),
-    )
+def test_the_time_is_kept(bench: HistoryBench, launched) -> None:
     bench.header = replace(bench.header, seconds=26)  # the trial and two rounds of 8 s
     bench.run_rounds(6)
-    assert max(each.block for each in bench.stored.passes) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("a", "b", "--history", "mpich"), "OLD: a history has no two sides"),
-        (("--history", "mpich", "--new-env", "A=b"), "--new-env: a history has no two sides"),
-        (("--history", "mpich", "--stored"), "--stored: a history has no two sides"),
-        (("--history", "openmpj"), "--history openmpj: is no family or release of one; choose of"),
-        (("mpich",), "OLD NEW: name both sides, or --history FAMILY"),
-    ],
-)
-def test_wrong_use_is_told_in_one_line(tmp_path: Path, words, said, capsys) -> None:
-    assert main(str(ROOT), str(tmp_path), ["compare", *words]) == 2
-    err = capsys.readouterr().err
-    assert said in err and err.count("\n") == 1
+    assert max(number for number, _ in launched) == 2

@@ -20,10 +20,10 @@ from postprocess.features.compare.measure.sides import keep_for_references, note
 from postprocess.features.compare.text import format_effects
 from postprocess.model.session import Selection, Session
 from postprocess.references import reference_file
+from tests.support.factories.comparison import HEADER
 from tests.support.factories.launch import CASES, PLACE, finished
 from tests.support.factories.ledger import launch
 from tests.support.faults import plants
-from tests.unit.postprocess.features.compare.measure.test_run import HEADER
 
 NEW_SIDE = ComparedSide("new", PLACE.environment)
 

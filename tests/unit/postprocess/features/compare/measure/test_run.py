@@ -12,13 +12,14 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
-from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues
+from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
 from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
+from tests.support.factories.comparison import failing, make_pass
 from tests.support.faults import Declared, plants
 
 BCAST, ALLREDUCE = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast", "allreduce_sum"))
@@ -27,8 +28,8 @@ HEADER = replace(comparison.HEADER, seconds=10)
 
 
 def trial(side: str, *keys: str, seconds: float = 5.0, verdict: str = "", reason: str = "") -> ComparisonPass:
-    values = {key: CaseValue(None if verdict else 1e-6, "s", verdict, reason) for key in keys}
-    return ComparisonPass(0, 0, side, "s", seconds, (LaunchValues("l", {}, values),))
+    said = failing(verdict, reason) if verdict else CaseValue(1e-6, "s")
+    return make_pass(0, 0, side, dict.fromkeys(keys, said), seconds)
 
 
 @pytest.fixture
@@ -47,17 +48,15 @@ def test_sides_without_a_common_case_are_refused(bench, new, declared):
         bench.require_common_cases()
 
 
-def test_what_was_skipped_on_both_sides_is_told(bench: ComparisonBench) -> None:
+@pytest.mark.parametrize("verdict", ["crashed", "skipped"])
+def test_a_case_that_fails_on_a_side_is_common_and_one_that_is_skipped_is_not(bench, verdict) -> None:
     for side in (OLD, NEW):
-        data.append_record(bench.path, trial(side, BCAST, verdict="skipped", reason="no Spack"))
+        data.append_record(bench.path, trial(side, BCAST, verdict=verdict, reason="no Spack"))
+    if verdict == "crashed":
+        bench.require_common_cases()
+        return
     with pytest.raises(UsageError, match=r"have no case in common \(no Spack\); choose"):
         bench.require_common_cases()
-
-
-def test_a_case_that_fails_on_one_side_is_common(bench: ComparisonBench) -> None:
-    data.append_record(bench.path, trial(OLD, BCAST))
-    data.append_record(bench.path, trial(NEW, BCAST, verdict="crashed"))
-    bench.require_common_cases()
 
 
 @plants("use", "less time than the first look takes", "`compare --seconds`", "", 2,
@@ -89,8 +88,7 @@ def test_pairs_that_do_not_count_are_made_up_for(bench, progress, monkeypatch, m
     def run_pass(self: ComparisonBench, block: int, position: int, name: str, wanted) -> None:
         latency = (5e-8, 2.5e-7) if block in moved else (5e-8, 5e-8)
         value = CaseValue(1e-6 * (1 + position / 2 + block), "s", core_latency=latency)
-        launch = LaunchValues("l", {}, {BCAST: value})
-        data.append_record(self.path, ComparisonPass(block, position, name, "s", 1.0, (launch,)))
+        data.append_record(self.path, make_pass(block, position, name, {BCAST: value}))
 
     monkeypatch.setattr(ComparisonBench, "run_pass", run_pass)
     bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]

@@ -38,6 +38,7 @@ def told(version: str = "4.3.2", prefix: str = "/opt/a", **more: Any) -> dict[st
             {"path": f"{prefix}/bin/mpicost", "id": version},
         ],
         "variables": [eager, params],
+        "transports": {"btl": "self, vader"},
         "environment": {"PMIX_RANK": "0", "I_MPI_INFO_MODE": prefix, "UCX_TLS": "sm"},
         **more,
     }
@@ -65,11 +66,13 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
         linked_as="/opt/a/lib/libmpi.so.14",
         variables=[now, added],
         environment={"UCX_TLS": "tcp", "PMIX_RANK": "1"},
+        transports={"btl": "self, sm"},
     )
     assert differences(told(), new) == [
         ("MPI", "MPICH Version", "4.3.2", "5.0.2"),
         ("MPI", "MPI standard", "4.1", "5.0"),
         ("MPI", "ABI (linked as)", "libmpi.so.12", "libmpi.so.14"),
+        ("transport", "btl", "self, vader", "self, sm"),
         ("loaded library", "libmpi.so.12", "text:4.3.2", "text:5.0.2"),
         ("environment variable", "UCX_TLS", "sm", "tcp"),
         ("control variable", "EAGER", "8192", "65536"),
@@ -77,8 +80,9 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
         ("control variable", "NEW", None, "empty"),
     ]
     found = compare_facts(parsed(told()), parsed(new))
-    expected = "control variable, by name: 1 only old, 1 only new, 1 different"
-    assert summarise_facts(found)[-1] == expected
+    told_whole, told_counted = summarise_facts(found)[3], summarise_facts(found)[-1]
+    assert told_whole == "btl: self, vader -> self, sm"
+    assert told_counted == "control variable, by name: 1 only old, 1 only new, 1 different"
     off = compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
     assert summarise_facts(off) == ["environment variable, by name: 1 different"]
     titles = [each.title for each in tabulate_facts(found)]
