@@ -12,11 +12,10 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import append_launches
 from postprocess.calibration.update import update_references
-from postprocess.extensions.procurement.check.data import RULES
-from postprocess.extensions.procurement.check.offer import open_offer
+from postprocess.extensions.procurement.check.offer import RULES, open_offer
 from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
-from postprocess.extensions.procurement.measure.acceptance_check import judge_measured
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.measure.accept import judge_measured
+from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder
 from postprocess.features.compare import data
 from postprocess.features.compare.measure.run import conclude

@@ -24,7 +24,9 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from postprocess.extensions.procurement.accept import (
+from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
+from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.judge import (
     Acceptance,
     JudgedRow,
     find_apart,
@@ -32,10 +34,7 @@ from postprocess.extensions.procurement.accept import (
     judge_delivery,
     list_undecided,
 )
-from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
-from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rules_data import RuleCase, Rules
+from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, lint_text
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.stats.placement import find_farthest
 from postprocess.stats.procurement.acceptance import (

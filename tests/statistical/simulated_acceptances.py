@@ -17,11 +17,10 @@ from functools import cache
 
 import numpy as np
 
-from postprocess.extensions.procurement.accept import Acceptance, judge_delivery, list_undecided
-from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
+from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
-from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.judge import Acceptance, judge_delivery, list_undecided
+from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.model.case import ReferencePlace
 from postprocess.references.reference_file import load_references
 from postprocess.stats.procurement.acceptance import (

@@ -8,11 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from postprocess.extensions.procurement.accept import judge_delivery
-from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
+from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
-from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.judge import judge_delivery
+from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
 from tests.statistical.noise import NOISES
 from tests.statistical.simulated_acceptances import Delivery, count_verdicts

@@ -31,8 +31,15 @@ from postprocess.calibration.ledger import (
     read_ledger_file,
 )
 from postprocess.calibration.update import update_references
-from postprocess.extensions.procurement.check.data import COMMITMENTS, PASSES, RULES, TELL, read_told
-from postprocess.extensions.procurement.check.offer import check_offer, open_offer
+from postprocess.extensions.procurement.check.offer import (
+    COMMITMENTS,
+    PASSES,
+    RULES,
+    TELL,
+    open_offer,
+    read_told,
+)
+from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.form.commitments import (
     Commitment,
     read_commitments,
@@ -41,8 +48,7 @@ from postprocess.extensions.procurement.form.commitments import (
 )
 from postprocess.extensions.procurement.form.rows import build_form
 from postprocess.extensions.procurement.form.spreadsheet import build_xlsx, format_csv, read_form
-from postprocess.extensions.procurement.rules.lint import lint_rules
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.rules.rules import hash_rules, lint_rules
 from postprocess.extensions.selftest import data as selftest
 from postprocess.features.compare import data as compare_data
 from postprocess.features.compare import decision

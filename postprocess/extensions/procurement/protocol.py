@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from postprocess.base.formats import DASH, factor, format_percent, number, plural, quantity
 from postprocess.base.text_table import TextTable
-from postprocess.extensions.procurement.accept import ALL_PAIRS, EASY, Acceptance, JudgedRow
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.check.violations import (
     Violation,
@@ -25,7 +24,8 @@ from postprocess.extensions.procurement.check.violations import (
     times,
 )
 from postprocess.extensions.procurement.form.rows import describe_when
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.judge import ALL_PAIRS, EASY, Acceptance, JudgedRow
+from postprocess.extensions.procurement.rules.rules import Rules
 from postprocess.report import templating
 from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
 from postprocess.stats.procurement.acceptance import Open, OperatingCharacteristic

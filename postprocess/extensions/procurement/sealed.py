@@ -26,9 +26,15 @@ from postprocess.base.signature import (
     require_signers,
     seal,
 )
-from postprocess.extensions.procurement.check.data import COMMITMENTS, SEALED, read_sealed
-from postprocess.extensions.procurement.check.offer import OpenedOffer, check_offer, open_offer
-from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.builds import OfficialSource
+from postprocess.extensions.procurement.check.offer import (
+    COMMITMENTS,
+    SEALED,
+    OpenedOffer,
+    open_offer,
+    read_sealed,
+)
+from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.form.commitments import (
     StoredCommitments,

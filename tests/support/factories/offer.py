@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.extensions.procurement.check.data import (
+from postprocess.extensions.procurement.check.builds import OfficialSource
+from postprocess.extensions.procurement.check.offer import (
     RULES,
     SCHEMA,
     TELL,
@@ -22,8 +23,8 @@ from postprocess.extensions.procurement.check.data import (
     locate_session,
     write_header,
 )
-from postprocess.extensions.procurement.check.official import OfficialSource
-from postprocess.extensions.procurement.rules.rules_data import MachineFacts, hash_rules
+from postprocess.extensions.procurement.rules.layouts import MachineFacts
+from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.model.plan import PlannedLaunch, write_launch
 from spack_envs.programs import BuiltBinary, locate_program_file, write_program
 from tests.support.factories import benchmark, record
@@ -218,7 +219,7 @@ def edit_plan(folder: Path, number: int = 1, program: str = "mpicost", **changes
 
 def edit_pass(folder: Path, number: int = 1, **changes: Any) -> None:
     """Change what a pass tells of itself, and mend the hashes behind it, as a careful forger would."""
-    from postprocess.extensions.procurement.check.data import PASSES, hash_line
+    from postprocess.extensions.procurement.check.offer import PASSES, hash_line
 
     path = folder / PASSES
     lines = path.read_text().splitlines()

@@ -1,48 +1,382 @@
-"""Check an offer whole: rules, passes, launches and rows. Bidder and buyer run the same code."""
+"""The folder of an offer, and all that is computed from its files: launches and the values of rows.
+
+``passes.jsonl`` has a header and a line for each pass, which holds the hash of the line before it: a pass that
+is taken out shows. Every figure of an offer is computed from the files below ``sessions``, by the same code for
+bidder and buyer.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+from postprocess.base import files
+from postprocess.base.documents.journal import Journal
+from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record, read_record
+from postprocess.base.documents.strict_json import parse_json
+from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_percent, plural, size
-from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.extensions.procurement.check.builds import (
-    OfferSources,
-    allows,
-    check_builds,
-    check_flags,
-    check_patches,
-)
-from postprocess.extensions.procurement.check.data import (
-    RULES,
-    SESSIONS,
-    TELL,
-    OfferPass,
-    StoredOffer,
-    ToldFacts,
-    locate_session,
-    read_offer,
-    read_told,
-)
-from postprocess.extensions.procurement.check.evidence import (
-    TIMES,
-    LaunchEvidence,
-    MeasuredRow,
-    collect_rows,
-    plan_of,
-)
-from postprocess.extensions.procurement.check.launch import check_launch
-from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.base.formats import parse_utc, utc_now
 from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.rules.lint import count_needed_launches, read_rules
-from postprocess.extensions.procurement.rules.rules_data import TOLD, Rules, hash_rules
-from postprocess.judging.outcome import CLOCKS_DIFFER, read_moment, read_span
-from postprocess.model.plan import read_plan
+from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
+from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
+from postprocess.judging.outcome import assess_launch
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
+from postprocess.model.measurement import Measurement
+from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.stats.placement import find_farthest
+from site_configs.mpi.family import identify_library
+from spack_envs.programs import BuiltBinary
+
+RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
+COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"
+SCHEMA = 1
+#: What each key of ``offer.toml`` means.
+MEANINGS = {
+    "offeror": "who offers",
+    "contact": "whom to ask",
+    "system": "the machine: its nodes and processors",
+    "interconnect": "the network between its nodes",
+    "link_gbit_per_s": "of all links of a node together, in one direction; above 0, of a single node, too",
+    "memory_gbyte_per_s": "what all memory of a node delivers together, by its data sheet: no value beats it",
+    "firmware": "of nodes and network, with versions",
+}
+#: Folders of a session that an offer keeps.
+KEPT = ("plan", "raw", "programs", "spack")
+
+
+@dataclass(frozen=True)
+class OfferHeader:
+    """The first line of ``passes.jsonl``."""
+
+    schema: Count
+    rules: Text  #: SHA-256 of the rules
+    site: Text
+    partition: Text
+    started_utc: Text
+    plumbline: Text  #: version
+
+
+@dataclass(frozen=True)
+class OfferPass:
+    """One pass over the rules: each of its cases was launched once."""
+
+    number: Count
+    previous: str  #: SHA-256 of the line before
+    session: FileName
+    category: Text
+    machine: MachineFacts
+    began_utc: Text
+    ended_utc: Text
+    command: tuple[str, ...]
+    set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
+    firmware: str = ""
+    others: Amount | None = None  #: share of the machine that other processes used meanwhile
+    notes: tuple[str, ...] = ()  #: on clock and data
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A change of a program's source that the bidder names."""
+
+    program: Text
+    file: FileName  #: in ``patches``
+    text: Text  #: what it does
+
+
+@dataclass(frozen=True)
+class ToldFacts:
+    """``offer.toml``: what the bidder tells."""
+
+    offeror: str = ""
+    contact: str = ""
+    system: str = ""
+    interconnect: str = ""
+    firmware: str = ""
+    link_gbit_per_s: Amount = 0.0  #: of all links of a node together, in one direction
+    memory_gbyte_per_s: Amount = 0.0  #: of a node
+    patch: tuple[Patch, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoredOffer:
+    """A folder as far as it was measured."""
+
+    folder: Path
+    header: OfferHeader
+    passes: tuple[OfferPass, ...]
+    broken: tuple[int, ...] = ()  #: passes whose line before is another one
+
+
+def locate_session(folder: Path, session: str) -> Path:
+    """Locate what an offer keeps of a session."""
+    return folder / SESSIONS / session
+
+
+def open_journal(folder: Path) -> Journal:
+    """Return the journal of an offer."""
+    missing = "./plumbline offer run measures one"
+    return Journal(folder / PASSES, "choose another folder", missing, "measure again")
+
+
+def write_header(folder: Path, header: OfferHeader) -> None:
+    """Begin ``passes.jsonl``.
+
+    :raises UsageError: if it cannot be written
+    """
+    open_journal(folder).append(asdict(header))
+
+
+def append_pass(folder: Path, done: OfferPass) -> None:
+    """Add a pass, whole.
+
+    :raises UsageError: if it cannot be written
+    """
+    open_journal(folder).append(asdict(done))
+
+
+def hash_last_line(folder: Path) -> str:
+    """Return the SHA-256 of the last line of ``passes.jsonl``."""
+    return hash_line(files.read_regular(folder / PASSES).splitlines()[-1])
+
+
+def hash_line(line: bytes) -> str:
+    """Return the SHA-256 of a line."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def read_offer(folder: Path) -> StoredOffer:
+    """Read the passes of an offer.
+
+    :raises UsageError: if there are none, or a line is damaged
+    """
+    with open_journal(folder).reading():
+        lines = files.read_regular(folder / PASSES).splitlines()
+        first, *others = (parse_json(line.decode()) for line in lines)
+        header = parse_record(first, OfferHeader, exact=True)
+        passes = tuple(parse_record(other, OfferPass, exact=True) for other in others)
+        for text in (text for each in passes for text in (each.began_utc, each.ended_utc)):
+            parse_utc(text)
+    codes = [hash_line(line) for line in lines]
+    broken = tuple(
+        number
+        for number, each in enumerate(passes, 1)
+        if each.previous != codes[number - 1] or each.number != number
+    )
+    return StoredOffer(folder, header, passes, broken)
+
+
+def read_told(folder: Path) -> ToldFacts:
+    """Read what the bidder tells.
+
+    :raises UsageError: if the file is missing or has a fault
+    """
+    path = folder / TELL
+    try:
+        return parse_record(parse_toml(files.read_text(path)), ToldFacts, exact=True)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; ./plumbline offer run writes one") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}; mend it") from None
+
+
+@dataclass(frozen=True)
+class SealedMoment:
+    """``sealed.json``: when an offer was sealed."""
+
+    schema: Count
+    sealed_utc: Text
+
+
+def write_sealed(folder: Path) -> None:
+    """Write down that an offer is sealed now. OSError as met."""
+    text = json.dumps(asdict(SealedMoment(SCHEMA, utc_now())))
+    files.replace_files({folder / SEALED: f"{text}\n".encode()})
+
+
+def read_sealed(folder: Path) -> str:
+    """Read when an offer was sealed; empty if it does not tell.
+
+    :raises UsageError: if the file is damaged
+    """
+    path = folder / SEALED
+    if not path.exists():
+        return ""
+    try:
+        found = read_record(path, SealedMoment).sealed_utc
+        parse_utc(found)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}; ./plumbline offer seal writes it") from None
+    return found
+
+
+def copy_told(source: Path, target: Path) -> None:
+    """Copy what the bidder tells from one folder to another, with the patches that are there.
+
+    OSError as met.
+    """
+    patches = sorted(path for path in (source / PATCHES).glob("*") if path.is_file())
+    copied = (source / TELL, *patches)
+    files.replace_files({target / path.relative_to(source): files.read_regular(path) for path in copied})
+
+
+def format_told_template() -> str:
+    """Format an ``offer.toml`` in which nothing is told yet."""
+    lines = ["# What the bidder tells. The rules say in tell which of it is asked for."]
+    for name, number in TOLD.items():
+        lines.append(f"{name} = {0.0 if number else chr(34) * 2}  # {MEANINGS[name]}")
+    lines += ["", "# For each change of a program's source:", "# [[patch]]", '# program = "osu"']
+    lines += ['# file = "osu.patch"  # in patches/', '# text = "what it does"', ""]
+    return "\n".join(lines)
+
+
+SIMULATED = "simgrid"
+TIMES = "times"  #: with which the mark of trials begins
+FEWEST_VALUES = 16  #: different times of a case; with fewer another may have the same
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchEvidence:
+    """A launch of an offer, with what it left."""
+
+    done: OfferPass
+    launch: PlannedLaunch
+    session: Path
+
+    @cached_property
+    def outcome(self) -> LaunchOutcome:
+        """What became of it, found out anew from its files."""
+        return assess_launch(self.launch, self.session)
+
+    @property
+    def run(self) -> dict:
+        """The run record; empty if the launch failed."""
+        return self.outcome.records.run if self.outcome.records else {}
+
+    @property
+    def family(self) -> str:
+        """The family of its MPI, as its records tell it; of one that failed as it was planned."""
+        if self.launch.exact:
+            return SIMULATED
+        return identify_library(self.run.get("mpi_library", self.launch.library))[0]
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What it is known by: its token and, where time was measured, the trials of each case."""
+        token = [f"token {self.launch.token}"] if self.launch.token else []
+        if self.launch.exact or self.outcome.records is None:
+            return tuple(token)  # simulated launches take the same times
+        measured = self.outcome.records.measurements
+        trials = [each.record for _, each in sorted(measured.items()) if each.record is not None]
+        times = [array for trial in trials for array in (trial.t_max, trial.t_min)]
+        known = [each for each in times if len(set(each.tolist())) >= FEWEST_VALUES]
+        digests = [hashlib.sha256(each.tobytes()).hexdigest() for each in known]
+        return (*token, *(f"{TIMES} {digest}" for digest in dict.fromkeys(digests)))
+
+    def finish(self, built: BuiltBinary | None = None) -> FinishedLaunch:
+        """Return the launch as its session had it."""
+        return FinishedLaunch(self.launch, self.outcome, 0.0, "", {}, built.spec if built else "", built)
+
+    @property
+    def place(self) -> str:
+        """Where it is found in the folder."""
+        return f"{self.done.session}/{self.launch.name}"
+
+
+class RowKey(NamedTuple):
+    """A row of the form."""
+
+    case: str
+    bytes: int
+    environment: str
+    category: str
+
+    @property
+    def key(self) -> str:
+        """The key as text: ``latency/8/mpich-5_0_2/baseline``."""
+        return "/".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """What launches say of a row. Values are in ``unit``, one a launch."""
+
+    key: RowKey
+    rule: RuleCase
+    layout: str
+    family: str
+    unit: str
+    values: tuple[float, ...]
+    exact: bool
+    passes: tuple[int, ...]  #: number of each value's pass
+    #: Longest time from core to core of each launch, in seconds; None where nothing tells
+    cores: tuple[float | None, ...] = ()
+
+
+def plan_of(rules: Rules, done: OfferPass) -> OfferPlan:
+    """Plan the rules on the machine of a pass."""
+    return plan_offer(rules, done.machine)
+
+
+def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[MeasuredRow]:
+    """Collect the rows that were measured, in the order of the rules."""
+    found: dict[RowKey, list[tuple[LaunchEvidence, str, Measurement]]] = {}
+    plans: dict[int, OfferPlan] = {}
+    for each in evidence:
+        plan = plans.setdefault(each.done.number, plan_of(rules, each.done))
+        if each.outcome.records is None:
+            continue
+        for asked, case in match_cases(plan, each.launch.cases):
+            if asked.case.mpi not in ("any", each.family):
+                continue
+            measured = each.outcome.records.measurements.get(case.variable)
+            if measured and not measured.unseen:
+                key = RowKey(asked.case.name, case.bytes, each.launch.environment, each.done.category)
+                found.setdefault(key, []).append((each, case.layout, measured))
+    order = {name: number for number, name in enumerate(each.name for each in rules.case)}
+    return [
+        build_row(rules.find_case(key.case), key, found[key])
+        for key in sorted(found, key=lambda k: (order[k.case], k.bytes, k.category, k.environment))
+    ]
+
+
+def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedCase, Case]]:
+    """Match measured cases with those of the rules."""
+    for case in cases:
+        for asked in plan.possible:
+            if case.bytes in asked.case.bytes and asked.matches(case, case.bytes):
+                yield asked, case
+
+
+def build_row(
+    rule: RuleCase, key: RowKey, found: Sequence[tuple[LaunchEvidence, str, Measurement]]
+) -> MeasuredRow:
+    """Build a row from its launches."""
+    first, layout, measured = found[0]
+    return MeasuredRow(
+        key,
+        rule,
+        layout,
+        first.family,
+        measured.unit,
+        tuple(read_statistic(rule, each) for _, _, each in found),
+        first.launch.exact,
+        tuple(each.done.number for each, _, _ in found),
+        tuple(find_farthest(each.core_latency) for _, _, each in found),
+    )
+
+
+def read_statistic(rule: RuleCase, measured: Measurement) -> float:
+    """Read what a launch says of a case: its judged value, or the 99th percentile of its trials."""
+    if rule.statistic == "p99" and measured.summary:
+        return measured.summary.p99
+    return measured.value
 
 
 @dataclass(frozen=True)
@@ -87,152 +421,3 @@ def open_offer(folder: Path) -> OpenedOffer:
             continue
         evidence += [LaunchEvidence(done, launch, session) for launch in launches if launch.cases]
     return OpenedOffer(stored, rules, told, tuple(evidence), tuple(damage))
-
-
-def check_offer(offer: OpenedOffer, official: OfficialSource, issued: str = "") -> list[Violation]:
-    """Check an offer.
-
-    :param issued: SHA-256 of the buyer's own rules; empty if only those of the folder are known
-    :raises UsageError: if patches are named, and there is no git to check them by
-    """
-    sources = OfferSources(official, offer.stored.folder, offer.told.patch)
-    found = [
-        *offer.damage,
-        *check_rules(offer, issued),
-        *check_told(offer),
-        *check_patches(sources),
-        *check_passes(offer),
-        *check_builds(offer.evidence),
-        *check_flags(offer.evidence, offer.rules),
-    ]
-    for each in offer.evidence:
-        found += check_launch(each, offer.rules, offer.told, sources)
-    found += check_twice(offer.evidence)
-    found += check_times(offer.evidence)
-    found += check_machines(offer.evidence)
-    found += check_layouts(offer)
-    found += check_rows(offer)
-    return list(dict.fromkeys(violation.inside(offer.stored.folder) for violation in found))
-
-
-def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:
-    """Check that the offer was measured by the rules that it holds, and that these are the buyer's."""
-    own = hash_rules(offer.stored.folder / RULES)
-    if own != offer.stored.header.rules:
-        what = f"is {own[:16]}, and {offer.stored.header.rules[:16]} when it was measured"
-        yield Violation(Code.RULES_OTHER, RULES, what)
-    if issued and own != issued:
-        yield Violation(Code.RULES_OLDER, RULES, f"is {own[:16]}, and the buyer's {issued[:16]}")
-
-
-def check_told(offer: OpenedOffer) -> Iterator[Violation]:
-    """Check that everything is told that the rules ask for."""
-    for name in offer.rules.tell:
-        if not getattr(offer.told, name) or (not TOLD[name] and not getattr(offer.told, name).strip()):
-            yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is not told")
-
-
-def check_passes(offer: OpenedOffer) -> Iterator[Violation]:
-    """Check that no pass was taken out or came from elsewhere, and what each tells of itself."""
-    stored = offer.stored
-    for number in stored.broken:
-        what = "the line before it is not the one that was there"
-        yield Violation(Code.PASS_TAKEN_OUT, f"passes.jsonl, pass {number}", what)
-    listed = {each.session for each in stored.passes}
-    folder = stored.folder / SESSIONS
-    here = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    for name in sorted(here - listed):
-        yield Violation(Code.SESSION_UNLISTED, f"{SESSIONS}/{name}", "no pass has it")
-    before = ""
-    for each in stored.passes:
-        yield from check_pass(each, offer.rules)
-        if each.ended_utc < each.began_utc or each.began_utc < before:
-            what = f"began {each.began_utc}, ended {each.ended_utc}, the one before {before or '-'}"
-            yield Violation(Code.CLOCK_BACKWARDS, f"pass {each.number}", what)
-        before = each.ended_utc
-
-
-def check_pass(each: OfferPass, rules: Rules) -> Iterator[Violation]:
-    """Check what a pass tells of itself."""
-    place = f"pass {each.number}"
-    if each.category not in rules.category:
-        yield Violation(Code.CATEGORY_UNKNOWN, place, f"{each.category} is in no rule")
-    elif each.set_env and not allows(rules, each.category, "environment"):
-        names = sorted({name for own in each.set_env.values() for name in own})
-        what = f"{', '.join(names)} set, and {each.category} allows no variables"
-        yield Violation(Code.CHANGE_NOT_ALLOWED, place, what)
-    if each.others is not None and each.others > BUSY_SHARE:
-        what = f"other processes used {format_percent(each.others)} of the machine"
-        yield Violation(Code.MACHINE_BUSY, place, what)
-
-
-def check_twice(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
-    """Check that no launch is handed in twice: tokens are drawn anew for each."""
-    tokens = Counter(each.launch.token for each in evidence if each.launch.token)
-    for each in evidence:
-        if tokens[each.launch.token] > 1:
-            yield Violation(Code.LAUNCH_TWICE, each.place, "its token is in another launch too")
-        if not each.launch.token:
-            yield Violation(Code.RECORDS_FOREIGN, each.place, "its plan has no token")
-    before: dict[str, str] = {}
-    for each in evidence:
-        marks = [mark for mark in each.marks if mark.startswith(TIMES)]
-        if twice := next((before[mark] for mark in marks if mark in before), ""):
-            yield Violation(Code.LAUNCH_TWICE, each.place, f"its trials are those of {twice}")
-        before |= dict.fromkeys(marks, each.place)
-
-
-def check_times(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
-    """Check that each launch was made in the time of its pass."""
-    for each in evidence:
-        span = read_span(each.launch, each.session)
-        began, ended = (read_moment(text) for text in (each.done.began_utc, each.done.ended_utc))
-        if span and not began - CLOCKS_DIFFER <= span[0] <= span[1] <= ended + CLOCKS_DIFFER:
-            what = f"was not launched from {each.done.began_utc} to {each.done.ended_utc}"
-            yield Violation(Code.RECORDS_FOREIGN, each.place, f"{what}, as its pass tells")
-
-
-def check_machines(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
-    """Check that all launches ran on one kind of processor."""
-    seen: dict[str, LaunchEvidence] = {}
-    for each in evidence:
-        name = each.run.get("cpu_model") or ""
-        if name and not each.launch.exact:
-            seen.setdefault(name, each)
-    if len(seen) > 1:
-        (one, _), (two, other), *_ = seen.items()
-        yield Violation(Code.MACHINE_DIFFERS, other.place, f"on {two}, others on {one}")
-
-
-def check_layouts(offer: OpenedOffer) -> Iterator[Violation]:
-    """Check that launches have the layouts that the rules ask for on that machine."""
-    for each in offer.evidence:
-        plan = plan_of(offer.rules, each.done)
-        known = {(item.case.program, str(item.asked.layout)) for item in plan.possible}
-        layout = each.launch.cases[0].layout
-        if (each.launch.program, layout) not in known:
-            yield Violation(Code.LAYOUT_NOT_ASKED, each.place, f"{layout} is in no case of the rules")
-
-
-def check_rows(offer: OpenedOffer) -> Iterator[Violation]:
-    """Check that every row was measured, often enough, and with the families that the rules name."""
-    rules, machine = offer.rules, offer.stored.passes[-1].machine if offer.stored.passes else None
-    if machine is None:
-        yield Violation(Code.ROW_MISSING, "passes.jsonl", "nothing was measured")
-        return
-    measured = {(row.key.case, row.key.bytes) for row in offer.rows}
-    plan = plan_of(rules, offer.stored.passes[-1])
-    for asked in plan.cases:
-        for count in asked.case.bytes:
-            if (asked.case.name, count) in measured or asked.case.demand == "information":
-                continue
-            why = asked.asked.problem or "no launch has a value of it"
-            yield Violation(Code.ROW_MISSING, f"{asked.case.name} {size(count)}", why)
-    for row in offer.rows:
-        needed = count_needed_launches(rules, row.rule, machine)
-        if len(row.values) < needed:
-            what = f"{plural(len(row.values), 'launch', 'es')}, and {needed} are asked for"
-            yield Violation(Code.FEW_LAUNCHES, row.key.key, what)
-    for family in rules.one_row_with:
-        if not any(row.family == family for row in offer.rows):
-            yield Violation(Code.FAMILY_MISSING, family, "no row was measured with it")

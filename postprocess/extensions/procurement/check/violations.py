@@ -9,44 +9,6 @@ from enum import Enum
 from pathlib import Path
 
 from postprocess.base.formats import plural
-from postprocess.base.units import SECONDS
-from postprocess.extensions.procurement.check.data import ToldFacts
-from postprocess.model.case import Case
-from postprocess.model.routines.mpicost import EVICT, FLUSH
-
-#: Seconds for a message between nodes: metres of fibre and two adapters; inside a node a line of the cache.
-BETWEEN_NODES, INSIDE_NODE = 5e-8, 5e-9
-#: Routines that send both ways at once.
-BOTH_WAYS = ("bibw", "biband", "bidir_put", "bidir_get", "sendrecv", "exchange", "pingping")
-#: Of which a process receives less than ``bytes``.
-SCATTERED = ("reduce_scatter_sum",)
-
-
-@dataclass(frozen=True)
-class SpeedLimit:
-    """A bound, in the unit of the value, and what it is of: ``wire``, ``memory`` or ``light``."""
-
-    value: float
-    what: str
-
-    def is_broken(self, value: float, unit: str) -> bool:
-        """Return whether a value in this unit (seconds or a rate) is faster."""
-        return value < self.value if unit == SECONDS else value > self.value
-
-
-def list_speed_limits(case: Case, unit: str, told: ToldFacts) -> list[SpeedLimit]:
-    """List what a value of a case cannot be faster than."""
-    several = case.processes > case.per_node
-    cold = case.cache in (EVICT, FLUSH)
-    wire, memory = told.link_gbit_per_s * 1e9 / 8, told.memory_gbyte_per_s * 1e9
-    rate, what = (wire, "wire") if several else (memory if cold else 0.0, "memory")
-    if unit != SECONDS:
-        both = 2 if case.routine in BOTH_WAYS else 1
-        return [SpeedLimit(both * rate / 1e6, what)] if rate else []
-    found = [SpeedLimit(BETWEEN_NODES if several else INSIDE_NODE, "light")]
-    if rate and case.routine not in SCATTERED:
-        found.append(SpeedLimit(case.bytes / rate, what))
-    return found
 
 
 class Code(Enum):
@@ -179,7 +141,6 @@ REPEATED = (
         Code.LAUNCH_OFFERED,
     ),
 )
-
 #: Of which one place is enough, though each has a number of its own.
 ALIKE = (*(Code.MACHINE_BUSY, Code.FASTER_THAN_LIGHT, Code.FASTER_THAN_WIRE), Code.FASTER_THAN_MEMORY)
 

@@ -17,7 +17,7 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.violations import (
     Code,
     Violation,
@@ -27,15 +27,10 @@ from postprocess.extensions.procurement.check.violations import (
     is_rejected,
 )
 from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
-from postprocess.extensions.procurement.measure.acceptance_check import (
-    CheckedAcceptance,
-    check_acceptance,
-    is_acceptance,
-)
-from postprocess.extensions.procurement.measure.plan import describe_cost, plan_on_site, preview_offer
+from postprocess.extensions.procurement.measure.accept import CheckedAcceptance, check_acceptance, is_acceptance
+from postprocess.extensions.procurement.measure.run import describe_cost, plan_on_site, preview_offer
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
-from postprocess.extensions.procurement.rules.lint import lint_rules
-from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
 from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
     SealedFolder,

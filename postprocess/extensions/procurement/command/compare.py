@@ -13,20 +13,22 @@ from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
-from postprocess.extensions.procurement.check.delivery import HandedIn, find_shared_launches
+from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
-from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.run_rules import HandedIn, find_shared_launches
 from postprocess.extensions.procurement.check.violations import format_violations
-from postprocess.extensions.procurement.comparison_page import (
+from postprocess.extensions.procurement.comparison import (
     COMPARE,
+    RankedOffer,
+    compare_offers,
     describe_outcome,
+    rank_offer,
     tabulate_rows,
     tabulate_scores,
+    take_measured,
     write_comparison,
 )
-from postprocess.extensions.procurement.rank import RankedOffer, compare_offers, rank_offer, take_measured
-from postprocess.extensions.procurement.rules.lint import read_rules
-from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
 from postprocess.extensions.procurement.sealed import UNKNOWN, opened_archive
 
 HELP = "Show sealed offers side by side: must rows, scores, ratios, means over common rows."

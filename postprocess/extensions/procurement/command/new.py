@@ -9,7 +9,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import WHAT, Parser
-from postprocess.extensions.procurement.rules.rules_data import list_rule_sets, read_rule_set
+from postprocess.extensions.procurement.rules.rules import list_rule_sets, read_rule_set
 
 HELP = "Write a commented set of rules to start from."
 EXAMPLE = "./plumbline offer new rules.toml --set osu"

@@ -11,8 +11,8 @@ from postprocess.base.signature import OFFER
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_file, check_output_file
 from postprocess.cli.parser import HOW, Parser
-from postprocess.extensions.procurement.check.data import SEALED, write_sealed
-from postprocess.extensions.procurement.check.official import OfficialSource
+from postprocess.extensions.procurement.check.builds import OfficialSource
+from postprocess.extensions.procurement.check.offer import SEALED, write_sealed
 from postprocess.extensions.procurement.check.violations import (
     describe_violations,
     format_violations,

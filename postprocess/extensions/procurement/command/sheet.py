@@ -11,8 +11,7 @@ from postprocess.base.formats import plural
 from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import READ, Parser
-from postprocess.extensions.procurement.check.data import COMMITMENTS, RULES
-from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
+from postprocess.extensions.procurement.check.offer import COMMITMENTS, RULES, OpenedOffer, open_offer
 from postprocess.extensions.procurement.check.violations import (
     describe_violations,
     format_violations,
@@ -28,7 +27,7 @@ from postprocess.extensions.procurement.form.commitments import (
 )
 from postprocess.extensions.procurement.form.rows import FormRow, build_form
 from postprocess.extensions.procurement.form.spreadsheet import CSV, XLSX, read_form
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.rules.rules import hash_rules
 
 HELP = "Write the form of an offer as CSV, spreadsheet and page; or read back what was typed."
 EXAMPLE = "./plumbline offer sheet offer --read offer/offer.xlsx"

@@ -16,10 +16,16 @@ from postprocess.base.same_values import is_same_page
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable
 from postprocess.base.units import SECONDS
-from postprocess.extensions.procurement.check.data import COMMITMENTS, RULES, ToldFacts
-from postprocess.extensions.procurement.check.evidence import LaunchEvidence, MeasuredRow
-from postprocess.extensions.procurement.check.offer import OpenedOffer
-from postprocess.extensions.procurement.check.violations import Code, Violation, list_speed_limits
+from postprocess.extensions.procurement.check.offer import (
+    COMMITMENTS,
+    RULES,
+    LaunchEvidence,
+    MeasuredRow,
+    OpenedOffer,
+    ToldFacts,
+)
+from postprocess.extensions.procurement.check.run_rules import list_speed_limits
+from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.form.rows import (
     DIGITS,
     FILLED,
@@ -43,7 +49,7 @@ from postprocess.extensions.procurement.form.spreadsheet import (
     is_same_book,
     read_decimal_comma,
 )
-from postprocess.extensions.procurement.rules.rules_data import Rules, hash_rules
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
 from postprocess.model.case import Case
 from postprocess.report import templating
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from postprocess.base.formats import SHOWN, parse_utc, plural
 from postprocess.base.units import SECONDS
-from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
-from postprocess.extensions.procurement.check.offer import OpenedOffer
-from postprocess.extensions.procurement.rules.rules_data import RuleCase, Rules, parse_quantity
+from postprocess.extensions.procurement.check.offer import MeasuredRow, OpenedOffer, RowKey
+from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, parse_quantity
 from postprocess.stats.procurement.acceptance import (
     EXACT,
     LEAST_LAUNCHES,

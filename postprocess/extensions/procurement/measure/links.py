@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from postprocess.base.formats import plural, utc_now
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.extensions.procurement.accept import JudgedLinks
-from postprocess.extensions.procurement.check.data import copy_told
-from postprocess.extensions.procurement.check.evidence import LaunchEvidence
+from postprocess.extensions.procurement.check.offer import LaunchEvidence, copy_told
+from postprocess.extensions.procurement.judge import JudgedLinks
 from postprocess.extensions.procurement.measure.run import OfferBench
-from postprocess.extensions.procurement.rules.rules_data import LinksRule, MachineFacts, Rules, count_nodes
+from postprocess.extensions.procurement.rules.layouts import MachineFacts, count_nodes
+from postprocess.extensions.procurement.rules.rules import LinksRule, Rules
 from postprocess.features.links.data import MEASURES, PairSweep, build_sweeps
 from postprocess.features.links.detect import FEWEST_NODES, SweepAnalysis, analyse_sweep, count_launches_needed
 from postprocess.features.links.text import (

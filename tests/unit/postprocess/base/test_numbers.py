@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_day, parse_decimal, parse_utc, parse_whole
 from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
 from postprocess.extensions.procurement.form.commitments import parse_number
-from postprocess.extensions.procurement.rules.rules_data import SHARE
+from postprocess.extensions.procurement.rules.rules import SHARE
 from postprocess.features.compare.command import parse_margins
 from postprocess.features.compare.dossier.sign import parse_factor
 from postprocess.results.query import parse_since

@@ -30,7 +30,7 @@ sys.modules[module.__name__] = module
 exec(compile(source, str(path), "exec"), module.__dict__)
 
 from postprocess.cli.option_types import parse_programs
-from postprocess.extensions.procurement.rules import rules_data
+from postprocess.extensions.procurement.rules import rules
 from postprocess.model.options import CACHE_STATE, ITERATION_COUNT
 from site_configs.annotations import find_fault
 from site_configs.programs.installed import Programs
@@ -40,7 +40,7 @@ assert parse_programs("strange") == ["strange"]
 assert CACHE_STATE.programs_with("odd") == ("strange",)
 assert ITERATION_COUNT.usual["strange"] == 9
 assert not find_fault({"strange": "/opt/strange"}, Programs)
-assert "strange" in rules_data.Program.__args__ and "strange" in rules_data.Iterated.__args__
+assert "strange" in rules.Program.__args__ and "strange" in rules.Iterated.__args__
 assert "strange-mpi" in BUILT
 """
 

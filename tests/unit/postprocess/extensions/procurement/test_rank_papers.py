@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.procurement.comparison_page import write_comparison
-from postprocess.extensions.procurement.rank import (
+from postprocess.extensions.procurement.comparison import (
     OfferComparison,
     OfferedValue,
     PresentSystem,
     RankedOffer,
     compare_offers,
+    write_comparison,
 )
-from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rules_data import Rules, read_rule_set
+from postprocess.extensions.procurement.rules.rules import Rules, lint_text, read_rule_set
 from postprocess.references.reference_file import load_references
 from tests.support.paths import ROOT
 

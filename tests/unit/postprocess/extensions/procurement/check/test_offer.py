@@ -12,10 +12,10 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.extensions.procurement.check.builds import OfferSources
-from postprocess.extensions.procurement.check.data import PASSES, RULES, TELL, Patch
-from postprocess.extensions.procurement.check.offer import check_offer, open_offer
+from postprocess.extensions.procurement.check.offer import PASSES, RULES, TELL, Patch, open_offer
+from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations, is_rejected
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.rules.rules import hash_rules
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case
 from tests.support.factories.offer import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.extensions.procurement.check.data import ToldFacts
-from postprocess.extensions.procurement.check.violations import list_speed_limits
+from postprocess.extensions.procurement.check.offer import ToldFacts
+from postprocess.extensions.procurement.check.run_rules import list_speed_limits
 from tests.support.factories.launch import case
 
 TOLD = ToldFacts(link_gbit_per_s=80.0, memory_gbyte_per_s=20.0)  # 10 and 20 GB/s

@@ -16,20 +16,20 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER, find_fingerprint
 from postprocess.cli.output_files import is_own_output
-from postprocess.extensions.procurement.check.data import RULES
-from postprocess.extensions.procurement.check.offer import open_offer
+from postprocess.extensions.procurement.check.offer import RULES, open_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
-from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, conclude
-from postprocess.extensions.procurement.measure.acceptance_check import (
+from postprocess.extensions.procurement.measure.accept import (
     MEASURED,
     OFFERED,
+    AcceptanceDemand,
     check_acceptance,
+    conclude,
     judge_measured,
     refuse_foreign_launches,
 )
 from postprocess.extensions.procurement.protocol import ACCEPT
-from postprocess.extensions.procurement.rules.rules_data import hash_rules
+from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder, open_archive, seal_archive
 from postprocess.main import main
 from tests.support.factories.offer import (

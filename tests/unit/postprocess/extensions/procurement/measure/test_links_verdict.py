@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from postprocess.extensions.procurement.accept import JudgedLinks
-from postprocess.extensions.procurement.check.data import OfferPass
-from postprocess.extensions.procurement.check.evidence import LaunchEvidence
+from postprocess.extensions.procurement.check.offer import LaunchEvidence, OfferPass
+from postprocess.extensions.procurement.judge import JudgedLinks
 from postprocess.extensions.procurement.measure.links import find_links_verdict, judge_links, list_links_looks
-from postprocess.extensions.procurement.rules.lint import lint_text
-from postprocess.extensions.procurement.rules.rules_data import MachineFacts, Rules
+from postprocess.extensions.procurement.rules.layouts import MachineFacts
+from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import DetectionLimits, PairTimes, SlowItem, SweepAnalysis
 from postprocess.stats.procurement.acceptance import RowVerdict

@@ -7,16 +7,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from postprocess.extensions.procurement.check.data import RULES, TELL, format_told_template, read_told
-from postprocess.extensions.procurement.check.offer import open_offer
+from postprocess.extensions.procurement.check.offer import (
+    RULES,
+    TELL,
+    format_told_template,
+    open_offer,
+    read_told,
+)
 from postprocess.extensions.procurement.measure.run import (
     OfferBench,
     OfferDemand,
     describe_failed,
     sum_job_seconds,
 )
-from postprocess.extensions.procurement.rules.lint import plan_offer, read_rules
-from postprocess.extensions.procurement.rules.rules_data import TOLD
+from postprocess.extensions.procurement.rules.layouts import plan_offer
+from postprocess.extensions.procurement.rules.rules import TOLD, read_rules
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.verdict import Verdict
 from tests.support.factories.launch import planned

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.procurement.rules.lint import (
+from postprocess.extensions.procurement.rules.layouts import (
+    MachineFacts,
     build_offer_choice,
+    plan_offer,
+    resolve_layout,
+)
+from postprocess.extensions.procurement.rules.rules import (
+    FOLDER,
+    RuleCase,
     lint_rules,
     lint_text,
-    plan_offer,
-    read_rules,
-)
-from postprocess.extensions.procurement.rules.rules_data import (
-    FOLDER,
-    MachineFacts,
-    RuleCase,
     list_rule_sets,
     parse_quantity,
-    resolve_layout,
+    read_rules,
 )
 from postprocess.main import main
 from postprocess.model.options import check_choice, select_wanted

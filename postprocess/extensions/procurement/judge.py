@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from postprocess.base.units import compute_slowdown
-from postprocess.extensions.procurement.check.evidence import MeasuredRow, RowKey
-from postprocess.extensions.procurement.check.offer import OpenedOffer
+from postprocess.extensions.procurement.check.offer import MeasuredRow, OpenedOffer, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.form.rows import from_log, logs_of
-from postprocess.extensions.procurement.rules.rules_data import Rules
+from postprocess.extensions.procurement.rules.rules import Rules
 from postprocess.stats.placement import is_farther
 from postprocess.stats.procurement.acceptance import (
     AcceptedRow,

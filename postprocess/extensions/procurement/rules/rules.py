@@ -1,4 +1,4 @@
-"""The rules of a procurement, ``rules.toml``: what is measured, how often, and what an offer must tell.
+"""The rules of a procurement, ``rules.toml``: what is measured, how often, what an offer must tell.
 
 docs/procurement.md explains each key. The hash of the file stands in all that follows from it.
 """
@@ -6,7 +6,6 @@ docs/procurement.md explains each key. The hash of the file stands in all that f
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,39 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import msgspec
 
 from postprocess.base import files
-from postprocess.base.documents.records import Amount, Count, Text, is_measurable
+from postprocess.base.documents.records import Amount, Count, Text, is_measurable, parse_record
 from postprocess.base.documents.strict_json import SHOWN
+from postprocess.base.documents.toml_files import find_line, parse_toml
 from postprocess.base.errors import UsageError
 from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.model.case import NAME
+from postprocess.model.routines.kernels import BYTES, KERNELS
+from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
+from postprocess.stats.procurement.acceptance import LEAST_LAUNCHES
+from site_configs.mpi.family import FAMILIES
 from site_configs.programs.program import PROGRAMS
-from site_configs.topology.layouts import Layout
 
 SHARE = re.compile(r"([0-9]{1,3})%")
 NEAREST, FARTHEST = "nearest pair", "farthest pair"
 NODES = ("one", "two", "all", NEAREST, FARTHEST)
 PER_NODE = ("one", "two", "nic", "core")
 WORDS = {"one": 1, "two": 2}
-
-
-@dataclass(frozen=True)
-class MachineFacts:
-    """What layouts rest on: one partition of a site."""
-
-    partition: str
-    nodes: int
-    cores_per_node: int
-    nics_per_node: int = 1
-    most_processes: int = 10**9
-    exact: bool = False  #: whether its time is simulated
-
-
-@dataclass(frozen=True)
-class AskedLayout:
-    """A layout on a machine, or why it has none."""
-
-    layout: Layout | None
-    peer: int = 0  #: the partner of rank 0, where a pair of nodes was asked for
-    problem: str = ""
 
 
 def find_layout_fault(case: RuleCase) -> str:
@@ -77,54 +60,9 @@ def _find_word_fault(word: str | int, words: tuple[str, ...]) -> str:
     return f"{word!r} is none of {', '.join(words)}, a share as 95%, or a number"
 
 
-def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedLayout:
-    """Return the layout of a case on a machine; shares are rounded up, and to an even number of processes."""
-    pair = case.nodes in (NEAREST, FARTHEST)
-    nodes = machine.nodes if pair else _count(case.nodes, machine.nodes)
-    cores = machine.cores_per_node
-    per_node = machine.nics_per_node if case.per_node == "nic" else _count(case.per_node, cores)
-    if pair and nodes < 2:
-        return AskedLayout(None, problem=f"a {case.nodes} needs 2 nodes, and there is 1")
-    if nodes > machine.nodes:
-        return AskedLayout(None, problem=f"it needs {nodes} nodes, and there are {machine.nodes}")
-    if nodes * per_node % 2 and per_node < cores and SHARE.fullmatch(str(case.per_node)):
-        per_node += 1
-    if per_node > cores:
-        return AskedLayout(None, problem=f"it needs {per_node} cores a node, and there are {cores}")
-    processes = nodes * per_node
-    if processes < 2:
-        return AskedLayout(None, problem="it is a single process")
-    if processes > machine.most_processes:
-        most = machine.most_processes
-        return AskedLayout(None, problem=f"it needs {processes} processes, and {most} are possible")
-    peer = 0
-    if pair:
-        peer = 1 if case.nodes == NEAREST else nodes - 1
-    elif case.program == "mpicost" and case.routine == "pingpong":
-        peer = processes - 1
-    return AskedLayout(Layout(processes, per_node), peer)
-
-
 def find_nodes_fault(word: str | int) -> str:
     """Find what is wrong with a word for a number of nodes; empty if nothing is."""
     return _find_word_fault(word, ("all", *WORDS))
-
-
-def count_nodes(word: str | int, machine: MachineFacts) -> int:
-    """Count the nodes of a machine that a word asks for; it may have fewer."""
-    return _count(word, machine.nodes)
-
-
-def _count(word: str | int, whole: int) -> int:
-    if isinstance(word, int):
-        return word
-    if word in ("all", "core"):
-        return whole
-    if word in WORDS:
-        return WORDS[word]
-    share = SHARE.fullmatch(word)
-    assert share
-    return math.ceil(int(share[1]) * whole / 100)
 
 
 SCHEMA = 1
@@ -160,7 +98,6 @@ SCALES = {
     "MB/s": (1.0, MEGABYTES),
     "GB/s": (1e3, MEGABYTES),
 }
-
 BASELINE = "baseline"  #: the category in which nothing is changed
 
 
@@ -320,3 +257,162 @@ def list_rule_sets() -> list[str]:
 def read_rule_set(name: str) -> str:
     """Read the text of a set."""
     return files.read_text(FOLDER / f"{name}.toml")
+
+
+NOT_A_NAME = "not a name (letters, digits, _ . + -)"
+MPIS = ("any", *(name for name, _ in FAMILIES), "simgrid")
+OWN = {routine.name: routine for routine in ROUTINES}
+
+
+def read_rules(path: Path) -> Rules:
+    """Read rules without a fault.
+
+    :raises UsageError: for the first fault
+    """
+    rules, faults = lint_rules(path)
+    if rules is None or faults:
+        raise UsageError(faults[0].format(path))
+    return rules
+
+
+def lint_rules(path: Path) -> tuple[Rules | None, list[RuleFault]]:
+    """Read rules, and find what is wrong with them; None where they cannot be read at all.
+
+    :raises UsageError: if there is no such file
+    """
+    try:
+        text = files.read_text(path)
+    except OSError as error:
+        fix = f"./plumbline offer new {path} writes one"
+        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is no UTF-8 text; write it as such") from None
+    return lint_text(text)
+
+
+def lint_text(text: str) -> tuple[Rules | None, list[RuleFault]]:
+    """Read rules from their text as :func:`lint_rules` does."""
+    try:
+        told = parse_toml(text)
+    except ValueError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        return None, [RuleFault(int(line[1]) if line else 0, "", f"{error}; mend the TOML")]
+    try:
+        rules = parse_record(told, Rules, exact=True)
+    except ValueError as error:
+        key, _, what = str(error).partition(": ")
+        fix = "docs/procurement.md has the keys"
+        return None, [RuleFault(find_line(text, key), key, f"{what}; {fix}")]
+    found = find_rule_faults(rules)
+    return rules, [RuleFault(find_line(text, key), key, what) for key, what in found]
+
+
+def find_rule_faults(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with rules of the right types: the key of each fault, and what is wrong."""
+    yield from find_head_faults(rules)
+    names = [each.name for each in rules.case]
+    for number, case in enumerate(rules.case):
+        for key, what in find_case_faults(rules, case):
+            yield f"case[{number}].{key}", what
+        if case.name in names[:number]:
+            yield f"case[{number}].name", f"{case.name} is there twice; choose another name"
+    yield from find_reference_faults(rules)
+
+
+def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with what holds for all cases."""
+    if rules.schema != SCHEMA:
+        yield "schema", f"is {rules.schema}, and this version knows {SCHEMA}; write {SCHEMA}"
+    if words := [word for word in rules.tell if word not in TOLD]:
+        yield "tell", f"{words[0]!r} is none of {', '.join(TOLD)}"
+    if words := [word for word in rules.one_row_with if word not in MPIS[1:]]:
+        yield "one_row_with", f"{words[0]!r} is no family of MPIs: {', '.join(MPIS[1:])}"
+    if BASELINE not in rules.category:
+        yield "category", "has no baseline; write [category.baseline]"
+    for name in rules.category:
+        if not NAME.fullmatch(name):
+            yield f"category.{name}", f"is {NOT_A_NAME}"
+    if rules.links and (problem := find_nodes_fault(rules.links.nodes)):
+        yield "links.nodes", problem
+    if rules.links and rules.links.nodes_per_switch < 0:
+        yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
+    if not any(each.demand == "must" for each in rules.case):
+        yield "case", 'no case is a must; write demand = "must" for one'
+
+
+def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with a case."""
+    for key in ("name", "routine"):
+        if not NAME.fullmatch(getattr(case, key)):
+            yield key, f"is {NOT_A_NAME}"
+    if len(set(case.bytes)) < len(case.bytes):
+        yield "bytes", "has a size twice; write each once"
+    if problem := find_layout_fault(case):
+        key, _, what = problem.partition(": ")
+        yield key, what
+    if case.mpi not in MPIS:
+        yield "mpi", f"{case.mpi!r} is none of {', '.join(MPIS)}"
+    if case.program == OWN_PROGRAM:
+        yield from find_own_faults(case)
+    elif case.program == KERNELS:
+        yield from find_kernel_faults(case)
+    elif case.statistic == "p99":
+        yield "statistic", f"{case.program} prints no 99th percentile; take median or worst"
+    if case.limit and (problem := find_quantity_fault(case.limit)):
+        yield "limit", problem
+    yield from find_count_faults(rules, case)
+
+
+def find_count_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find numbers of launches from which nothing follows."""
+    launches, most = rules.launches_of(case), rules.risk.most_launches
+    if launches < LEAST_LAUNCHES:
+        fix = f"ask for {LEAST_LAUNCHES} or more"
+        yield "launches", f"{launches} give no tolerance limit; {fix}"
+    if most < launches:
+        yield "launches", f"{launches} are more than risk.most_launches, {most}"
+
+
+def find_quantity_fault(text: str) -> str:
+    """Find why a text is no quantity; empty if it is one."""
+    try:
+        parse_quantity(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def find_own_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with a case of mpicost, whose routines are known everywhere."""
+    routine = OWN.get(case.routine)
+    if routine is None or routine.name == TOURNAMENT or routine.control_bytes:
+        yield "routine", f"{case.routine}: mpicost --list has no such routine to commit to"
+        return
+    if wrong := [size for size in case.bytes if not routine.has_size(size)]:
+        yield "bytes", f"{wrong[0]} is no multiple of 8, and {case.routine} computes"
+    if case.routine == "barrier" and case.bytes != (0,):
+        yield "bytes", "a barrier has no payload; write [0]"
+    elif case.routine != "barrier" and 0 in case.bytes:
+        yield "bytes", "mpicost sends no empty messages; take pingpong of imb for 0"
+    if case.better == "higher":
+        yield "better", "mpicost measures times, of which lower is better"
+
+
+def find_kernel_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with a case of an application kernel, each of which has one size."""
+    if case.routine not in BYTES:
+        yield "routine", f"{case.routine}: is no kernel; one of {', '.join(BYTES)}"
+    elif case.bytes != (BYTES[case.routine],):
+        yield "bytes", f"{case.routine} has [{BYTES[case.routine]}]"
+    if case.better == "higher":
+        yield "better", "kernels are timed, and of times lower is better"
+
+
+def find_reference_faults(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Find values of the buyer's system that belong to no row, or are none."""
+    known = {(case.name, size) for case in rules.case for size in case.bytes}
+    for number, each in enumerate(rules.reference):
+        if (each.case, each.bytes) not in known:
+            yield f"reference[{number}].case", f"no case {each.case} has {each.bytes} bytes"
+        if problem := find_quantity_fault(each.value):
+            yield f"reference[{number}].value", problem

@@ -1,0 +1,170 @@
+"""Layouts of rules on a machine, and what a pass over them chooses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postprocess.extensions.procurement.rules.rules import FARTHEST, NEAREST, SHARE, WORDS, RuleCase, Rules
+from postprocess.model.case import Case
+from postprocess.model.options import (
+    CACHE_STATE,
+    ITERATION_COUNT,
+    PARTITION,
+    TIME_LIMIT,
+    TRIAL_COUNT,
+    WantedRoutine,
+    build_wanted_choice,
+)
+from postprocess.model.routines.mpicost import OWN_PROGRAM, find_routine
+from site_configs.topology.layouts import Layout
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """What layouts rest on: one partition of a site."""
+
+    partition: str
+    nodes: int
+    cores_per_node: int
+    nics_per_node: int = 1
+    most_processes: int = 10**9
+    exact: bool = False  #: whether its time is simulated
+
+
+@dataclass(frozen=True)
+class AskedLayout:
+    """A layout on a machine, or why it has none."""
+
+    layout: Layout | None
+    peer: int = 0  #: the partner of rank 0, where a pair of nodes was asked for
+    problem: str = ""
+
+
+def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedLayout:
+    """Return the layout of a case on a machine; shares are rounded up, and to an even number of processes."""
+    pair = case.nodes in (NEAREST, FARTHEST)
+    nodes = machine.nodes if pair else _count(case.nodes, machine.nodes)
+    cores = machine.cores_per_node
+    per_node = machine.nics_per_node if case.per_node == "nic" else _count(case.per_node, cores)
+    if pair and nodes < 2:
+        return AskedLayout(None, problem=f"a {case.nodes} needs 2 nodes, and there is 1")
+    if nodes > machine.nodes:
+        return AskedLayout(None, problem=f"it needs {nodes} nodes, and there are {machine.nodes}")
+    if nodes * per_node % 2 and per_node < cores and SHARE.fullmatch(str(case.per_node)):
+        per_node += 1
+    if per_node > cores:
+        return AskedLayout(None, problem=f"it needs {per_node} cores a node, and there are {cores}")
+    processes = nodes * per_node
+    if processes < 2:
+        return AskedLayout(None, problem="it is a single process")
+    if processes > machine.most_processes:
+        most = machine.most_processes
+        return AskedLayout(None, problem=f"it needs {processes} processes, and {most} are possible")
+    peer = 0
+    if pair:
+        peer = 1 if case.nodes == NEAREST else nodes - 1
+    elif case.program == "mpicost" and case.routine == "pingpong":
+        peer = processes - 1
+    return AskedLayout(Layout(processes, per_node), peer)
+
+
+def count_nodes(word: str | int, machine: MachineFacts) -> int:
+    """Count the nodes of a machine that a word asks for; it may have fewer."""
+    return _count(word, machine.nodes)
+
+
+def _count(word: str | int, whole: int) -> int:
+    if isinstance(word, int):
+        return word
+    if word in ("all", "core"):
+        return whole
+    if word in WORDS:
+        return WORDS[word]
+    share = SHARE.fullmatch(word)
+    assert share
+    return math.ceil(int(share[1]) * whole / 100)
+
+
+@dataclass(frozen=True)
+class AskedCase:
+    """A case of the rules on a machine."""
+
+    case: RuleCase
+    asked: AskedLayout
+
+    def matches(self, measured: Case, size: int) -> bool:
+        """Return whether a measured case is this one at a size, with whichever MPI."""
+        layout = self.asked.layout
+        if layout is None or measured.layout != str(layout):
+            return False
+        if (measured.program, measured.routine) != (self.case.program, self.case.routine):
+            return False
+        plays = measured.program == OWN_PROGRAM and find_routine(measured.routine).in_pairs
+        return measured.bytes == size and (not plays or measured.peer == self.asked.peer)
+
+
+@dataclass(frozen=True)
+class OfferPlan:
+    """All cases of rules on a machine."""
+
+    machine: MachineFacts
+    cases: tuple[AskedCase, ...]
+
+    @property
+    def possible(self) -> list[AskedCase]:
+        """Those that the machine can measure."""
+        return [case for case in self.cases if case.asked.layout]
+
+    @property
+    def impossible(self) -> list[AskedCase]:
+        """Those that it cannot, each with its problem."""
+        return [case for case in self.cases if not case.asked.layout]
+
+    def find(self, name: str) -> AskedCase:
+        """Find a case by its name."""
+        return next(each for each in self.cases if each.case.name == name)
+
+    def list_wanted(self, names: Sequence[str] | None = None) -> list[WantedRoutine]:
+        """List what a pass has to measure; ``names`` restricts the cases."""
+        return [
+            WantedRoutine(
+                each.case.program,
+                self.machine.partition,
+                str(each.asked.layout),
+                each.case.routine,
+                each.case.bytes,
+                (each.asked.peer,) if each.asked.peer else (),
+            )
+            for each in self.possible
+            if names is None or each.case.name in names
+        ]
+
+
+def plan_offer(rules: Rules, machine: MachineFacts) -> OfferPlan:
+    """Plan rules on a machine."""
+    found = (AskedCase(case, resolve_layout(case, machine)) for case in rules.case)
+    return OfferPlan(machine, tuple(found))
+
+
+def build_offer_choice(rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None) -> Mapping[str, Any]:
+    """Build the choice of a pass."""
+    choice: dict[str, Any] = {PARTITION.variable: [plan.machine.partition]}
+    choice |= build_wanted_choice(plan.list_wanted(names))
+    counts = rules.iterations
+    if OWN_PROGRAM in counts and not plan.machine.exact:
+        choice[TRIAL_COUNT.variable] = counts["mpicost"]
+    if others := [count for program, count in counts.items() if program != OWN_PROGRAM]:
+        choice[ITERATION_COUNT.variable] = max(others)
+    if rules.cache and not plan.machine.exact:
+        choice[CACHE_STATE.variable] = rules.cache
+    if rules.seconds_per_start:
+        choice[TIME_LIMIT] = f"{rules.seconds_per_start}s"
+    return choice
+
+
+def count_needed_launches(rules: Rules, case: RuleCase, machine: MachineFacts) -> int:
+    """Count the launches that a row needs: one in simulated time, which repeats."""
+    return 1 if machine.exact else rules.launches_of(case)
