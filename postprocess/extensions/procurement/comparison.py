@@ -7,7 +7,7 @@ import io
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from postprocess.base.files import write_output, write_summary
-from postprocess.base.formats import DASH, factor, format_percent, number, plural, size
+from postprocess.base.formats import factor, format_percent, number, plural, size
 from postprocess.base.text_table import TextTable
 from postprocess.base.units import compute_slowdown
 from postprocess.extensions.procurement.check.offer import OpenedOffer
@@ -35,10 +35,10 @@ class OfferedValue:
     """What an offer says of a row of the rules, with its best MPI. Values are in the unit of the case."""
 
     unit: str
-    committed: float | None
+    committed: float
     projected: float | None
-    environment: str = ""
-    category: str = ""
+    environment: str
+    category: str
 
     @property
     def mpi(self) -> str:
@@ -57,6 +57,17 @@ class RankedOffer:
 
 
 @dataclass(frozen=True)
+class ComparedValue:
+    """What an offer commits to in a row, beside the others. Values are in the unit of the row."""
+
+    committed: float
+    projected: float | None
+    ratio: float  #: how many times as fast as the reference system, or the slowest offer
+    kept: bool  #: whether the limit of the rules is kept
+    mpi: str  #: as of :class:`OfferedValue`
+
+
+@dataclass(frozen=True)
 class ComparedRow:
     """A row of the rules with what every offer commits to."""
 
@@ -64,17 +75,22 @@ class ComparedRow:
     bytes: int
     unit: str
     reference: float | None
-    committed: tuple[float | None, ...]  #: an entry for each offer; None is missing, which is worst
-    projected: tuple[float | None, ...]
-    ratios: tuple[float | None, ...]  #: how many times as fast as the reference system, or the slowest offer
-    kept: tuple[bool, ...]  #: whether the limit of the rules is kept; False if missing
-    #: Environment that each commitment is of, with its category unless that is the usual one; empty if missing
-    mpis: tuple[str, ...]
+    offers: tuple[ComparedValue | None, ...]  #: None is missing, which is worst
 
     @property
     def is_common(self) -> bool:
         """Whether every offer commits to it."""
-        return all(each is not None for each in self.committed)
+        return all(self.offers)
+
+    def ratio_of(self, number: int) -> float:
+        """Return the ratio of an offer; 0 if it commits to nothing."""
+        offer = self.offers[number]
+        return offer.ratio if offer else 0.0
+
+    def is_kept_by(self, number: int) -> bool:
+        """Return whether an offer commits to a value within the limit of the rules."""
+        offer = self.offers[number]
+        return offer is not None and offer.kept
 
 
 @dataclass(frozen=True)
@@ -101,11 +117,24 @@ class OfferComparison:
     """Offers side by side, the best first."""
 
     rules: Rules
-    names: tuple[str, ...]
     rows: tuple[ComparedRow, ...]
     scores: tuple[OfferScore, ...]
-    common: int
     shared: tuple[str, ...] = ()  #: which have the same launches
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the offers."""
+        return tuple(score.name for score in self.scores)
+
+    @property
+    def common(self) -> int:
+        """The number of rows to which every offer commits."""
+        return sum(row.is_common for row in self.rows)
+
+    @property
+    def families(self) -> list[str]:
+        """The routines of which an offer has a mean."""
+        return sorted({name for score in self.scores for name in score.families})
 
 
 def rank_offer(name: str, offer: OpenedOffer, kept: StoredCommitments, violations: int) -> RankedOffer:
@@ -118,7 +147,7 @@ def rank_offer(name: str, offer: OpenedOffer, kept: StoredCommitments, violation
             continue
         place = row.key.case, row.key.bytes
         known = values.get(place)
-        if known is None or known.committed is None or is_worse(known.committed, each.committed, row.unit):
+        if known is None or is_worse(known.committed, each.committed, row.unit):
             values[place] = OfferedValue(
                 row.unit, each.committed, each.projected, row.key.environment, row.key.category
             )
@@ -147,84 +176,66 @@ def compare_offers(
     :param present: values of the buyer's present system, where the rules have none
     :param shared: which of them have the same launches
     """
-    rows = tuple(
-        compare_row(rules, case, size, offers, present or {}) for case in rules.case for size in case.bytes
+    rows = compare_rows(rules, offers, present or {})
+    scores = [score_offer(rows, offer, number) for number, offer in enumerate(offers)]
+    ordered = sorted(
+        zip(scores, offers, strict=True),
+        key=lambda each: (not each[0].is_responsive, -each[0].must_kept, -(each[0].merit or 0.0)),
     )
-    scores = [score_offer(rows, offers, number) for number in range(len(offers))]
-    order = sorted(
-        range(len(offers)),
-        key=lambda n: (not scores[n].is_responsive, -scores[n].must_kept, -(scores[n].merit or 0.0)),
-    )
-    common = sum(row.is_common for row in rows)
-    return OfferComparison(
-        rules,
-        tuple(offers[n].name for n in order),
-        tuple(reorder_row(row, order) for row in rows),
-        tuple(scores[n] for n in order),
-        common,
-        tuple(shared),
-    )
+    rows = compare_rows(rules, [offer for _, offer in ordered], present or {})
+    return OfferComparison(rules, rows, tuple(score for score, _ in ordered), tuple(shared))
 
 
-def reorder_row(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
-    """Return a row with its offers in another order."""
-    return replace(
-        row,
-        committed=tuple(row.committed[n] for n in order),
-        projected=tuple(row.projected[n] for n in order),
-        ratios=tuple(row.ratios[n] for n in order),
-        kept=tuple(row.kept[n] for n in order),
-        mpis=tuple(row.mpis[n] for n in order),
-    )
+def compare_rows(
+    rules: Rules, offers: Sequence[RankedOffer], present: PresentSystem
+) -> tuple[ComparedRow, ...]:
+    """Compare all rows of the rules."""
+    return tuple(compare_row(rules, case, size, offers, present) for case in rules.case for size in case.bytes)
 
 
 def compare_row(
     rules: Rules, case: RuleCase, size: int, offers: Sequence[RankedOffer], present: PresentSystem
 ) -> ComparedRow:
     """Compare a row: ratios to the reference system, or where there is none to the slowest offer."""
-    found = [offer.values.get((case.name, size)) for offer in offers]
+    place = case.name, size
+    found = [offer.values.get(place) for offer in offers]
     unit = next((each.unit for each in found if each), "s")
-    committed = tuple(each.committed if each else None for each in found)
-    known = [value for value in committed if value is not None]
-    reference = rules.reference_of(case.name, size) or present.get((case.name, size))
-    base = reference
-    if base is None and known:
-        base = max(known, key=lambda value: compute_slowdown(value, known[0], unit))
+    known = [each.committed for each in found if each]
+    reference = rules.reference_of(*place) or present.get(place)
+    base = reference or max(known, key=lambda value: compute_slowdown(value, known[0], unit), default=1.0)
     bound = limit_of(case)
-    return ComparedRow(
-        case,
-        size,
-        unit,
-        reference,
-        committed,
-        tuple(each.projected if each else None for each in found),
-        tuple(compute_slowdown(base, value, unit) if value and base else None for value in committed),
-        tuple(value is not None and not (bound and is_worse(value, bound, unit)) for value in committed),
-        tuple(each.mpi if each else "" for each in found),
-    )
+
+    def compare(offered: OfferedValue) -> ComparedValue:
+        ratio = compute_slowdown(base, offered.committed, unit)
+        kept = not (bound and is_worse(offered.committed, bound, unit))
+        return ComparedValue(offered.committed, offered.projected, ratio, kept, offered.mpi)
+
+    return ComparedRow(case, size, unit, reference, tuple(compare(each) if each else None for each in found))
 
 
-def score_offer(rows: Sequence[ComparedRow], offers: Sequence[RankedOffer], number: int) -> OfferScore:
-    """Score an offer."""
+def score_offer(rows: Sequence[ComparedRow], offer: RankedOffer, number: int) -> OfferScore:
+    """Score an offer.
+
+    :param number: its place in the rows
+    """
     must = [row for row in rows if row.case.demand == "must"]
     should = [row for row in rows if row.case.demand == "should"]
     weights = sum(row.case.weight for row in should)
-    kept = sum(row.case.weight for row in should if row.kept[number])
-    common = [row for row in rows if row.is_common and row.case.demand != "information"]
-    ratios = [row.ratios[number] or 0.0 for row in rows if row.case.demand != "information"]
+    kept = sum(row.case.weight for row in should if row.is_kept_by(number))
+    asked = [row for row in rows if row.case.demand != "information"]
     families: dict[str, list[float]] = {}
     for row in rows:
         if row.is_common:
-            families.setdefault(row.case.routine, []).append(row.ratios[number] or 0.0)
+            families.setdefault(row.case.routine, []).append(row.ratio_of(number))
     return OfferScore(
-        offers[number].name,
-        offers[number].violations,
-        sum(row.kept[number] for row in must),
+        offer.name,
+        offer.violations,
+        sum(row.is_kept_by(number) for row in must),
         len(must),
         kept / weights if weights else 1.0,
-        compute_weighted_mean([(row.case.weight, row.ratios[number] or 0.0) for row in common]),
-        min(ratios, default=None),
-        {name: statistics.geometric_mean(some) for name, some in families.items()},
+        compute_weighted_mean([(row.case.weight, row.ratio_of(number)) for row in asked if row.is_common]),
+        min((row.ratio_of(number) for row in asked), default=None),
+        {name: statistics.geometric_mean(ratios) for name, ratios in families.items()},
     )
 
 
@@ -290,7 +301,6 @@ def describe_outcome(found: OfferComparison) -> str:
 
 def tabulate_scores(found: OfferComparison) -> TextTable:
     """Tabulate what each offer comes to."""
-    families = sorted({name for score in found.scores for name in score.families})
     rows = tuple(
         (
             score.name,
@@ -300,11 +310,11 @@ def tabulate_scores(found: OfferComparison) -> TextTable:
             format_percent(score.should),
             factor(score.merit),
             factor(score.worst),
-            *(factor(score.families.get(name)) for name in families),
+            *(factor(score.families.get(name)) for name in found.families),
         )
         for score in found.scores
     )
-    heads = ("responsive", "violations", "must", "should", "merit", "worst", *families)
+    heads = ("responsive", "violations", "must", "should", "merit", "worst", *found.families)
     return TextTable("Offers, the best first", ("offer",), heads, rows)
 
 
@@ -313,16 +323,13 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
     committed, ratios, projected = [], [], []
     for row in found.rows:
         label = (row.case.name, row.case.demand, size(row.bytes))
-        known = number(row.reference, row.unit) if row.reference else DASH
         unit = "us" if row.unit == "s" else row.unit
-        cells = [
-            MISSING if value is None else f"{number(value, row.unit)}{'' if kept else ' !'} ({mpi})"
-            for value, kept, mpi in zip(row.committed, row.kept, row.mpis, strict=True)
-        ]
-        committed.append((*label, unit, known, *cells))
-        ratios.append((*label, *(MISSING if ratio is None else factor(ratio) for ratio in row.ratios)))
-        if any(row.projected):
-            projected.append((*label, unit, *(number(each, row.unit) for each in row.projected)))
+        reference = number(row.reference, row.unit)
+        committed.append((*label, unit, reference, *(format_committed(row, each) for each in row.offers)))
+        ratios.append((*label, *(factor(each.ratio) if each else MISSING for each in row.offers)))
+        values = [each.projected if each else None for each in row.offers]
+        if any(values):
+            projected.append((*label, unit, *(number(value, row.unit) for value in values)))
     labels = ("case", "demand", "size")
     tables = [
         TextTable(
@@ -340,6 +347,13 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
     return tuple(tables)
 
 
+def format_committed(row: ComparedRow, offer: ComparedValue | None) -> str:
+    """Format what an offer commits to in a row, and with which MPI; ``!`` if it is beyond the limit."""
+    if offer is None:
+        return MISSING
+    return f"{number(offer.committed, row.unit)}{'' if offer.kept else ' !'} ({offer.mpi})"
+
+
 def format_comparison_csv(found: OfferComparison) -> str:
     """Format offers side by side as CSV: a line for each row and offer."""
     stream = io.StringIO()
@@ -347,29 +361,22 @@ def format_comparison_csv(found: OfferComparison) -> str:
     heads = ("offer", "case", "demand", "bytes", "unit", "reference", "committed", "projected")
     writer.writerow((*heads, "ratio", "kept", "mpi"))
     for row in found.rows:
-        for place, name in enumerate(found.names):
-            values = row.reference, row.committed[place], row.projected[place], row.ratios[place]
-            one, two, three, four = ("" if value is None else value for value in values)
-            writer.writerow(
-                (
-                    guard_cell(name),
-                    row.case.name,
-                    row.case.demand,
-                    row.bytes,
-                    row.unit,
-                    one,
-                    two,
-                    three,
-                    four,
-                    int(row.kept[place]),
-                    row.mpis[place],
-                )
-            )
+        about = row.case.name, row.case.demand, row.bytes, row.unit, row.reference
+        for name, offer in zip(found.names, row.offers, strict=True):
+            own: tuple[Any, ...] = (None, None, None, 0, None)
+            if offer:
+                own = offer.committed, offer.projected, offer.ratio, int(offer.kept), offer.mpi
+            writer.writerow((guard_cell(name), *about, *own))
     return stream.getvalue()
 
 
 def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
     """Build offers side by side for programs."""
+
+    def by_name(row: ComparedRow, field: str, missing: str | None = None) -> dict[str, Any]:
+        offers = zip(found.names, row.offers, strict=True)
+        return {name: getattr(offer, field) if offer else missing for name, offer in offers}
+
     return {
         "schema": SCHEMA,
         "kind": "offers",
@@ -384,10 +391,10 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
                 "bytes": row.bytes,
                 "unit": row.unit,
                 "reference": row.reference,
-                "committed": dict(zip(found.names, row.committed, strict=True)),
-                "projected": dict(zip(found.names, row.projected, strict=True)),
-                "ratios": dict(zip(found.names, row.ratios, strict=True)),
-                "mpis": dict(zip(found.names, row.mpis, strict=True)),
+                "committed": by_name(row, "committed"),
+                "projected": by_name(row, "projected"),
+                "ratios": by_name(row, "ratio"),
+                "mpis": by_name(row, "mpi", ""),
             }
             for row in found.rows
         ],
@@ -397,8 +404,7 @@ def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
 @apply_style
 def draw_families(found: OfferComparison) -> str:
     """Draw the geometric means of each offer by routine, from 1 to either side, on a logarithmic axis."""
-    families = sorted({name for score in found.scores for name in score.families})
-    longest = max(len(name) for name in found.names)
+    families, longest = found.families, max(map(len, found.names))
     columns = max(1, min(4, len(found.names), LEGEND // (longest + 6)))
     lines = -(-len(found.names) // columns)
     bars = max(len(families), 1) * (len(found.scores) + 1)

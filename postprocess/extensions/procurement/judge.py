@@ -40,12 +40,11 @@ class JudgedRow:
     demand: str
     unit: str
     committed: float
-    tolerance: float
     limit: float  #: the commitment with its tolerance
     found: AcceptedRow
-    launches: int  #: that count
-    value: float | None  #: the center of the launches
-    bounds: tuple[float, float] | None  #: confidence limits of that, the lower number first
+    launches: int = 0  #: that count
+    value: float | None = None  #: the center of the launches
+    bounds: tuple[float, float] | None = None  #: confidence limits of that, the lower number first
     apart: int = 0  #: launches that do not count: their cores were farther apart than any of the offer
 
     @property
@@ -152,21 +151,25 @@ def judge_row(
 ) -> JudgedRow:
     """Judge one row."""
     assert committed.committed
-    tolerance = rules.tolerance_of(row.rule)
-    sign_log = logs_of([committed.committed], row.unit)[0] + math.log1p(tolerance)
-    limit = from_log(sign_log, row.unit)
-    known = row.key, row.rule.demand, row.unit, committed.committed, tolerance, limit
+    limit_log = logs_of([committed.committed], row.unit)[0] + math.log1p(rules.tolerance_of(row.rule))
+    not_run = JudgedRow(
+        row.key,
+        row.rule.demand,
+        row.unit,
+        committed.committed,
+        from_log(limit_log, row.unit),
+        AcceptedRow(RowVerdict.NOT_RUN),
+    )
     found = find_delivered(row, delivered)
     if found is None or found.unit != row.unit:
-        return JudgedRow(*known, AcceptedRow(RowVerdict.NOT_RUN), 0, None, None)
-    distances = [log - sign_log for log in logs_of(found.values, row.unit)]
+        return not_run
+    distances = [log - limit_log for log in logs_of(found.values, row.unit)]
     judged, apart = judge_placed(rules, row, found, distances)
-    value = bounds = None
-    if math.isfinite(judged.mean):
-        value = from_log(judged.mean + sign_log, row.unit)
-        ends = [from_log(each + sign_log, row.unit) for each in (judged.lower, judged.upper)]
-        bounds = min(ends), max(ends)
-    return JudgedRow(*known, judged, len(found.values) - apart, value, bounds, apart)
+    told = replace(not_run, found=judged, launches=len(found.values) - apart, apart=apart)
+    if not math.isfinite(judged.mean):
+        return told
+    value, *ends = (from_log(log + limit_log, row.unit) for log in (judged.mean, judged.lower, judged.upper))
+    return replace(told, value=value, bounds=(min(ends), max(ends)))
 
 
 def judge_placed(

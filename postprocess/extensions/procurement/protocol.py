@@ -32,11 +32,10 @@ from postprocess.stats.procurement.acceptance import Open, OperatingCharacterist
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
-#: ``slack``: how many times the measured is committed
-#: ``more`` launches until the look that would decide; ``apart`` do not count; ``needed`` in all would decide
-CSV_HEADS = (
-    *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "more"),
-    *("apart", "why", "needed", "slack"),
+#: Columns of the CSV, by the keys of the JSON; their heads have no ``launches_``.
+CSV_KEYS = (
+    *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "launches_more"),
+    *("launches_apart", "why", "launches_needed", "slack"),
 )
 PICTURE = "The picture: how often a row of a machine so much slower than committed is met and missed."
 
@@ -254,35 +253,43 @@ def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
 
 
+def list_protocol_rows(found: Acceptance) -> list[dict[str, Any]]:
+    """List the rows of an acceptance for programs.
+
+    ``slack``: how many times the measured is committed; ``launches_more``: until the look that would decide;
+    ``launches_apart`` do not count; ``launches_needed`` in all would decide
+    """
+    return [
+        {
+            "row": row.key.key,
+            "demand": row.demand,
+            "verdict": str(row.found.verdict),
+            "why": row.found.why,
+            "launches_more": row.found.launches_more,
+            "launches_needed": row.found.needed,
+            "unit": row.unit,
+            "committed": row.committed,
+            "limit": row.limit,
+            "measured": row.value,
+            "slack": row.slack,
+            "launches": row.launches,
+            "launches_apart": row.apart,
+        }
+        for row in found.rows
+    ]
+
+
 def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) -> str:
     """Format the rows of an acceptance as CSV, and after them each run rule that was broken."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_HEADS)
-    for row in found.rows:
-        more, needed, why = row.found.launches_more, row.found.needed, row.found.why
-        cells = row.committed, row.limit, "" if row.value is None else row.value
-        writer.writerow(
-            (
-                row.key.key,
-                row.demand,
-                str(row.found.verdict),
-                row.unit,
-                *cells,
-                row.launches,
-                "" if more is None else more,
-                row.apart,
-                why or "",
-                "" if needed is None else needed,
-                "" if row.slack is None else row.slack,
-            )
-        )
-    if found.links:
-        own, more = found.links, found.links.launches_more
-        told = (ALL_PAIRS, own.demand, str(own.verdict), "", "", "", "", own.launches)
-        writer.writerow((*told, "" if more is None else more, "", "", "", ""))
+    writer = csv.DictWriter(stream, CSV_KEYS, lineterminator="\n")
+    writer.writerow({key: key.removeprefix("launches_") for key in CSV_KEYS})
+    writer.writerows(list_protocol_rows(found))
+    if links := found.links:
+        told = {"launches": links.launches, "launches_more": links.launches_more}
+        writer.writerow({"row": ALL_PAIRS, "demand": links.demand, "verdict": str(links.verdict), **told})
     for word, count in count_broken(violations).items():
-        writer.writerow((f"run rule {word}", "must", f"broken {times(count)}", *[""] * 10))
+        writer.writerow({"row": f"run rule {word}", "demand": "must", "verdict": f"broken {times(count)}"})
     return stream.getvalue()
 
 
@@ -303,24 +310,7 @@ def build_acceptance_json(
         "looks": list(found.looks),
         "spread": found.spread,
         "characteristic": asdict(found.characteristic),
-        "rows": [
-            {
-                "row": row.key.key,
-                "demand": row.demand,
-                "verdict": str(row.found.verdict),
-                "why": row.found.why,
-                "launches_more": row.found.launches_more,
-                "launches_needed": row.found.needed,
-                "unit": row.unit,
-                "committed": row.committed,
-                "limit": row.limit,
-                "measured": row.value,
-                "slack": row.slack,
-                "launches": row.launches,
-                "launches_apart": row.apart,
-            }
-            for row in found.rows
-        ],
+        "rows": list_protocol_rows(found),
         "links": asdict(found.links) | {"verdict": str(found.links.verdict)} if found.links else None,
         "violations": [violation.as_entry() for violation in violations],
     }

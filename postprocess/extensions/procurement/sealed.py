@@ -104,7 +104,7 @@ def verify_seal(folder: Path, signers: Path | None, namespace: str) -> SealedFol
     signer = key = ""
     place = MANIFEST
     try:
-        found += _list_changes(folder)
+        found += [Violation(CHANGES[change], name, change.value) for name, change in compare_manifest(folder)]
         place = SIGNATURE
         key = read_signing_key(folder)
         if fault := find_seal_fault(folder, namespace):
@@ -120,11 +120,6 @@ def verify_seal(folder: Path, signers: Path | None, namespace: str) -> SealedFol
         except UsageError as error:
             found.append(Violation(Code.SIGNER_UNKNOWN, SIGNATURE, str(error).partition(": ")[2]))
     return SealedFolder(compute_root(folder), signer, tuple(found), key)
-
-
-def _list_changes(folder: Path) -> Iterator[Violation]:
-    for name, change in compare_manifest(folder):
-        yield Violation(CHANGES[change], name, change.value)
 
 
 @dataclass(frozen=True)
@@ -177,26 +172,18 @@ def check_sealed(offer: OpenedOffer) -> Iterator[Violation]:
         yield Violation(Code.CLOCK_BACKWARDS, SEALED, f"sealed {told}, which is to come")
 
 
-def check_archive(
-    path: Path, folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
-) -> CheckedOffer:
-    """Check an offer as it was handed in; its files are unpacked into an empty folder.
-
-    :param signers: file of allowed signers; None leaves out who signed
-    :raises UsageError: if it is no offer
-    """
-    open_archive(path, folder)
-    with archive_named(path, folder):
-        return check_opened(folder, official, issued, signers)
-
-
 @contextmanager
-def archive_named(path: Path, folder: Path) -> Iterator[None]:
-    """Name an archive, in what is refused of it, in the place of the folder that it is unpacked in."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(str(error).replace(str(folder), str(path))) from None
+def unpacked(path: Path) -> Iterator[Path]:
+    """Unpack an archive into a folder that goes away afterwards.
+
+    :raises UsageError: if it is none; what is refused of the folder names the archive in its place
+    """
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        unpack_archive(path, Path(scratch))
+        try:
+            yield Path(scratch)
+        except UsageError as error:
+            raise UsageError(str(error).replace(scratch, str(path))) from None
 
 
 def check_opened(
@@ -210,15 +197,3 @@ def check_opened(
     found = check_folder(folder, official, issued, final=True)
     violations = (*sealed.violations, *found.violations)
     return CheckedOffer(found.offer, sealed, found.commitments, violations)
-
-
-@contextmanager
-def opened_archive(
-    path: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
-) -> Iterator[CheckedOffer]:
-    """Check an offer in a folder that goes away afterwards.
-
-    :raises UsageError: as :func:`check_archive` does
-    """
-    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
-        yield check_archive(path, Path(scratch), official, issued, signers)

@@ -18,10 +18,9 @@ from postprocess.extensions.procurement.check.offer import (
     TELL,
     OfferHeader,
     OfferPass,
-    append_pass,
+    append_line,
     hash_last_line,
     locate_session,
-    write_header,
 )
 from postprocess.extensions.procurement.rules.layouts import MachineFacts
 from postprocess.extensions.procurement.rules.rules import hash_rules
@@ -113,7 +112,7 @@ def make_offer(
     (folder / RULES).write_text(rules)
     (folder / TELL).write_text(told)
     header = OfferHeader(SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0, day=day), "0.1.0")
-    write_header(folder, header)
+    append_line(folder, header)
     for number, factor in enumerate(factors, 1):
         add_pass(folder, number, factor, category, day)
     return folder
@@ -129,7 +128,7 @@ def add_pass(folder: Path, number: int, factor: float, category: str = "baseline
         number, hash_last_line(folder), name, category, MACHINE, moment(number, day=day),
         moment(number, 30, day), ("./plumbline", "offer", "run"),
     )  # fmt: skip
-    append_pass(folder, done)
+    append_line(folder, done)
 
 
 def token_of(number: int, day: int = DAY) -> str:

@@ -125,20 +125,12 @@ def open_journal(folder: Path) -> Journal:
     return Journal(folder / PASSES, "choose another folder", missing, "measure again")
 
 
-def write_header(folder: Path, header: OfferHeader) -> None:
-    """Begin ``passes.jsonl``.
+def append_line(folder: Path, entry: OfferHeader | OfferPass) -> None:
+    """Add a whole line to ``passes.jsonl``.
 
     :raises UsageError: if it cannot be written
     """
-    open_journal(folder).append(asdict(header))
-
-
-def append_pass(folder: Path, done: OfferPass) -> None:
-    """Add a pass, whole.
-
-    :raises UsageError: if it cannot be written
-    """
-    open_journal(folder).append(asdict(done))
+    open_journal(folder).append(asdict(entry))
 
 
 def hash_last_line(folder: Path) -> str:

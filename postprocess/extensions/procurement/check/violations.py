@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from postprocess.base.formats import plural
 
+#: What one line tells: violations that one fault gives many launches or rows, or all that have the code.
+FAULT, KIND = "fault", "kind"
+
 
 class Code(Enum):
-    """What may be wrong with an offer: its code, whether it is a reason to reject, and the fix."""
+    """What may be wrong with an offer: its code, if it is a reason to reject, the fix, what one line tells."""
 
     RULES_OTHER = ("rules-other", True, "the rules changed after the measurement; measure again")
     RULES_OLDER = ("rules-older", True, "measure by the rules of the buyer's last issue")
@@ -31,42 +34,44 @@ class Code(Enum):
     NOT_FINALISED = ("not-finalised", False, "every rank must reach MPI_Finalize")
     DATA_WRONG = ("data-wrong", True, "this MPI does not work here; take another")
     RECORDS_FOREIGN = ("records-foreign", True, "hand in the records of this launch")
-    MPI_OTHER = ("mpi-other", True, "start it with the launcher of the MPI that is named")
-    LAYOUT_OTHER = ("layout-other", True, "give each node the processes that were asked for")
-    LAYOUT_NOT_ASKED = ("layout-not-asked", True, "measure the layouts of the rules")
+    MPI_OTHER = ("mpi-other", True, "start it with the launcher of the MPI that is named", FAULT)
+    LAYOUT_OTHER = ("layout-other", True, "give each node the processes that were asked for", FAULT)
+    LAYOUT_NOT_ASKED = ("layout-not-asked", True, "measure the layouts of the rules", FAULT)
     CACHE_OTHER = ("cache-other", True, "measure with the caches of the rules")
-    BINDING_SHARED = ("binding-shared", True, "bind each rank to a core of its own")
-    BINDING_UNKNOWN = ("binding-unknown", False, "let the records tell the CPUs of each rank")
-    INTERPOSED = ("interposed", True, "load nothing in front of the MPI")
+    BINDING_SHARED = ("binding-shared", True, "bind each rank to a core of its own", FAULT)
+    BINDING_UNKNOWN = ("binding-unknown", False, "let the records tell the CPUs of each rank", FAULT)
+    INTERPOSED = ("interposed", True, "load nothing in front of the MPI", FAULT)
     RANKS_DIFFER = ("ranks-differ", True, "load the same on all nodes")
-    DELAYED = ("delayed", True, "measure without delays of the self-test")
-    SOURCE_OTHER = ("source-other", True, "build the official source, or name the patch in offer.toml")
+    DELAYED = ("delayed", True, "measure without delays of the self-test", FAULT)
+    SOURCE_OTHER = ("source-other", True, "build the official source, or name the patch in offer.toml", FAULT)
     PATCH_MISSING = ("patch-missing", True, "keep the patch below patches/")
     PATCH_VOID = ("patch-void", True, "keep what git diff writes, with its paths from the clone")
-    PATCH_OTHER = ("patch-other", True, "name the patches that were built, all of them")
+    PATCH_OTHER = ("patch-other", True, "name the patches that were built, all of them", FAULT)
     SOURCE_UNCHECKED = ("source-unchecked", False, "build it by Spack, or ask the bidder for its source")
     CHANGE_NOT_ALLOWED = ("change-not-allowed", True, "measure it in a category that allows it")
     FLAGS_UNCHECKED = ("flags-unchecked", False, "build it by Spack, or ask the bidder for its flags")
-    FEW_LAUNCHES = ("few-launches", True, "offer run goes on where it stopped")
-    FEW_ITERATIONS = ("few-iterations", True, "repeat each launch as often as the rules ask")
+    FEW_LAUNCHES = ("few-launches", True, "offer run goes on where it stopped", FAULT)
+    FEW_ITERATIONS = ("few-iterations", True, "repeat each launch as often as the rules ask", FAULT)
     ROW_MISSING = ("row-missing", True, "offer run measures it, where the machine can")
     FAMILY_MISSING = ("family-missing", True, "measure a row with this MPI")
-    BUILD_UNKNOWN = ("build-unknown", True, "keep the folder programs/ of the session")
-    FACTS_MISSING = ("facts-missing", True, "the records must tell it; measure again")
+    BUILD_UNKNOWN = ("build-unknown", True, "keep the folder programs/ of the session", FAULT)
+    FACTS_MISSING = ("facts-missing", True, "the records must tell it; measure again", FAULT)
     MACHINE_DIFFERS = ("machine-differs", True, "measure every pass on the same kind of nodes")
-    MACHINE_BUSY = ("machine-busy", False, "measure when nothing else runs")
-    CLOCK_COARSE = ("clock-coarse", True, "let the kernel use a finer clock")
+    MACHINE_BUSY = ("machine-busy", False, "measure when nothing else runs", KIND)
+    CLOCK_COARSE = ("clock-coarse", True, "let the kernel use a finer clock", FAULT)
     CLOCK_BACKWARDS = ("clock-backwards", True, "set the clock and measure again")
-    FASTER_THAN_LIGHT = ("faster-than-light", True, "no message travels so fast; look at the records")
+    FASTER_THAN_LIGHT = ("faster-than-light", True, "no message travels so fast; look at the records", KIND)
     FASTER_THAN_WIRE = (
         "faster-than-wire",
         True,
         "look at the records, or at link_gbit_per_s in offer.toml: all links of a node in one direction",
+        KIND,
     )
     FASTER_THAN_MEMORY = (
         "faster-than-memory",
         True,
         "look at the records, or at memory_gbyte_per_s in offer.toml: what all memory of a node delivers",
+        KIND,
     )
     FORM_MISSING = ("form-missing", True, "./plumbline offer sheet FOLDER writes the form")
     FORM_ALTERED = ("form-altered", True, "type in the open cells only")
@@ -75,8 +80,8 @@ class Code(Enum):
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")
     FORM_OTHER = ("form-other", True, "./plumbline offer sheet FOLDER writes it anew")
-    LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered")
-    LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered")
+    LAUNCH_OFFERED = ("launch-offered", True, "measure the machine that was delivered", FAULT)
+    LAUNCH_BEFORE = ("launch-before", True, "measure the machine after it was delivered", FAULT)
     LAUNCH_SHARED = ("launch-shared", True, "ask each bidder for launches of its own")
     PROTOCOL_OTHER = ("protocol-other", True, "./plumbline accept with its DIR as --output writes it anew")
     SEAL_MISSING = ("seal-missing", True, "./plumbline offer seal FOLDER")
@@ -89,8 +94,8 @@ class Code(Enum):
     FILE_ADDED = ("file-added", True, "ask the bidder for the archive as it was signed")
     FILE_SWAPPED = ("file-swapped", True, "ask the bidder for the archive as it was signed")
 
-    def __init__(self, word: str, grave: bool, fix: str) -> None:
-        self.word, self.grave, self.fix = word, grave, fix
+    def __init__(self, word: str, grave: bool, fix: str, once: str = "") -> None:
+        self.word, self.grave, self.fix, self.once = word, grave, fix, once
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,12 @@ class Violation:
     def title(self) -> str:
         """Its code, and whether it is only noted."""
         return self.code.word if self.code.grave else f"{self.code.word} (noted)"
+
+    @property
+    def group(self) -> tuple[Code, str, str]:
+        """What violations have in common that one line tells."""
+        once = self.code.once
+        return self.code, "" if once == KIND else self.text, "" if once else self.place
 
     def format(self, others: int = 0) -> str:
         """Format it in one line, with the number of other places of which the same holds."""
@@ -127,37 +138,17 @@ class Violation:
         }
 
 
-#: What one fault gives every launch, or row.
-REPEATED = (
-    *(Code.MPI_OTHER, Code.LAYOUT_OTHER, Code.LAYOUT_NOT_ASKED, Code.SOURCE_OTHER, Code.PATCH_OTHER),
-    *(Code.INTERPOSED, Code.DELAYED, Code.BINDING_SHARED, Code.BINDING_UNKNOWN),
-    *(
-        Code.BUILD_UNKNOWN,
-        Code.FEW_LAUNCHES,
-        Code.FEW_ITERATIONS,
-        Code.FACTS_MISSING,
-        Code.CLOCK_COARSE,
-        Code.LAUNCH_BEFORE,
-        Code.LAUNCH_OFFERED,
-    ),
-)
-#: Of which one place is enough, though each has a number of its own.
-ALIKE = (*(Code.MACHINE_BUSY, Code.FASTER_THAN_LIGHT, Code.FASTER_THAN_WIRE), Code.FASTER_THAN_MEMORY)
-
-
 def format_violations(found: Iterable[Violation]) -> list[str]:
     """Format violations, one line for all launches, passes or rows that one fault has hit."""
-    groups: dict[tuple[Code, str, str], list[Violation]] = {}
-    for violation in found:
-        place = "" if violation.code in (*REPEATED, *ALIKE) else violation.place
-        text = "" if violation.code in ALIKE else violation.text
-        groups.setdefault((violation.code, text, place), []).append(violation)
-    return list(map(format_group, groups.values()))
+    return format_groups((violation, violation.group) for violation in found)
 
 
-def format_group(found: Sequence[Violation]) -> str:
-    """Format violations of one kind in a line: that which passes its limit by most, and how many others."""
-    return max(found, key=lambda each: each.excess).format(len(found) - 1)
+def format_groups(found: Iterable[tuple[Violation, Hashable]]) -> list[str]:
+    """Format each group in a line: the violation that passes its limit by most, and how many others."""
+    groups: dict[Hashable, list[Violation]] = {}
+    for violation, group in found:
+        groups.setdefault(group, []).append(violation)
+    return [max(each, key=lambda one: one.excess).format(len(each) - 1) for each in groups.values()]
 
 
 def is_rejected(found: Iterable[Violation]) -> bool:
@@ -177,11 +168,7 @@ def describe_broken(found: Iterable[Violation]) -> str:
 
 def list_broken(found: Iterable[Violation]) -> list[str]:
     """List the rules that were broken, one line each: the first place, in how many others, and the fix."""
-    groups: dict[Code, list[Violation]] = {}
-    for violation in found:
-        if violation.code.grave:
-            groups.setdefault(violation.code, []).append(violation)
-    return list(map(format_group, groups.values()))
+    return format_groups((violation, violation.code) for violation in found if violation.code.grave)
 
 
 def times(count: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from postprocess.base.archive import is_archive
 from postprocess.base.files import write_summary
@@ -34,10 +34,9 @@ from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, li
 from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
     SealedFolder,
-    archive_named,
     check_folder,
     check_opened,
-    open_archive,
+    unpacked,
 )
 from postprocess.session.lifecycle.context import open_session_context
 
@@ -99,21 +98,15 @@ def print_check(
 ) -> int:
     """Check an offer, and print its violations. Returns the exit status."""
     official = OfficialSource(work.source)
-    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
-        folder = path
-        if not path.is_dir():
-            folder = Path(scratch)
-            open_archive(path, folder)
-        with archive_named(path, folder):
-            is_sealed = folder is not path or signers is not None
-            if is_acceptance(folder):
-                accepted = check_acceptance(folder, official, issued, signers, is_sealed)
-                return print_acceptance(path, accepted, report)
-            found = (
-                check_opened(folder, official, issued, signers)
-                if is_sealed
-                else check_folder(path, official, issued)
-            )
+    with nullcontext(path) if path.is_dir() else unpacked(path) as folder:
+        is_sealed = folder is not path or signers is not None
+        if is_acceptance(folder):
+            accepted = check_acceptance(folder, official, issued, signers, is_sealed)
+            return print_acceptance(path, accepted, report)
+        if is_sealed:
+            found = check_opened(folder, official, issued, signers)
+        else:
+            found = check_folder(folder, official, issued)
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)

@@ -29,7 +29,7 @@ from postprocess.extensions.procurement.comparison import (
     write_comparison,
 )
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
-from postprocess.extensions.procurement.sealed import UNKNOWN, opened_archive
+from postprocess.extensions.procurement.sealed import UNKNOWN, check_opened, unpacked
 
 HELP = "Show sealed offers side by side: must rows, scores, ratios, means over common rows."
 EXAMPLE = "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers"
@@ -86,7 +86,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     handed: list[HandedIn] = []
     rules: dict[str, Rules] = {}
     for path in arguments.offers:
-        with opened_archive(path, official, issued, arguments.signers) as checked:
+        with unpacked(path) as folder:
+            checked = check_opened(folder, official, issued, arguments.signers)
             grave = [violation for violation in checked.violations if violation.code.grave]
             for line in format_violations(grave):
                 show_line(f"plumbline: {path}: {line}", error=True)

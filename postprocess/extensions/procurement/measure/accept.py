@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from postprocess.base import files
 from postprocess.base.documents.strict_json import parse_json
@@ -65,10 +64,10 @@ from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
     CheckedOffer,
     SealedFolder,
-    archive_named,
     check_folder,
     open_archive,
     seal_archive,
+    unpacked,
     verify_seal,
 )
 from postprocess.model.session import Request
@@ -125,17 +124,15 @@ def open_committed(demand: AcceptanceDemand, official: OfficialSource, progress:
     :raises UsageError: if its seal is broken, it is by other rules than the buyer's, or another offer is there
     """
     folder = demand.folder / OFFERED
-    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
-        open_archive(demand.archive, Path(scratch))
-        sealed = verify_seal(Path(scratch), demand.signers, OFFER)
+    with unpacked(demand.archive) as scratch:
+        sealed = verify_seal(scratch, demand.signers, OFFER)
         if sealed.violations:
             raise UsageError(f"{demand.archive}: {sealed.violations[0].format()}")
         there = (folder / PASSES).exists()
         if there and compute_root(folder) != sealed.root:
             raise UsageError(f"{demand.folder}: is the acceptance of another offer; choose another")
         if not there:  # what is refused leaves nothing behind
-            with archive_named(demand.archive, Path(scratch)):
-                opened = check_folder(Path(scratch), official, demand.issued, final=True)
+            opened = check_folder(scratch, official, demand.issued, final=True)
             refuse_other_rules(demand, opened)
             if opened.commitments is None:
                 raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")

@@ -27,14 +27,13 @@ from postprocess.extensions.procurement.check.offer import (
     OfferHeader,
     OfferPass,
     OpenedOffer,
-    append_pass,
+    append_line,
     format_told_template,
     hash_last_line,
     locate_session,
     open_journal,
     open_offer,
     read_offer,
-    write_header,
 )
 from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, list_broken
@@ -125,7 +124,7 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
     files.replace_files(
         {folder / RULES: files.read_regular(demand.rules), folder / TELL: format_told_template().encode()}
     )
-    write_header(
+    append_line(
         folder, OfferHeader(SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION)
     )
 
@@ -259,7 +258,7 @@ class OfferBench:
             if (session.directory / name).is_dir():
                 shutil.copytree(session.directory / name, target / name)
         stored = read_offer(folder)
-        append_pass(
+        append_line(
             folder,
             OfferPass(
                 number=len(stored.passes) + 1,

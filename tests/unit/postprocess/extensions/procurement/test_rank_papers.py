@@ -88,19 +88,19 @@ def test_ratios_are_those_of_the_times_and_the_machine_of_today_is_first(compare
     present, own = times(PRESENT), {name: times(name) for name in BIDDERS}
     for row in compared.rows:
         place = row.case.name, row.bytes
-        for name, ratio in zip(compared.names, row.ratios, strict=True):
+        for name, offer in zip(compared.names, row.offers, strict=True):
             if place in own[name]:
-                assert ratio == pytest.approx(present[place] / own[name][place])
+                assert offer and offer.ratio == pytest.approx(present[place] / own[name][place])
 
 
 def test_stand_ins_come_near_what_the_papers_print(compared) -> None:
     """Within a factor of four at the median row, and as near as two where only wires count: bcast."""
     known, distances = printed(), {}
     for row in compared.rows:
-        for name, ratio in zip(compared.names, row.ratios, strict=True):
+        for name, offer in zip(compared.names, row.offers, strict=True):
             told = known.get((BIDDERS[name], row.case.routine, row.bytes))
-            if told and ratio:
-                distances[name, row.case.name, row.bytes] = abs(math.log(told * ratio))
+            if told and offer:
+                distances[name, row.case.name, row.bytes] = abs(math.log(told * offer.ratio))
     assert len(distances) >= 20
     assert statistics.median(distances.values()) < math.log(4), distances
     own = [each for (_, case, _), each in distances.items() if case == "bcast"]

@@ -31,8 +31,8 @@ from postprocess.extensions.procurement.form.rows import COLUMNS
 from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, open_committed
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import (
-    check_archive,
     check_folder,
+    check_opened,
     open_archive,
     seal_archive,
     verify_seal,
@@ -76,12 +76,13 @@ def honest(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
 
 
 def codes(path: Path, scratch: Path, keys: Path, issued: str = "") -> set[str]:
-    found = check_archive(path, scratch, OFFICIAL, issued, keys / "signers")
-    return {each.code.word for each in found.violations}
+    open_archive(path, scratch)
+    return {each.code.word for each in check_opened(scratch, OFFICIAL, issued, keys / "signers").violations}
 
 
 def test_an_honest_archive_opens_verifies_and_has_no_violation(honest, tmp_path, keys) -> None:
-    found = check_archive(honest, tmp_path, OFFICIAL, "", keys / "signers")
+    open_archive(honest, tmp_path)
+    found = check_opened(tmp_path, OFFICIAL, "", keys / "signers")
     assert (found.violations, found.seal and found.seal.signer) == ((), "ann")
     code = hashlib.sha256((tmp_path / MANIFEST).read_bytes()).hexdigest()
     assert found.seal and found.seal.root == code
