@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.procurement.check.builds import OfferSources
-from postprocess.extensions.procurement.check.offer import PASSES, RULES, TELL, Patch, open_offer
-from postprocess.extensions.procurement.check.run_rules import check_offer
+from postprocess.extensions.procurement.check.builds import OfferSources, find_changed_flags
+from postprocess.extensions.procurement.check.offer import PASSES, RULES, TELL, Patch, ToldFacts, open_offer
+from postprocess.extensions.procurement.check.run_rules import check_offer, list_speed_limits
 from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations, is_rejected
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from tests.support.factories import benchmark, record
@@ -228,305 +228,163 @@ APART = {"hosts": NODES, "per_node": 1, "ranks": record.ranks_of(NODES)}
 SLOW_TIMER = {"resolution": 0.004, "overhead": 0.0, "source": "jiffies"}
 OTHER = {"set_env": {"mpich-5_0_2": {"MPIR_CVAR_X": "1"}}}
 SIMULATED = {"partition": "cpu", "nodes": 1, "cores_per_node": 2, "exact": True}
+ONE_CORE = {"partition": "cpu", "nodes": 1, "cores_per_node": 1}
 
+# fmt: off
 FORGERIES = (
-    (
-        plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
-        text(RULES, "launches = 5", "launches = 3"),
-    ),
+    (plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
+     text(RULES, "launches = 5", "launches = 3")),
     (plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"), text(TELL, '"A"', '" "')),
     (plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"), text(TELL, "200.0", "0.0")),
-    (
-        plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
-        text(TELL, "200.0", '"fast"'),
-    ),
-    (
-        plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
-        lambda f: edit_pass(f, category="tuned"),
-    ),
-    (
-        plants("offers", "a variable", "passes of an offer", "", 1, "change-not-allowed"),
-        lambda f: edit_pass(f, **OTHER),
-    ),
-    (
-        plants("offers", "a flag", "records of mpicost in an offer", "", 1, "change-not-allowed"),
-        run(compiler_flags="-O3 -march=native -std=c11"),
-    ),
-    (
-        plants("offers", "a flag of OSU", "build records of an offer", "", 1, "change-not-allowed"),
-        built("-O2", "-O2 -ffast-math"),
-    ),
-    (
-        plants("offers", "no flags", "build records of an offer", "", 0, "flags-unchecked"),
-        built("-O2", "unknown"),
-    ),
+    (plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
+     text(TELL, "200.0", '"fast"')),
+    (plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
+     lambda f: edit_pass(f, category="tuned")),
+    (plants("offers", "a variable", "passes of an offer", "", 1, "change-not-allowed"),
+     lambda f: edit_pass(f, **OTHER)),
+    (plants("offers", "a flag", "records of mpicost in an offer", "", 1, "change-not-allowed"),
+     run(compiler_flags="-O3 -march=native -std=c11")),
+    (plants("offers", "a flag of OSU", "build records of an offer", "", 1, "change-not-allowed"),
+     built("-O2", "-O2 -ffast-math")),
+    (plants("offers", "no flags", "build records of an offer", "", 0, "flags-unchecked"),
+     built("-O2", "unknown")),
     (plants("offers", "a pass dropped", "passes of an offer", "", 1, "pass-taken-out"), drop_pass),
-    (
-        plants("offers", "a pass dropped, others renumbered", "passes of an offer", "", 1, "pass-taken-out"),
-        drop_and_renumber,
-    ),
-    (
-        plants("offers", "a pass dropped, hashes made right", "passes of an offer", "", 1, "pass-taken-out"),
-        drop_and_hash,
-    ),
-    (
-        plants("offers", "no files", "files of an offer", "", 1, "session-missing"),
-        lambda f: shutil.rmtree(session_of(f)),
-    ),
-    (
-        plants("offers", "files without a pass", "files of an offer", "", 1, "session-unlisted"),
-        lambda f: (f / "sessions" / "x").mkdir(),
-    ),
-    (
-        plants("offers", "half a plan", "plan of an offer", "", 1, "plan-damaged"),
-        raw("plan/luecke*", lambda p: p.write_text("{")),
-    ),
+    (plants("offers", "a pass dropped, others renumbered", "passes of an offer", "", 1, "pass-taken-out"),
+     drop_and_renumber),
+    (plants("offers", "a pass dropped, hashes made right", "passes of an offer", "", 1, "pass-taken-out"),
+     drop_and_hash),
+    (plants("offers", "no files", "files of an offer", "", 1, "session-missing"),
+     lambda f: shutil.rmtree(session_of(f))),
+    (plants("offers", "files without a pass", "files of an offer", "", 1, "session-unlisted"),
+     lambda f: (f / "sessions" / "x").mkdir()),
+    (plants("offers", "half a plan", "plan of an offer", "", 1, "plan-damaged"),
+     raw("plan/luecke*", lambda p: p.write_text("{"))),
     (plants("offers", "a pass repeated", "passes of an offer", "", 1, "launch-twice"), repeat_launch),
-    (
-        plants("offers", "an exit code", "records of mpicost in an offer", "", 1, "launch-crashed"),
-        raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n")),
-    ),
-    (
-        plants("offers", "no end", "records of mpicost in an offer", "", 1, "launch-crashed"),
-        raw("raw/*mpicost*.exit", lambda p: p.unlink()),
-    ),
+    (plants("offers", "an exit code", "records of mpicost in an offer", "", 1, "launch-crashed"),
+     raw("raw/*mpicost*.exit", lambda p: p.write_text("139\n"))),
+    (plants("offers", "no end", "records of mpicost in an offer", "", 1, "launch-crashed"),
+     raw("raw/*mpicost*.exit", lambda p: p.unlink())),
     (plants("offers", "its time was up", "witness of OSU in an offer", "", 1, "launch-timeout"), overdue),
-    (
-        plants("offers", "no witness", "witness of OSU in an offer", "", 1, "not-finalised"),
-        raw("raw/*.witness.jsonl", lambda p: p.unlink()),
-    ),
-    (
-        plants("offers", "no end record", "witness of OSU in an offer", "", 1, "not-finalised"),
-        lambda f: edit_records(f, lambda r: r.pop(), "osu"),
-    ),
-    (
-        plants("offers", "a rank lacks", "witness of OSU in an offer", "", 1, "launch-incorrect"),
-        lambda f: edit_records(f, lambda r: r[-1].update(arrived=1), "osu"),
-    ),
-    (
-        plants("offers", "a trial", "records of mpicost in an offer", "", 1, "launch-incorrect"),
-        lambda f: edit_records(f, lambda r: r[1]["t_max"].__setitem__(7, 1e-9)),
-    ),
-    (
-        plants("offers", "a headline", "records of mpicost in an offer", "", 1, "launch-incorrect"),
-        lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7)),
-    ),
-    (
-        plants("offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"),
-        lambda f: edit_records(f, lambda r: r.pop(1)),
-    ),
+    (plants("offers", "no witness", "witness of OSU in an offer", "", 1, "not-finalised"),
+     raw("raw/*.witness.jsonl", lambda p: p.unlink())),
+    (plants("offers", "no end record", "witness of OSU in an offer", "", 1, "not-finalised"),
+     lambda f: edit_records(f, lambda r: r.pop(), "osu")),
+    (plants("offers", "a rank lacks", "witness of OSU in an offer", "", 1, "launch-incorrect"),
+     lambda f: edit_records(f, lambda r: r[-1].update(arrived=1), "osu")),
+    (plants("offers", "a trial", "records of mpicost in an offer", "", 1, "launch-incorrect"),
+     lambda f: edit_records(f, lambda r: r[1]["t_max"].__setitem__(7, 1e-9))),
+    (plants("offers", "a headline", "records of mpicost in an offer", "", 1, "launch-incorrect"),
+     lambda f: edit_records(f, lambda r: r[1].update(headline=1e-7))),
+    (plants("offers", "a case dropped", "records of mpicost in an offer", "", 1, "launch-incomplete"),
+     lambda f: edit_records(f, lambda r: r.pop(1))),
     (plants("offers", "wrong data", "records of mpicost in an offer", "", 1, "data-wrong"), wrong_data),
-    (
-        plants("offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"),
-        run(token="f" * 32),
-    ),
-    (
-        plants("offers", "no token asked for", "plan of an offer", "", 1, "records-foreign"),
-        lambda f: edit_plan(f, token=""),
-    ),
-    (
-        plants("offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"),
-        run(command=["mpicost", "--cache=warm"]),
-    ),
-    (
-        plants("offers", "another day", "records of mpicost in an offer", "", 1, "records-foreign"),
-        run(date_utc="2026-11-20T09:00:00Z"),
-    ),
-    (
-        plants("offers", "another MPI", "records of mpicost in an offer", "", 1, "mpi-other"),
-        run(mpi_library="Open MPI v5.0.11"),
-    ),
-    (
-        plants("offers", "another release", "records of mpicost in an offer", "", 1, "mpi-other"),
-        run(mpi_library="MPICH Version: 5.0.21"),
-    ),
-    (
-        plants("offers", "another MPI under OSU", "witness of OSU in an offer", "", 1, "mpi-other"),
-        witness(mpi_library="Open MPI v5.0.11"),
-    ),
-    (
-        plants(
-            "offers", "a process on each of two nodes", "records of mpicost in an offer", "", 1, "layout-other"
-        ),
-        run(**APART),
-    ),
-    (
-        plants("offers", "called simulated", "plan of an offer", "", 1, "mpi-other"),
-        lambda f: edit_plan(f, exact=True),
-    ),
-    (
-        plants("offers", "a machine called simulated", "passes of an offer", "", 1, "mpi-other"),
-        lambda f: edit_pass(f, machine=SIMULATED),
-    ),
-    (
-        plants("offers", "other caches", "rules of an offer", "", 1, "cache-other"),
-        text(RULES, "schema = 1", 'schema = 1\ncache = "flush"'),
-    ),
-    (
-        plants("offers", "two ranks on a core", "records of mpicost in an offer", "", 1, "binding-shared"),
-        run(ranks=BOUND),
-    ),
-    (
-        plants("offers", "unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
-        run(ranks=UNBOUND),
-    ),
-    (
-        plants("offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
-        run(ranks=HALF_BOUND),
-    ),
-    (
-        plants("offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"),
-        run(interposed=OBJECT),
-    ),
-    (
-        plants("offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"),
-        witness(interposed=OBJECT),
-    ),
-    (
-        plants("offers", "on one rank", "records of mpicost in an offer", "", 1, "ranks-differ"),
-        run(interposed_elsewhere={"rank": 1, "interposed": OBJECT}),
-    ),
-    (
-        plants("offers", "the delay library", "records of mpicost in an offer", "", 1, "delayed"),
-        run(environment={"PLUMBLINE_DELAY_PLANTED": "1"}),
-    ),
-    (
-        plants("offers", "another source", "records of mpicost in an offer", "", 1, "source-other"),
-        run(source_hash="f" * 16),
-    ),
-    (
-        plants("offers", "another OSU", "build records of an offer", "", 1, "source-other"),
-        built("official", "mirror"),
-    ),
-    (
-        plants("offers", "no build", "build records of an offer", "", 1, "build-unknown"),
-        raw("programs/*/osu.json", lambda p: p.unlink()),
-    ),
-    (
-        plants("offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"),
-        raw("programs/*/mpicost.json", lambda p: p.unlink()),
-    ),
-    (
-        plants("offers", "no lock", "lock file of Spack in an offer", "", 1, "build-unknown"),
-        raw("programs/*/osu.lock", lambda p: p.unlink()),
-    ),
-    (
-        plants("offers", "the lock of another build", "build records of an offer", "", 1, "build-unknown"),
-        built("/lwan", "/kzen"),
-    ),
-    (
-        plants("offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"),
-        built("benchmarks/lwan", "site"),
-    ),
-    (
-        plants("offers", "a recipe of one's own", "lock file of Spack in an offer", "", 1, "source-other"),
-        solved(namespace="acme"),
-    ),
-    (
-        plants("offers", "another commit", "lock file of Spack in an offer", "", 1, "source-other"),
-        solved(parameters={"commit": "c" * 40}),
-    ),
-    (
-        plants("offers", "a patch of the recipe", "lock file of Spack in an offer", "", 1, "source-other"),
-        solved(patches=["a" * 64]),
-    ),
-    (
-        plants("offers", "a patch named", "patches of an offer", "", 1, "patch-missing"),
-        name_patch("mpicost", None),
-    ),
+    (plants("offers", "another token", "records of mpicost in an offer", "", 1, "records-foreign"),
+     run(token="f" * 32)),
+    (plants("offers", "no token asked for", "plan of an offer", "", 1, "records-foreign"),
+     lambda f: edit_plan(f, token="")),
+    (plants("offers", "another command", "records of mpicost in an offer", "", 1, "records-foreign"),
+     run(command=["mpicost", "--cache=warm"])),
+    (plants("offers", "another day", "records of mpicost in an offer", "", 1, "records-foreign"),
+     run(date_utc="2026-11-20T09:00:00Z")),
+    (plants("offers", "another MPI", "records of mpicost in an offer", "", 1, "mpi-other"),
+     run(mpi_library="Open MPI v5.0.11")),
+    (plants("offers", "another release", "records of mpicost in an offer", "", 1, "mpi-other"),
+     run(mpi_library="MPICH Version: 5.0.21")),
+    (plants("offers", "another MPI under OSU", "witness of OSU in an offer", "", 1, "mpi-other"),
+     witness(mpi_library="Open MPI v5.0.11")),
+    (plants("offers", "a process on each of two nodes",
+            "records of mpicost in an offer", "", 1, "layout-other"),
+     run(**APART)),
+    (plants("offers", "called simulated", "plan of an offer", "", 1, "mpi-other"),
+     lambda f: edit_plan(f, exact=True)),
+    (plants("offers", "a machine called simulated", "passes of an offer", "", 1, "mpi-other"),
+     lambda f: edit_pass(f, machine=SIMULATED)),
+    (plants("offers", "other caches", "rules of an offer", "", 1, "cache-other"),
+     text(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
+    (plants("offers", "two ranks on a core", "records of mpicost in an offer", "", 1, "binding-shared"),
+     run(ranks=BOUND)),
+    (plants("offers", "unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
+     run(ranks=UNBOUND)),
+    (plants("offers", "one rank unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
+     run(ranks=HALF_BOUND)),
+    (plants("offers", "a library in front", "records of mpicost in an offer", "", 1, "interposed"),
+     run(interposed=OBJECT)),
+    (plants("offers", "a library in front of OSU", "witness of OSU in an offer", "", 1, "interposed"),
+     witness(interposed=OBJECT)),
+    (plants("offers", "on one rank", "records of mpicost in an offer", "", 1, "ranks-differ"),
+     run(interposed_elsewhere={"rank": 1, "interposed": OBJECT})),
+    (plants("offers", "the delay library", "records of mpicost in an offer", "", 1, "delayed"),
+     run(environment={"PLUMBLINE_DELAY_PLANTED": "1"})),
+    (plants("offers", "another source", "records of mpicost in an offer", "", 1, "source-other"),
+     run(source_hash="f" * 16)),
+    (plants("offers", "another OSU", "build records of an offer", "", 1, "source-other"),
+     built("official", "mirror")),
+    (plants("offers", "no build", "build records of an offer", "", 1, "build-unknown"),
+     raw("programs/*/osu.json", lambda p: p.unlink())),
+    (plants("offers", "no build of mpicost", "build records of an offer", "", 1, "build-unknown"),
+     raw("programs/*/mpicost.json", lambda p: p.unlink())),
+    (plants("offers", "no lock", "lock file of Spack in an offer", "", 1, "build-unknown"),
+     raw("programs/*/osu.lock", lambda p: p.unlink())),
+    (plants("offers", "the lock of another build", "build records of an offer", "", 1, "build-unknown"),
+     built("/lwan", "/kzen")),
+    (plants("offers", "an OSU of the site", "build records of an offer", "", 0, "source-unchecked"),
+     built("benchmarks/lwan", "site")),
+    (plants("offers", "a recipe of one's own", "lock file of Spack in an offer", "", 1, "source-other"),
+     solved(namespace="acme")),
+    (plants("offers", "another commit", "lock file of Spack in an offer", "", 1, "source-other"),
+     solved(parameters={"commit": "c" * 40})),
+    (plants("offers", "a patch of the recipe", "lock file of Spack in an offer", "", 1, "source-other"),
+     solved(patches=["a" * 64])),
+    (plants("offers", "a patch named", "patches of an offer", "", 1, "patch-missing"),
+     name_patch("mpicost", None)),
     (plants("offers", "an empty patch", "patches of an offer", "", 1, "patch-void"), name_patch("mpicost", "")),
-    (
-        plants("offers", "a patch in words", "patches of an offer", "", 1, "patch-void"),
-        name_patch("mpicost", "+ faster"),
-    ),
-    (
-        plants("offers", "a patch of something else", "patches of an offer", "", 1, "patch-void"),
-        name_patch("mpicost", diff("docs/a.c")),
-    ),
-    (
-        plants("offers", "a patch of OSU's text", "patches of an offer", "", 1, "patch-void"),
-        name_patch("osu", diff("README.md")),
-    ),
-    (
-        plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
-        with_patch("mpicost", diff("suite/src/a.c")),
-    ),
-    (
-        plants("offers", "fewer iterations of OSU", "rules of an offer", "", 1, "few-iterations"),
-        text(RULES, "osu = 200", "osu = 300"),
-    ),
-    (
-        plants("offers", "rows of another family", "rules of an offer", "", 1, "row-missing"),
-        text(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"'),
-    ),
-    (
-        plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
-        text(RULES, "mpicost = 51", "mpicost = 99"),
-    ),
-    (
-        plants("offers", "more are asked for", "rules of an offer", "", 1, "few-launches"),
-        text(RULES, "launches = 5", "launches = 6"),
-    ),
-    (
-        plants("offers", "a value of 0.00 counts for none", "output of OSU in an offer", "", 1, "few-launches"),
-        print_zero,
-    ),
-    (
-        plants("offers", "a size more", "rules of an offer", "", 1, "row-missing"),
-        text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]"),
-    ),
-    (
-        plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
-        text(RULES, 'nodes = "one"\nper_node = "two"\nlimit', 'nodes = "two"\nper_node = "two"\nlimit'),
-    ),
-    (
-        plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
-        lambda f: [
-            edit_pass(f, n, machine={"partition": "cpu", "nodes": 1, "cores_per_node": 1}) for n in range(1, 6)
-        ],
-    ),
-    (
-        plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
-        text(RULES, '["mpich"]', '["openmpi"]'),
-    ),
+    (plants("offers", "a patch in words", "patches of an offer", "", 1, "patch-void"),
+     name_patch("mpicost", "+ faster")),
+    (plants("offers", "a patch of something else", "patches of an offer", "", 1, "patch-void"),
+     name_patch("mpicost", diff("docs/a.c"))),
+    (plants("offers", "a patch of OSU's text", "patches of an offer", "", 1, "patch-void"),
+     name_patch("osu", diff("README.md"))),
+    (plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
+     with_patch("mpicost", diff("suite/src/a.c"))),
+    (plants("offers", "fewer iterations of OSU", "rules of an offer", "", 1, "few-iterations"),
+     text(RULES, "osu = 200", "osu = 300")),
+    (plants("offers", "rows of another family", "rules of an offer", "", 1, "row-missing"),
+     text(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"')),
+    (plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
+     text(RULES, "mpicost = 51", "mpicost = 99")),
+    (plants("offers", "more are asked for", "rules of an offer", "", 1, "few-launches"),
+     text(RULES, "launches = 5", "launches = 6")),
+    (plants("offers", "a value of 0.00 counts for none", "output of OSU in an offer", "", 1, "few-launches"),
+     print_zero),
+    (plants("offers", "a size more", "rules of an offer", "", 1, "row-missing"),
+     text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]")),
+    (plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
+     text(RULES, 'nodes = "one"\nper_node = "two"\nlimit', 'nodes = "two"\nper_node = "two"\nlimit')),
+    (plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
+     lambda f: [edit_pass(f, number, machine=ONE_CORE) for number in range(1, 6)]),
+    (plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
+     text(RULES, '["mpich"]', '["openmpi"]')),
     (plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"), run(kernel="")),
-    (
-        plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
-        run(cpu_model=""),
-    ),
-    (
-        plants("offers", "another processor", "records of mpicost in an offer", "", 1, "machine-differs"),
-        run(cpu_model="a faster one"),
-    ),
-    (
-        plants("offers", "steps of 4 ms", "records of mpicost in an offer", "", 1, "clock-coarse"),
-        run(timer=SLOW_TIMER),
-    ),
-    (
-        plants("offers", "a busy machine", "passes of an offer", "", 0, "machine-busy"),
-        lambda f: edit_pass(f, others=0.5),
-    ),
-    (
-        plants("offers", "time goes back", "passes of an offer", "", 1, "clock-backwards"),
-        lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z"),
-    ),
-    (
-        plants("offers", "ended before it began", "passes of an offer", "", 1, "clock-backwards"),
-        lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z"),
-    ),
-    (
-        plants("offers", "faster than light", "records of mpicost in an offer", "", 1, "faster-than-light"),
-        light,
-    ),
-    (
-        plants("offers", "faster than its links", "records of mpicost in an offer", "", 1, "faster-than-wire"),
-        on_two_nodes,
-    ),
-    (
-        plants("offers", "faster than memory", "records of mpicost in an offer", "", 1, "faster-than-memory"),
-        faster,
-    ),
+    (plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
+     run(cpu_model="")),
+    (plants("offers", "another processor", "records of mpicost in an offer", "", 1, "machine-differs"),
+     run(cpu_model="a faster one")),
+    (plants("offers", "steps of 4 ms", "records of mpicost in an offer", "", 1, "clock-coarse"),
+     run(timer=SLOW_TIMER)),
+    (plants("offers", "a busy machine", "passes of an offer", "", 0, "machine-busy"),
+     lambda f: edit_pass(f, others=0.5)),
+    (plants("offers", "time goes back", "passes of an offer", "", 1, "clock-backwards"),
+     lambda f: edit_pass(f, 3, began_utc="2026-11-21T09:01:00Z")),
+    (plants("offers", "ended before it began", "passes of an offer", "", 1, "clock-backwards"),
+     lambda f: edit_pass(f, 5, ended_utc="2026-11-21T09:04:59Z")),
+    (plants("offers", "faster than light", "records of mpicost in an offer", "", 1, "faster-than-light"),
+     light),
+    (plants("offers", "faster than its links", "records of mpicost in an offer", "", 1, "faster-than-wire"),
+     on_two_nodes),
+    (plants("offers", "faster than memory", "records of mpicost in an offer", "", 1, "faster-than-memory"),
+     faster),
 )
+# fmt: on
 
 
 @pytest.mark.parametrize(
@@ -572,19 +430,16 @@ def test_one_fault_of_many_launches_is_one_line() -> None:
     ]
 
 
-def test_older_rules_are_told_from_the_buyers(offer: Path, tmp_path: Path) -> None:
-    newer = tmp_path / "newer.toml"
-    newer.write_text(RULES_TEXT + "# a word more\n")
-    assert "rules-older" in codes(offer, hash_rules(newer))
-
-
-def test_a_named_patch_needs_a_category_that_allows_it(tmp_path: Path) -> None:
-    """And what was measured must follow from it: mpicost by its hash."""
-    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
-        folder = make_offer(tmp_path / category, category=category)
-        name_patch("mpicost", diff("suite/src/faster.c"))(folder)
-        run(source_hash=OFFICIAL.hash_patched([folder / "patches" / "a.patch"]))(folder)
-        assert set(codes(folder)) == wanted
+@pytest.mark.parametrize(("category", "wanted"), [("baseline", ["change-not-allowed"]), ("optimised", [])])
+def test_a_change_needs_a_category_that_allows_it(tmp_path: Path, category: str, wanted: list[str]) -> None:
+    """A named patch from which mpicost follows by its hash, and flags, which are told once for each build."""
+    patched, flagged = (make_offer(tmp_path / name, category=category) for name in ("patched", "flagged"))
+    name_patch("mpicost", diff("suite/src/faster.c"))(patched)
+    run(source_hash=OFFICIAL.hash_patched([patched / "patches" / "a.patch"]))(patched)
+    for number in (1, 2):
+        edit_records(flagged, lambda r: r[0].update(compiler_flags="-Ofast -std=c11"), number=number)
+    for folder in (patched, flagged):
+        assert [each.code.word for each in check_offer(open_offer(folder), OFFICIAL)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -626,17 +481,6 @@ def test_without_git_a_named_patch_is_an_error_of_one_line(offer: Path, monkeypa
         codes(offer)
 
 
-def test_flags_of_ones_own_need_a_category_that_allows_them(tmp_path: Path) -> None:
-    for category, wanted in (("baseline", {"change-not-allowed"}), ("optimised", set())):
-        folder = make_offer(tmp_path / category, category=category)
-        for number in (1, 2):
-            change = {"compiler_flags": "-Ofast -std=c11"}
-            edit_records(folder, lambda records, new=change: records[0].update(new), number=number)
-        found = codes(folder)
-        assert set(found) == wanted
-        assert all(len(told) == 1 for told in found.values())  # once for each build
-
-
 def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None:
     raw("raw/*mpicost*.exit", lambda path: path.write_text("139\n"))(offer)
     found = check_offer(open_offer(offer), OFFICIAL)
@@ -652,22 +496,18 @@ def test_a_folder_in_which_nothing_was_measured_is_no_offer(tmp_path: Path) -> N
     ]
 
 
-def test_a_row_of_the_99th_percentile_has_that_of_each_launch(tmp_path: Path) -> None:
-    rules = RULES_TEXT.replace("bytes = [8, 1000000]", 'bytes = [8]\nstatistic = "p99"')
+@pytest.mark.parametrize(("statistic", "key"), [("median", "steady"), ("p99", "p99")])
+def test_values_are_those_of_the_records(tmp_path: Path, statistic: str, key: str) -> None:
+    rules = RULES_TEXT.replace('limit = "1 s"', f'statistic = "{statistic}"')
     folder = make_offer(tmp_path / "offer", rules=rules)
-    own = next((session_of(folder) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
-    assert open_offer(folder).rows[0].values[0] == pytest.approx(json.loads(own)["p99"])
-
-
-def test_values_are_those_of_the_records(offer: Path) -> None:
-    rows = open_offer(offer).rows
+    rows = open_offer(folder).rows
     assert [(row.key.case, row.key.bytes, row.unit, len(row.values)) for row in rows] == [
         ("broadcast", 8, "s", 5),
         ("broadcast", 1_000_000, "s", 5),
         ("allreduce", 8, "s", 5),
     ]
-    first = next((session_of(offer) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
-    assert rows[0].values[0] == pytest.approx(json.loads(first)["steady"])
+    first = next((session_of(folder) / "raw").glob("*mpicost*.jsonl")).read_text().split("\n")[1]
+    assert rows[0].values[0] == pytest.approx(json.loads(first)[key])
 
 
 @plants("files", "a line without its number", "passes of an offer", "", 2,
@@ -677,3 +517,65 @@ def test_a_damaged_list_of_passes_is_an_error_of_one_line(offer: Path, declared:
         file.write("{}\n")
     with declared.raises(UsageError, match=r"passes\.jsonl: number: is missing"):
         open_offer(offer)
+
+
+#: What is not known to leave a program as it was published is a change.
+USUAL_FLAGS = "-mtune=generic -march=x86-64 -O2 -frecord-gcc-switches -fasynchronous-unwind-tables"
+TARGET_FLAGS = "-march=x86-64-v3 -mtune=generic -O2"
+
+
+@pytest.mark.parametrize(
+    ("program", "told", "by_spack", "wanted"),
+    [
+        ("mpicost", "-O3 -DNDEBUG -std=c11", False, []),
+        ("mpicost", "-O3 -DNDEBUG -std=c11 -I/opt/include -g", False, []),
+        ("mpicost", "-march=native -O3 -DNDEBUG -std=c11", False, ["-march=native"]),
+        ("mpicost", "-O3 -O2 -std=c11", False, ["-O2"]),  # the last one holds
+        ("osu", USUAL_FLAGS, True, []),
+        ("osu", TARGET_FLAGS, True, []),  # Spack builds for the processor that it finds
+        ("osu", TARGET_FLAGS, False, ["-march=x86-64-v3"]),
+        ("osu", f"{USUAL_FLAGS}; {USUAL_FLAGS} -flto -ffast-math", True, ["-flto", "-ffast-math"]),
+        ("osu", "-O2 -Wl,-z,now -Wl,--wrap=MPI_Send", True, ["-Wl,-z,now", "-Wl,--wrap=MPI_Send"]),
+        ("imb", "-g", False, ["no -O"]),
+        ("imb", "-DNDEBUG -O2 -DUSE_SHORTCUT", False, ["-DUSE_SHORTCUT"]),
+        ("imb", "unknown", False, None),
+        ("mpicost", " ", False, None),
+    ],
+)
+def test_changed_flags_are_found(program, told, by_spack, wanted) -> None:
+    assert find_changed_flags(program, told, by_spack) == wanted
+
+
+DATA_SHEET = ToldFacts(link_gbit_per_s=80.0, memory_gbyte_per_s=20.0)  # 10 and 20 GB/s
+
+
+@pytest.mark.parametrize(
+    ("routine", "per_node", "cache", "unit", "limits"),
+    [
+        ("bcast", 1, "evict", "s", {"light": 5e-8, "wire": 1e-4}),
+        ("bcast", 1, "warm", "s", {"light": 5e-8, "wire": 1e-4}),
+        ("bcast", 2, "evict", "s", {"light": 5e-9, "memory": 5e-5}),
+        ("bcast", 2, "flush", "s", {"light": 5e-9, "memory": 5e-5}),
+        ("bcast", 2, "warm", "s", {"light": 5e-9}),  # the caches may have it
+        ("reduce_scatter_sum", 1, "evict", "s", {"light": 5e-8}),  # each receives a part
+        ("bw", 1, "warm", "MB/s", {"wire": 10_000.0}),
+        ("bibw", 1, "warm", "MB/s", {"wire": 20_000.0}),  # both ways at once
+        ("bw", 2, "warm", "MB/s", {}),
+    ],
+)
+def test_limits_are_those_of_the_way_that_the_bytes_take(routine, per_node, cache, unit, limits):
+    one = case(routine, 1_000_000, per_node=per_node, cache=cache)
+    found = list_speed_limits(one, unit, DATA_SHEET)
+    assert {each.what: each.value for each in found} == pytest.approx(limits)
+
+
+def test_what_is_not_told_is_no_limit() -> None:
+    one = case("bw", 1_000_000, per_node=1, cache="warm")
+    assert list_speed_limits(one, "MB/s", ToldFacts()) == []
+
+
+def test_a_time_is_broken_from_below_and_a_rate_from_above() -> None:
+    (_, wire) = list_speed_limits(case("bcast", 1_000_000, per_node=1), "s", DATA_SHEET)
+    (rate,) = list_speed_limits(case("bw", 1_000_000, per_node=1), "MB/s", DATA_SHEET)
+    assert wire.is_broken(0.9e-4, "s") and not wire.is_broken(1.1e-4, "s")
+    assert rate.is_broken(10_001.0, "MB/s") and not rate.is_broken(9_999.0, "MB/s")
