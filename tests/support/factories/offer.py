@@ -196,6 +196,17 @@ def session_of(folder: Path, number: int = 1) -> Path:
     return sorted((folder / "sessions").iterdir())[number - 1]
 
 
+def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """A change of a text where it comes first in a file of a folder."""
+
+    def forge(folder: Path) -> None:
+        told = (folder / name).read_text()
+        assert old in told
+        (folder / name).write_text(told.replace(old, new, 1))
+
+    return forge
+
+
 def edit_records(folder: Path, edit: Edit, program: str = "mpicost", number: int = 1) -> None:
     """Change the records of a launch, or the witness's, as a forger would."""
     pattern = "*.witness.jsonl" if program == "osu" else "*mpicost*.jsonl"

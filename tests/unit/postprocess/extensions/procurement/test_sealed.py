@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pytest
@@ -38,11 +38,9 @@ from postprocess.extensions.procurement.sealed import (
     verify_seal,
 )
 from postprocess.main import main
-from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
+from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, edit, make_offer
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
-
-pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
 
 
 def commit(folder: Path, factor: float = 1.2, drop: str = "") -> Path:
@@ -56,23 +54,26 @@ def commit(folder: Path, factor: float = 1.2, drop: str = "") -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two keys, of which one may sign."""
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("ann", "eve"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]
-        subprocess.run([*words, str(folder / name)], check=True)
-    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
-    return folder
+def make_sealed(folder: Path, keys: Path, key: str = "ann", **how: Any) -> Path:
+    """A sealed offer that commits to every row, as :func:`make_offer` has it; its folder lies beside it."""
+    return seal(commit(make_offer(folder, **how)), keys, key)
+
+
+def seal(folder: Path, keys: Path, key: str = "ann") -> Path:
+    path = folder.with_suffix(".tar")
+    seal_archive(folder, keys / key, OFFER, path)
+    return path
 
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """A sealed offer; its folder lies beside it."""
-    folder = commit(make_offer(tmp_path_factory.mktemp("sealed") / "offer"))
-    seal_archive(folder, keys / "ann", OFFER, folder.with_name("offer.tar"))
-    return folder.with_name("offer.tar")
+    return make_sealed(tmp_path_factory.mktemp("sealed") / "offer", keys)
+
+
+@pytest.fixture
+def folder(honest: Path, tmp_path: Path) -> Path:
+    """A copy of its folder, to forge."""
+    return shutil.copytree(honest.with_suffix(""), tmp_path / "offer")
 
 
 def codes(path: Path, scratch: Path, keys: Path, issued: str = "") -> set[str]:
@@ -88,13 +89,11 @@ def test_an_honest_archive_opens_verifies_and_has_no_violation(honest, tmp_path,
     assert found.seal and found.seal.root == code
 
 
-def test_the_same_files_make_the_same_bytes(honest: Path, tmp_path: Path, keys: Path) -> None:
-    copy = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
-    for path in copy.rglob("*"):
+def test_the_same_files_make_the_same_bytes(honest: Path, folder: Path, keys: Path) -> None:
+    for path in folder.rglob("*"):
         path.touch()
-    (copy / SIGNATURE).unlink()
-    seal_archive(copy, keys / "ann", OFFER, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == honest.read_bytes()  # ed25519 signs alike
+    (folder / SIGNATURE).unlink()
+    assert seal(folder, keys).read_bytes() == honest.read_bytes()  # ed25519 signs alike
 
 
 def swap(folder: Path) -> None:
@@ -118,15 +117,6 @@ def reseal(folder: Path) -> None:
     (folder / MANIFEST).write_text(format_manifest(folder))
 
 
-def edit(name: str, old: bytes, new: bytes) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        assert old in data
-        (folder / name).write_bytes(data.replace(old, new, 1))
-
-    return change
-
-
 CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("file-changed", "a word", lambda f: (f / "offer.toml").write_text(TOLD_TEXT + "# x\n")),
     ("file-missing", "a file dropped", lambda f: next(f.glob("sessions/*/raw/*.times")).unlink()),
@@ -134,10 +124,10 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("file-swapped", "results swapped", swap),
     ("signer-unknown", "sums made right", reseal),
     ("seal-broken", "bytes behind the signature", lambda f: append(f / SIGNATURE)),
-    ("seal-broken", "bytes before it", edit(SIGNATURE, b"-----BEGIN", b"I agree\n-----BEGIN")),
+    ("seal-broken", "bytes before it", edit(SIGNATURE, "-----BEGIN", "I agree\n-----BEGIN")),
     ("seal-broken", "a signature of megabytes", lambda f: append(f / SIGNATURE, 1 << 21)),
-    ("seal-broken", "a word in the manifest", edit(MANIFEST, b"\n", b"\nI agree\n")),
-    ("seal-broken", "a name that nobody sees", edit(MANIFEST, b"  offer.toml", "  offer\u200b.toml".encode())),
+    ("seal-broken", "a word in the manifest", edit(MANIFEST, "\n", "\nI agree\n")),
+    ("seal-broken", "a name that nobody sees", edit(MANIFEST, "  offer.toml", "  offer\u200b.toml")),
     ("seal-broken", "a file twice in the manifest", lambda f: append(f / MANIFEST, 0)),
     ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
     ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
@@ -147,19 +137,19 @@ CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(("code", "what", "change"), CHANGES, ids=[each[1] for each in CHANGES])
-def test_every_change_is_told_apart(honest, tmp_path, keys, code, what, change) -> None:
-    folder = tmp_path / "offer"
-    open_archive(honest, folder)
+def test_every_change_is_told_apart(folder, tmp_path, keys, code, what, change) -> None:
     change(folder)
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    pack_folder(folder, names, tmp_path / "forged.tar")
+    pack_folder(folder, list_files(folder), tmp_path / "forged.tar")
     assert code in codes(tmp_path / "forged.tar", tmp_path / "scratch", keys)
 
 
-def test_a_stranger_and_a_seal_for_something_else_are_told(honest, tmp_path, keys) -> None:
-    for number, (name, namespace) in enumerate((("eve", OFFER), ("ann", DOSSIER))):
-        folder = shutil.copytree(honest.with_name("offer"), tmp_path / str(number))
-        seal_archive(folder, keys / name, namespace, tmp_path / f"{number}.tar")
+def list_files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_stranger_and_a_seal_for_something_else_are_told(folder, tmp_path, keys) -> None:
+    for name, namespace in (("eve", OFFER), ("ann", DOSSIER)):
+        seal_archive(folder, keys / name, namespace, tmp_path / "x.tar")
         found = verify_seal(folder, keys / "signers", OFFER)
         assert {each.code.word for each in found.violations} == {"signer-unknown"}
 
@@ -169,9 +159,8 @@ def spoil(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [reseal, spoil])
-def test_a_signature_of_something_else_is_told_whoever_may_sign(honest, tmp_path, change) -> None:
+def test_a_signature_of_something_else_is_told_whoever_may_sign(folder, change) -> None:
     """Without the buyer's list of signers any signature will do, but it must be of this manifest."""
-    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
     assert not verify_seal(folder, None, OFFER).violations
     told = verify_seal(folder, None, DOSSIER).violations
     change(folder)
@@ -201,15 +190,10 @@ def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> Non
         entry = tarfile.TarInfo("link")
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(entry)
-    with pytest.raises(UsageError, match="is no plain file"):
-        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
     (tmp_path / "y.tar").write_text("nothing")
-    with pytest.raises(UsageError, match="no archive of"):
-        unpack_archive(tmp_path / "y.tar", tmp_path / "out")
-
-
-def header(name: str, size: int = 0) -> bytes:
-    return build_header(name, size)
+    for name, said in (("x.tar", "is no plain file"), ("y.tar", "no archive of")):
+        with pytest.raises(UsageError, match=said):
+            unpack_archive(tmp_path / name, tmp_path / "out")
 
 
 #: Archives, by what they are; of an honest one and its length.
@@ -217,14 +201,14 @@ ODD_ARCHIVES = {
     "is cut off within": lambda data: data[:1000],
     "is cut off behind": lambda data: data.rstrip(b"\0") + bytes(-len(data.rstrip(b"\0")) % 512),
     "has 1000 bytes behind its end": lambda data: data + b"x" * 1000,
-    "has bytes hidden behind 'a'": lambda data: header("a", 1) + b"x" + b"y" * 511 + data,
+    "has bytes hidden behind 'a'": lambda data: build_header("a", 1) + b"x" + b"y" * 511 + data,
     "was packed by another program": lambda data: dated_header() + data,
     "is compressed by gzip": gzip.compress,
     "is empty": lambda data: b"",
-    "is there twice": lambda data: header("a") + header("a") + data,
-    "is a file and a folder": lambda data: header("a") + header("a/b") + build_end(1024),
-    "has headers for other programs": lambda data: pax_header() + data,
-    "has more than 1000 files": lambda data: b"".join(header(f"{n}") for n in range(1001)),
+    "is there twice": lambda data: build_header("a", 0) + build_header("a", 0) + data,
+    "is a file and a folder": lambda data: build_header("a", 0) + build_header("a/b", 0) + build_end(1024),
+    "has headers for other programs": lambda data: pax_header(comment="I agree") + data,
+    "has more than 1000 files": lambda data: b"".join(build_header(f"{n}", 0) for n in range(1001)),
 }
 
 
@@ -234,9 +218,9 @@ def dated_header() -> bytes:
     return entry.tobuf(tarfile.GNU_FORMAT)
 
 
-def pax_header() -> bytes:
+def pax_header(**told: str) -> bytes:
     entry = tarfile.TarInfo("a")
-    entry.pax_headers = {"comment": "I agree"}
+    entry.pax_headers = told
     return entry.tobuf(tarfile.PAX_FORMAT)
 
 
@@ -273,11 +257,10 @@ def test_signers_are_looked_at_before_anything(
         declared.check((), status, [capsys.readouterr().err])
 
 
-def test_the_seal_of_a_folder_is_verified_where_signers_are_named(honest, tmp_path, keys, capsys) -> None:
+def test_the_seal_of_a_folder_is_verified_where_signers_are_named(folder, tmp_path, keys, capsys) -> None:
     signers = ("--signers", str(keys / "signers"))
-    assert plumbline(tmp_path, "check", str(honest.with_name("offer")), *signers) == 0
+    assert plumbline(tmp_path, "check", str(folder), *signers) == 0
     assert "signed by ann (SHA256:" in capsys.readouterr().out
-    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
     (folder / SIGNATURE).unlink()
     assert plumbline(tmp_path, "check", str(folder), *signers) == 1
     assert "seal-missing" in capsys.readouterr().err
@@ -295,12 +278,11 @@ def test_whose_key_nobody_looked_up_is_told(honest, tmp_path, keys, capsys) -> N
 
 
 @pytest.mark.parametrize(("key", "grave"), [("ann", False), ("eve", True)])
-def test_offers_with_the_same_launches_are_told(honest, tmp_path, keys, capsys, key, grave) -> None:
+def test_offers_with_the_same_launches_are_told(honest, folder, tmp_path, keys, capsys, key, grave) -> None:
     """They are a reason to reject, unless one and the same has signed both."""
-    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
     (folder / "offer.toml").write_text(TOLD_TEXT.replace('"A"', '"B"'))
-    seal_archive(folder, keys / key, OFFER, tmp_path / "B.tar")
-    words = ("compare", str(honest), str(tmp_path / "B.tar"), "--output", str(tmp_path / "pages"))
+    other = seal(folder, keys, key)
+    words = ("compare", str(honest), str(other), "--output", str(tmp_path / "pages"))
     assert plumbline(tmp_path, *words) == int(grave)
     title = "launch-shared" if grave else "launch-shared (noted)"
     assert f"{title}: B: 10 of 10 launches are those of A; " in capsys.readouterr().err
@@ -322,7 +304,7 @@ def test_a_form_says_what_is_committed(tmp_path, keys, name) -> None:
         book.save(folder / name)
     else:
         value = f"{read_commitments(folder).rows[0].committed * 1e6:.12g}"
-        edit(name, value.encode(), b"1.0")(folder)
+        edit(name, value, "1.0")(folder)
     found = check_folder(folder, OFFICIAL, final=True).violations
     assert [(each.code.word, each.place) for each in found] == [("form-other", name)]
 
@@ -333,7 +315,7 @@ def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
     sealed = read_sealed(folder)
     assert find_sealed(open_offer(folder)) == parse_utc(sealed).timestamp()
     for old, new in ((sealed, "2099-01-01T00:00:00Z"), ("2099-01-01", "2026-11-20")):
-        edit("sealed.json", old.encode(), new.encode())(folder)
+        edit("sealed.json", old, new)(folder)
         found = check_folder(folder, OFFICIAL, final=True).violations
         assert [(each.code.word, each.place) for each in found] == [("clock-backwards", "sealed.json")]
     assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
@@ -376,9 +358,7 @@ def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declare
     ],
 )
 def test_headers_that_cannot_be_are_refused(tmp_path: Path, told, times, declared: Declared):
-    entry = tarfile.TarInfo("a")
-    entry.pax_headers = told
-    block = entry.tobuf(tarfile.PAX_FORMAT)
+    block = pax_header(**told)
     (tmp_path / "x.tar").write_bytes(block[:-512] * times + block[-512:] + bytes(1024))
     with declared.raises(UsageError):
         unpack_archive(tmp_path / "x.tar", tmp_path / "out")
@@ -388,11 +368,10 @@ def test_headers_that_cannot_be_are_refused(tmp_path: Path, told, times, declare
         "`offer seal` and `offer compare`", "", 2, "is there, and no output of Plumbline; ")  # fmt: skip
 @pytest.mark.parametrize("verb", ["seal", "compare"])
 def test_what_plumbline_did_not_write_stays(
-    tmp_path, honest, keys, verb, monkeypatch, capsys, declared: Declared
+    tmp_path, honest, folder, keys, verb, monkeypatch, capsys, declared: Declared
 ) -> None:
     """And what it did write is written again."""
     monkeypatch.chdir(tmp_path)
-    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
     path = tmp_path / ("offer.tar" if verb == "seal" else "offers/offers.csv")
     words = ("seal", str(folder), "--key", str(keys / "ann"), "--incomplete")
     words = words if verb == "seal" else ("compare", str(honest))
@@ -409,10 +388,9 @@ def test_texts_of_a_bidder_do_nothing_to_who_reads_them(tmp_path, keys, capsys) 
     """Neither in a terminal nor in a spreadsheet."""
     told = TOLD_TEXT.replace('"A"', r'"=cmd()\u001b[2J"')
     rules = RULES_TEXT.replace('"a sample"', r'"a \u001b[31m sample"')
-    folder = commit(make_offer(tmp_path / "offer", rules=rules, told=told))
-    seal_archive(folder, keys / "ann", OFFER, tmp_path / "a.tar")
-    plumbline(tmp_path, "check", str(folder / RULES), "--no-cost")
-    plumbline(tmp_path, "compare", str(tmp_path / "a.tar"), "--output", str(tmp_path / "pages"))
+    path = make_sealed(tmp_path / "offer", keys, rules=rules, told=told)
+    plumbline(tmp_path, "check", str(tmp_path / "offer" / RULES), "--no-cost")
+    plumbline(tmp_path, "compare", str(path), "--output", str(tmp_path / "pages"))
     assert "\x1b" not in "".join(capsys.readouterr())
     assert (tmp_path / "pages" / "offers.csv").read_text().splitlines()[1].startswith("'=cmd()")
 
@@ -449,107 +427,85 @@ def test_an_archive_is_known_by_what_it_holds(honest, tmp_path, capsys) -> None:
 
 
 def test_an_offer_that_commits_to_nothing_is_refused_and_leaves_nothing(tmp_path, keys) -> None:
-    folder = make_offer(tmp_path / "offer")
-    seal_archive(folder, keys / "ann", OFFER, tmp_path / "offer.tar")
-    demand = AcceptanceDemand(tmp_path / "offer.tar", tmp_path / "accept")
+    demand = AcceptanceDemand(seal(make_offer(tmp_path / "offer"), keys), tmp_path / "accept")
     with pytest.raises(UsageError, match=r"offer\.tar: commits to nothing"):
         open_committed(demand, OFFICIAL, Progress())
     assert not demand.folder.exists()
 
 
-def test_what_is_neither_rules_nor_an_offer_is_one_line(tmp_path, capsys) -> None:
-    assert plumbline(tmp_path, "check", str(tmp_path / "none")) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "none: No such file or directory; " in said
+def open_again(archive: Path, folder: Path, **how: Any) -> None:
+    """Open an offer to accept it."""
+    open_committed(AcceptanceDemand(archive, folder, **how), OFFICIAL, Progress())
 
 
-def accept(honest: Path, tmp_path: Path, keys: Path, change: Callable[[Path], object]) -> Path:
-    """Open an offer that was changed and sealed again by ann, where the honest one was opened before."""
-    open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
-    folder = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
-    change(folder)
-    seal_archive(folder, keys / "ann", OFFER, tmp_path / "other.tar")
-    return tmp_path / "other.tar"
-
-
-def test_an_acceptance_goes_on_with_its_own_offer_only(honest, tmp_path, keys) -> None:
-    def change(folder: Path) -> None:
-        (folder / "offer.toml").write_text(TOLD_TEXT + "# x\n")
-
-    other = accept(honest, tmp_path, keys, change)
+def test_an_acceptance_goes_on_with_its_own_offer_only(honest, folder, tmp_path, keys) -> None:
+    open_again(honest, tmp_path / "accept")
+    (folder / "offer.toml").write_text(TOLD_TEXT + "# x\n")
     with pytest.raises(UsageError, match=r"accept: is the acceptance of another offer"):
-        open_committed(AcceptanceDemand(other, tmp_path / "accept"), OFFICIAL, Progress())
-    open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
+        open_again(seal(folder, keys), tmp_path / "accept")
+    open_again(honest, tmp_path / "accept")
 
 
-def test_what_is_wrong_with_an_offer_to_accept_names_its_archive(honest, tmp_path, keys) -> None:
-    without_rules = accept(honest, tmp_path, keys, lambda folder: (folder / RULES).unlink())
+def test_what_is_wrong_with_an_offer_to_accept_names_its_archive(folder, tmp_path, keys) -> None:
+    (folder / RULES).unlink()
+    without_rules = seal(folder, keys)
     with pytest.raises(UsageError, match=rf"^{without_rules}/{RULES}: No such file"):
-        open_committed(AcceptanceDemand(without_rules, tmp_path / "b"), OFFICIAL, Progress())
-    folder = tmp_path / "offer"
+        open_again(without_rules, tmp_path / "accept")
     reseal(folder)
-    names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
-    pack_folder(folder, names, tmp_path / "forged.tar")
+    pack_folder(folder, list_files(folder), tmp_path / "forged.tar")
     with pytest.raises(UsageError, match=r"forged\.tar: seal-broken"):
-        open_committed(AcceptanceDemand(tmp_path / "forged.tar", tmp_path / "c"), OFFICIAL, Progress())
-    assert not (tmp_path / "b").exists() and not (tmp_path / "c").exists()
+        open_again(tmp_path / "forged.tar", tmp_path / "accept")
+    assert not (tmp_path / "accept").exists()
 
 
 def test_an_offer_by_other_rules_than_the_buyers_is_refused_and_leaves_nothing(honest, tmp_path):
     """Also where its acceptance has begun."""
-    demand = AcceptanceDemand(honest, tmp_path / "accept", issued="0" * 64)
     for there in (False, True):
         with pytest.raises(UsageError, match=r"offer\.tar: rules-older: rules\.toml: is"):
-            open_committed(demand, OFFICIAL, Progress())
-        assert demand.folder.exists() == there
-        open_committed(replace(demand, issued=""), OFFICIAL, Progress())
+            open_again(honest, tmp_path / "accept", issued="0" * 64)
+        assert (tmp_path / "accept").exists() == there
+        open_again(honest, tmp_path / "accept")
 
 
-def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:
-    offers = {"slow": (2.0, ""), "fast": (1.0, ""), "gaps": (0.5, "broadcast")}
-    for name, (factor, drop) in offers.items():
-        told = TOLD_TEXT.replace('"A"', f'"{name}"')
-        factors = [factor * (1 + each / 1e6) for each in range(5)]
-        folder = commit(make_offer(tmp_path / name, factors, told=told), drop=drop)
-        seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
-    archives = [str(tmp_path / f"{name}.tar") for name in offers]
-    words = ("compare", *archives, "--signers", str(keys / "signers"))
-    assert plumbline(tmp_path, *words, "--output", str(tmp_path / "pages")) == 0
+def compare(tmp_path: Path, *words: object) -> int:
+    return plumbline(tmp_path, "compare", *map(str, words), "--output", str(tmp_path / "pages"))
+
+
+def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys) -> None:
+    archives = []
+    for name, slower, drop in (("slow", 2.0, ""), ("fast", 1.0, ""), ("gaps", 0.5, "broadcast")):
+        factors = [slower * (1 + each / 1e6) for each in range(5)]
+        folder = make_offer(tmp_path / name, factors, told=TOLD_TEXT.replace('"A"', f'"{name}"'))
+        archives.append(seal(commit(folder, drop=drop), keys))
+    assert compare(tmp_path, *archives, "--signers", keys / "signers") == 0
     told = json.loads((tmp_path / "pages" / "offers.json").read_text())
-    by_name = {each["name"]: each for each in told["offers"]}
-    assert [each["name"] for each in told["offers"]] == ["fast", "slow", "gaps"]
     assert told["common_rows"] == 1  # the mean is over what all have, not over what each has
-    merits = [by_name[name]["merit"] for name in ("fast", "slow", "gaps")]
-    assert merits == [pytest.approx(2.0), pytest.approx(1.0), pytest.approx(4.0)]
-    assert by_name["gaps"]["worst"] == 0 and by_name["gaps"]["must_kept"] == 0
-    assert not by_name["gaps"]["responsive"] and by_name["fast"]["responsive"]
+    assert [(each["name"], each["merit"], each["responsive"]) for each in told["offers"]] == [
+        ("fast", pytest.approx(2.0), True),
+        ("slow", pytest.approx(1.0), True),
+        ("gaps", pytest.approx(4.0), False),
+    ]
+    assert told["offers"][2]["worst"] == 0
     assert "missing" in capsys.readouterr().out
     page = (tmp_path / "pages" / "offers.html").read_text()
     assert "<svg" in page and "mathdefault" not in page  # marks are numbers, not formulas
     assert (tmp_path / "pages" / "offers.csv").read_text().count("\n") == 1 + 3 * 3
 
 
-def test_ratios_are_to_a_present_system_that_was_measured(tmp_path, keys, capsys) -> None:
+def test_ratios_are_to_a_present_system_measured_by_the_same_rules(tmp_path, keys, capsys) -> None:
+    """So are offers to each other."""
     rules = RULES_TEXT.partition("[[reference]]")[0]
-    folder = commit(make_offer(tmp_path / "new", [0.5] * 5, rules))
-    seal_archive(folder, keys / "ann", OFFER, tmp_path / "new.tar")
+    new = make_sealed(tmp_path / "new", keys, factors=[0.5] * 5, rules=rules)
     present = make_offer(tmp_path / "present", [1.2] * 5, rules)
-    words = ("compare", str(tmp_path / "new.tar"), "--output", str(tmp_path / "pages"))
-    plumbline(tmp_path, *words, "--present", str(present))
+    compare(tmp_path, new, "--present", present)
     told = json.loads((tmp_path / "pages" / "offers.json").read_text())
     ratios = [each["ratios"]["A"] for each in told["rows"]]  # it commits to 1.2 times its slowest
     assert ratios == [pytest.approx(2.0)] * 3
-    other = make_offer(tmp_path / "other", rules=rules + "#\n")
-    assert plumbline(tmp_path, *words, "--present", str(other)) == 2
-    assert "by other rules than the offers" in capsys.readouterr().err
-
-
-def test_offers_by_different_rules_are_not_compared(tmp_path, keys, capsys) -> None:
-    for name, rules in (("a", RULES_TEXT), ("b", RULES_TEXT + "#\n")):
-        folder = commit(make_offer(tmp_path / name, rules=rules))
-        seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
-    assert plumbline(tmp_path, "compare", str(tmp_path / "a.tar"), str(tmp_path / "b.tar")) == 2
-    assert "by different rules" in capsys.readouterr().err
+    other = make_sealed(tmp_path / "other", keys, rules=rules + "#\n")
+    for words, said in (([new, "--present", other.with_suffix("")], "by other rules than the offers"),
+                        ([new, other], "by different rules")):  # fmt: skip
+        assert compare(tmp_path, *words) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_the_hash_of_the_own_source_is_that_which_a_build_tells() -> None:

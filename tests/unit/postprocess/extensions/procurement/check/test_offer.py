@@ -22,6 +22,7 @@ from tests.support.factories.offer import (
     OFFICIAL,
     RULES_TEXT,
     add_pass,
+    edit,
     edit_pass,
     edit_plan,
     edit_records,
@@ -87,16 +88,6 @@ def witness(**changes: object) -> Forge:
     return lambda folder: edit_records(folder, lambda records: records[0].update(changes), "osu")
 
 
-def text(name: str, old: str, new: str) -> Forge:
-    def forge(folder: Path) -> None:
-        path = folder / name
-        told = path.read_text()
-        assert old in told
-        path.write_text(told.replace(old, new))
-
-    return forge
-
-
 def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
     """Changes a file of the first pass."""
     return lambda folder: [change(path) for path in session_of(folder).glob(pattern)]
@@ -152,17 +143,13 @@ def with_patch(program: str, patch: str) -> Forge:
 def faster(folder: Path) -> None:
     """Takes a megabyte from every time of the first launch: the records stay whole."""
 
-    def edit(records: list[dict]) -> None:
-        records[2] = record.case_record("bcast", 1_000_000, scale=1e-7)
-
-    edit_records(folder, edit)
+    quick = record.case_record("bcast", 1_000_000, scale=1e-7)
+    edit_records(folder, lambda records: records.__setitem__(2, quick))
 
 
 def light(folder: Path) -> None:
-    def edit(records: list[dict]) -> None:
-        records[1] = record.case_record("bcast", 8, scale=1e-9)
-
-    edit_records(folder, edit)
+    quick = record.case_record("bcast", 8, scale=1e-9)
+    edit_records(folder, lambda records: records.__setitem__(1, quick))
 
 
 def on_two_nodes(folder: Path) -> None:
@@ -233,11 +220,11 @@ ONE_CORE = {"partition": "cpu", "nodes": 1, "cores_per_node": 1}
 # fmt: off
 FORGERIES = (
     (plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
-     text(RULES, "launches = 5", "launches = 3")),
-    (plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"), text(TELL, '"A"', '" "')),
-    (plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"), text(TELL, "200.0", "0.0")),
+     edit(RULES, "launches = 5", "launches = 3")),
+    (plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"), edit(TELL, '"A"', '" "')),
+    (plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"), edit(TELL, "200.0", "0.0")),
     (plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
-     text(TELL, "200.0", '"fast"')),
+     edit(TELL, "200.0", '"fast"')),
     (plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
      lambda f: edit_pass(f, category="tuned")),
     (plants("offers", "a variable", "passes of an offer", "", 1, "change-not-allowed"),
@@ -300,7 +287,7 @@ FORGERIES = (
     (plants("offers", "a machine called simulated", "passes of an offer", "", 1, "mpi-other"),
      lambda f: edit_pass(f, machine=SIMULATED)),
     (plants("offers", "other caches", "rules of an offer", "", 1, "cache-other"),
-     text(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
+     edit(RULES, "schema = 1", 'schema = 1\ncache = "flush"')),
     (plants("offers", "two ranks on a core", "records of mpicost in an offer", "", 1, "binding-shared"),
      run(ranks=BOUND)),
     (plants("offers", "unbound", "records of mpicost in an offer", "", 0, "binding-unknown"),
@@ -347,23 +334,23 @@ FORGERIES = (
     (plants("offers", "another patch", "patches of an offer", "", 1, "patch-other"),
      with_patch("mpicost", diff("suite/src/a.c"))),
     (plants("offers", "fewer iterations of OSU", "rules of an offer", "", 1, "few-iterations"),
-     text(RULES, "osu = 200", "osu = 300")),
+     edit(RULES, "osu = 200", "osu = 300")),
     (plants("offers", "rows of another family", "rules of an offer", "", 1, "row-missing"),
-     text(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"')),
+     edit(RULES, 'limit = "1 s"', 'limit = "1 s"\nmpi = "openmpi"')),
     (plants("offers", "fewer trials", "rules of an offer", "", 1, "few-iterations"),
-     text(RULES, "mpicost = 51", "mpicost = 99")),
+     edit(RULES, "mpicost = 51", "mpicost = 99")),
     (plants("offers", "more are asked for", "rules of an offer", "", 1, "few-launches"),
-     text(RULES, "launches = 5", "launches = 6")),
+     edit(RULES, "launches = 5", "launches = 6")),
     (plants("offers", "a value of 0.00 counts for none", "output of OSU in an offer", "", 1, "few-launches"),
      print_zero),
     (plants("offers", "a size more", "rules of an offer", "", 1, "row-missing"),
-     text(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]")),
+     edit(RULES, "bytes = [8, 1000000]", "bytes = [8, 64, 1000000]")),
     (plants("offers", "a machine too small", "rules of an offer", "", 1, "row-missing"),
-     text(RULES, 'nodes = "one"\nper_node = "two"\nlimit', 'nodes = "two"\nper_node = "two"\nlimit')),
+     edit(RULES, 'nodes = "one"\nper_node = "two"\nlimit', 'nodes = "two"\nper_node = "two"\nlimit')),
     (plants("offers", "a larger machine", "passes of an offer", "", 1, "layout-not-asked"),
      lambda f: [edit_pass(f, number, machine=ONE_CORE) for number in range(1, 6)]),
     (plants("offers", "another family", "rules of an offer", "", 1, "family-missing"),
-     text(RULES, '["mpich"]', '["openmpi"]')),
+     edit(RULES, '["mpich"]', '["openmpi"]')),
     (plants("offers", "no kernel", "records of mpicost in an offer", "", 1, "facts-missing"), run(kernel="")),
     (plants("offers", "no processor", "records of mpicost in an offer", "", 1, "facts-missing"),
      run(cpu_model="")),

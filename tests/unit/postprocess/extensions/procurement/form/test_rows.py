@@ -9,7 +9,7 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -62,14 +62,28 @@ def fill(folder: Path, **cells: object) -> Path:
     return folder / XLSX
 
 
-def type_csv(folder: Path, model: str) -> None:
-    """Type a commitment and a model into each row of the form as CSV."""
+def type_csv(
+    folder: Path,
+    name: str = CSV,
+    *,
+    committed: Sequence[str] = ("1.3", "130", "45"),
+    model: str = "",
+    above: str = "",
+    encoding: str = "utf-8",
+    delimiter: str = ",",
+) -> Path:
+    """Type a commitment and a model into each row of the form as CSV, and save it as some program does."""
     lines = list(csv.reader((folder / CSV).open()))
-    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
-        line[COLUMNS.index("committed")] = value
-        line[COLUMNS.index("model")] = model
-    with (folder / CSV).open("w") as file:
-        csv.writer(file).writerows(lines)
+    for line, value in zip(lines[1:], committed, strict=True):
+        line[COLUMNS.index("committed")], line[COLUMNS.index("model")] = value, model
+    with (folder / name).open("w", encoding=encoding, newline="") as file:
+        file.write(above)
+        csv.writer(file, delimiter=delimiter).writerows(lines)
+    return folder / name
+
+
+def read(folder: Path, path: Path) -> int:
+    return sheet(folder, "--read", str(path))
 
 
 ALL = {"committed4": 1.3, "committed5": 130.0, "committed6": 45.0}
@@ -91,7 +105,7 @@ def test_launches_that_differ_much_give_no_proposal(tmp_path: Path) -> None:
 
 
 def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
-    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    assert read(offer, fill(offer, **ALL)) == 0
     assert "3 commitments: no violation" in capsys.readouterr().out
     kept = [each.committed for each in read_commitments(offer).rows]
     assert kept == [pytest.approx(1.3e-6), pytest.approx(1.3e-4), pytest.approx(4.5e-5)]
@@ -134,36 +148,22 @@ def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:
     assert open_cells == {"committed", "projected", "model"}
 
 
-@pytest.mark.parametrize("above", [[], [["a title", ""], ["rules 0123", ""]]], ids=["ours", "saved"])
-def test_csv_is_read_back_too(offer: Path, above: list[list[str]]) -> None:
-    """Ours, and the spreadsheet saved as CSV, which keeps the lines above its heads."""
-    lines = list(csv.reader((offer / CSV).open()))
-    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
-        line[COLUMNS.index("committed")] = value
-    with (offer / CSV).open("w") as file:
-        csv.writer(file).writerows([*above, *lines])
-    assert sheet(offer, "--read", str(offer / CSV)) == 0
-    assert read_commitments(offer).rows[2].committed == pytest.approx(4.5e-5)
-
-
 @pytest.mark.parametrize(
-    ("separator", "encoding", "name", "above"),
+    "how",
     [
-        (";", "utf-8-sig", "offer.csv", ""),
-        (";", "utf-8", "offer.CSV", "sep=;\r\n"),
-        ("\t", "utf-16", "offer.txt", ""),
-        ("\t", "utf-8", "offer.tsv", "\r\n"),
+        {},
+        {"above": "a title,\nrules 0123,\n"},
+        {"delimiter": ";", "encoding": "utf-8-sig"},
+        {"delimiter": ";", "name": "offer.CSV", "above": "sep=;\r\n"},
+        {"delimiter": "\t", "name": "offer.txt", "encoding": "utf-16"},
+        {"delimiter": "\t", "name": "offer.tsv", "above": "\r\n"},
     ],
+    ids=str,
 )
-def test_csv_of_other_countries_is_read_back(offer, separator, encoding, name, above) -> None:
-    """Decimal commas, other separators, Windows line ends and marks of the encoding."""
-    lines = list(csv.reader((offer / CSV).open()))
-    for line, value in zip(lines[1:], ("1,3", "130", "45,5"), strict=True):
-        line[COLUMNS.index("committed")] = value
-    with (offer / name).open("w", encoding=encoding, newline="") as file:
-        file.write(above)
-        csv.writer(file, delimiter=separator, lineterminator="\r\n").writerows(lines)
-    assert sheet(offer, "--read", str(offer / name)) == 0
+def test_csv_is_read_back_as_programs_of_any_country_save_it(offer: Path, how: dict[str, str]) -> None:
+    """Also the spreadsheet saved as CSV, with its lines above the heads; decimal commas, other separators."""
+    committed = ("1,3", "130", "45,5") if "delimiter" in how else ("1.3", "130", "45.5")
+    assert read(offer, type_csv(offer, committed=committed, **how)) == 0
     assert read_commitments(offer).rows[2].committed == pytest.approx(4.55e-5)
 
 
@@ -171,16 +171,9 @@ def test_csv_of_other_countries_is_read_back(offer, separator, encoding, name, a
         "the form of an offer", "", 2,
         "committed: '1,25' is no value; write 1.25 | line 2 is not in UTF-8 (byte 0xb5); save it")  # fmt: skip
 def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -> None:
-    lines = list(csv.reader((offer / CSV).open()))
-    lines[1][COLUMNS.index("committed")] = "1,25"
-    with (offer / CSV).open("w") as file:
-        csv.writer(file).writerows(lines)
-    sheet(offer, "--read", str(offer / CSV))
+    read(offer, type_csv(offer, committed=("1,25", "130", "45")))
     comma = "".join(capsys.readouterr())
-    lines[1][COLUMNS.index("model")] = "\xb5"
-    with (offer / CSV).open("w", encoding="cp1252") as file:
-        csv.writer(file).writerows(lines)
-    status = sheet(offer, "--read", str(offer / CSV))
+    status = read(offer, type_csv(offer, model="\xb5", encoding="cp1252"))
     declared.check((), status, [comma, capsys.readouterr().err])
 
 
@@ -204,20 +197,19 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
 def test_a_cell_that_is_untouched_altered_or_impossible_is_named(
     offer: Path, capsys, cells: dict, code: str, said: str
 ) -> None:
-    assert sheet(offer, "--read", str(fill(offer, **cells))) == 1
+    assert read(offer, fill(offer, **cells)) == 1
     told = capsys.readouterr().err
     assert f"plumbline: {code}" in told and said in told
 
 
 def test_a_projection_with_its_model_is_taken(offer: Path) -> None:
     cells = {**ALL, "committed4": 0.3, "projected4": 0.3, "model4": "LogGP with the new adapter"}
-    assert sheet(offer, "--read", str(fill(offer, **cells))) == 0
+    assert read(offer, fill(offer, **cells)) == 0
     assert read_commitments(offer).rows[0].projected == pytest.approx(3e-7)
 
 
 def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: Path) -> None:
-    type_csv(offer, "LogGP\x0b of \ufffe")
-    assert sheet(offer, "--read", str(offer / CSV)) == 0
+    assert read(offer, type_csv(offer, model="LogGP\x0b of \ufffe")) == 0
     assert read_commitments(offer).rows[0].model == r"LogGP\x0b of \ufffe"
     path = offer / "commitments.json"  # may be another's, who typed into it
     path.write_text(path.read_text().replace(r"LogGP\\x0b", r"LogGP\u000b"))
@@ -226,20 +218,24 @@ def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: 
     assert read_form(offer / XLSX)[0].typed["model"] == r"LogGP\x0b of \ufffe"
 
 
-def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:
-    (tmp_path / "x.xlsx").write_text("no archive")
-    assert sheet(offer, "--read", str(tmp_path / "x.xlsx")) == 2
-    assert "is no form; save it as .xlsx or CSV, or write it anew" in capsys.readouterr().err
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    assert sheet(offer, "--read", str(tmp_path / "x.csv")) == 2
-    assert "column 1 is 'a', not 'row'" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.xlsx", "no archive", "is no form; save it as .xlsx or CSV, or write it anew"),
+        ("x.csv", "a,b\n1,2\n", "column 1 is 'a', not 'row'"),
+    ],
+)
+def test_what_is_no_form_is_an_error_of_one_line(offer: Path, capsys, name: str, text: str, said: str) -> None:
+    (offer / name).write_text(text)
+    assert read(offer, offer / name) == 2
+    assert said in capsys.readouterr().err
 
 
-def pack_with(path: Path, more: bytes, method: int = zipfile.ZIP_DEFLATED) -> None:
-    """Pack a spreadsheet anew, with something behind the sheet that nobody reads as a cell."""
+def edit_sheet(path: Path, edit: Callable[[bytes], bytes], method: int = zipfile.ZIP_DEFLATED) -> None:
+    """Pack a spreadsheet anew, with other bytes of its sheet."""
     with zipfile.ZipFile(path) as packed:
         members = {name: packed.read(name) for name in packed.namelist()}
-    members["xl/worksheets/sheet1.xml"] += more
+    members["xl/worksheets/sheet1.xml"] = edit(members["xl/worksheets/sheet1.xml"])
     with zipfile.ZipFile(path, "w", method, compresslevel=1) as packed:
         for name, data in members.items():
             packed.writestr(name, data)
@@ -247,12 +243,12 @@ def pack_with(path: Path, more: bytes, method: int = zipfile.ZIP_DEFLATED) -> No
 
 def bomb(path: Path) -> None:
     """A hundred megabytes of blanks, of a hundred kilobytes; it can be read."""
-    pack_with(path, b" " * MOST_BYTES)
+    edit_sheet(path, lambda data: data + b" " * MOST_BYTES)
 
 
 def bomb_at_once(path: Path) -> None:
     """By a method of which a few kilobytes are unpacked as one piece; it can be read too."""
-    pack_with(path, b" ", zipfile.ZIP_BZIP2)
+    edit_sheet(path, lambda data: data + b" ", zipfile.ZIP_BZIP2)
 
 
 def bomb_in_disguise(path: Path) -> None:
@@ -312,16 +308,11 @@ def test_the_reader_of_a_spreadsheet_gets_what_was_packed_anew(
 
 
 def test_what_a_sheet_says_of_its_dimensions_is_not_believed(offer: Path) -> None:
-    rows, path = read_form(offer / XLSX), offer / XLSX
-    with zipfile.ZipFile(path) as packed:
-        members = {name: packed.read(name) for name in packed.namelist()}
-    sheet = members["xl/worksheets/sheet1.xml"]
-    small = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:B2"', sheet)
-    assert small != sheet
-    with zipfile.ZipFile(path, "w") as packed:
-        for name, data in (members | {"xl/worksheets/sheet1.xml": small}).items():
-            packed.writestr(name, data)
-    assert read_form(path) == rows
+    rows = read_form(offer / XLSX)
+    edit_sheet(offer / XLSX, lambda data: re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:B2"', data))
+    with zipfile.ZipFile(offer / XLSX) as packed:
+        assert b'"A1:B2"' in packed.read("xl/worksheets/sheet1.xml")
+    assert read_form(offer / XLSX) == rows
 
 
 def test_what_a_part_says_of_its_size_is_not_believed(offer: Path) -> None:
@@ -353,20 +344,19 @@ def test_what_is_wide_in_a_spreadsheet_is_not_spread_out(offer: Path, monkeypatc
 def test_a_text_runs_nothing_in_the_spreadsheet_and_is_read_back(tmp_path: Path) -> None:
     folder = make_offer(tmp_path / "offer", rules=RULES_TEXT.replace('"a sample"', '"=cmd()"'))
     assert sheet(folder) == 0
-    type_csv(folder, "=B4*2")
-    assert sheet(folder, "--read", str(folder / CSV)) == 0
+    assert read(folder, type_csv(folder, model="=B4*2")) == 0
     before = read_commitments(folder)
     book = openpyxl.load_workbook(folder / XLSX)
     assert not [cell for row in book["offer"] for cell in row if cell.data_type == "f"]
-    assert sheet(folder, "--read", str(folder / XLSX)) == 0
+    assert read(folder, folder / XLSX) == 0
     assert read_commitments(folder) == before
 
 
 @pytest.mark.parametrize("cell", ["1e-320", "1e308", "9" * 400, "nan", "inf"])
 def test_a_number_that_no_machine_has_replaces_no_commitment(offer: Path, cell: str, capsys):
-    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    assert read(offer, fill(offer, **ALL)) == 0
     before = (offer / "commitments.json").read_bytes()
-    assert sheet(offer, "--read", str(fill(offer, **{**ALL, "committed4": cell}))) == 1
+    assert read(offer, fill(offer, **{**ALL, "committed4": cell})) == 1
     assert "is no value" in capsys.readouterr().err
     assert (offer / "commitments.json").read_bytes() == before
 
