@@ -342,12 +342,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         launcher = self.environment_facts.launcher
         if not launcher and isinstance(self.job.launcher, getlauncher("local")):
             launcher = ["mpiexec"]
-        if not launcher:
-            return
-        if isinstance(launcher, str):
+        if launcher and isinstance(launcher, str):
             self.job.launcher = getlauncher(launcher)()
-        else:
+        elif launcher:
             self.job.launcher = EnvironmentLauncher(launcher)
+        self.job.launcher.options += map(quote_word, self.environment_facts.words_of_processes)
 
     @sanity_function
     def check_complete_and_correct(self):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,6 +155,15 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         return built
 
 
+def write_script(path: Path, container: Sequence[str], program: str) -> Iterator[str]:
+    """Yield the commands that write a script which starts a program of a container in the same folder."""
+    here = """sh -c 'cd "$0" && exec "$@"' "$PWD" """
+    text = f'#!/bin/sh\nexec {shlex.join(container)} {here}{shlex.quote(program)} "$@"\n'
+    yield f"mkdir -p {quote_word(str(path.parent))}"
+    yield f"printf '%s' {quote_word(text)} > {quote_word(str(path))}"
+    yield f"chmod +x {quote_word(str(path))}"
+
+
 class build_mpicost(BuildProgram):
     """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
 
@@ -173,11 +184,19 @@ class build_mpicost(BuildProgram):
         self.build_system.max_concurrency = 2
         wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
+        in_container: list[str] = []
+        if facts.container:
+            # CMake would look outside for the paths that the wrapper shows; of a compiler it asks for none.
+            variable_of_wrapper = "CMAKE_C_COMPILER"
+            script = directory / "container" / "mpicc"
+            wrappers = f"command -v {quote_word(str(script))}"
+            in_container = list(write_script(script, facts.container, facts.wrappers[0]))
         self.build_system.config_opts = [
             *(["-G Ninja"] if is_in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
             f'-D{variable_of_wrapper}="$({wrappers})"',  # found once the modules are loaded
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
+            *(["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"] if facts.container else []),  # Ninja cannot change it
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
         lock = quote_word(f"{directory}.lock")
@@ -190,6 +209,7 @@ class build_mpicost(BuildProgram):
             # CMake refuses what was made in another place: a copied work directory, or another clone.
             f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
             f"printf '%s\\n' {made_for} > {stamp}; }}",
+            *in_container,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
         self.postbuild_cmds = [

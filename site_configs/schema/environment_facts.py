@@ -21,6 +21,7 @@ class EnvironmentFacts:
 
     library: str = ANY_LIBRARY  #: in every MPI_Get_library_version
     launcher: str | Sequence[str] = ""  #: empty: that of the partition
+    container: Sequence[str] = ()  #: words that start a program in the container of its MPI
     compilers: tuple[str, ...] = ()  #: wrappers, the first one first
     cc: str = ""  #: ReFrame's compiler of the environment, which may be a wrapper
     by_hand: Mapping[str, Any] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class EnvironmentFacts:
         return cls(
             library=extras.get("library", ANY_LIBRARY),
             launcher=extras.get("launcher", ""),
+            container=extras.get("container", ()),
             compilers=(extras["mpicc"],) if "mpicc" in extras else (),
             cc=environ.cc,
             by_hand=extras.get(
@@ -49,6 +51,12 @@ class EnvironmentFacts:
             accept=extras.get("accept", {}),
             transports=extras.get("transports", {}),
         )
+
+    @property
+    def words_of_processes(self) -> Sequence[str]:
+        """The words that start each process in the container; none where its launcher is in there already."""
+        inside = [*self.container] == [*self.launcher][: len(self.container)]
+        return () if inside else self.container
 
     @property
     def mpi_wrappers(self) -> tuple[str, ...]:

@@ -111,6 +111,10 @@ class Environment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     #: Name of one of ReFrame's launchers (``srun``), or the words that start a launch line
     #: (``["/opt/mpich/bin/mpiexec"]``), to which ``-n N`` and the program are added.
     launcher: Launcher
+    #: Words that start a program in the container that holds this MPI (``["apptainer", "exec", "/mpi.sif"]``).
+    #: They stand before the compiler wrapper and before each process, unless the launcher is in the container
+    #: too and begins with them. In there, Plumbline and its work directory have the same paths as outside.
+    container: Sequence[Line] = ()
     #: Compiler wrapper, found after the modules are loaded or given by absolute path.
     mpicc: Annotated[Text, Meta(description="the name or path of the compiler wrapper")] = "mpicc"
     modules: Sequence[Module] = ()

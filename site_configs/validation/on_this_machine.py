@@ -168,6 +168,12 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
     """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
+    if container := environment.extras["container"]:
+        load = [f"module load {' '.join(map(quote_word, names))} >&2"] if names else []
+        inside = [*container, "sh", "-c", f"command -v {quote_word(mpicc)}"]
+        if problem := explain_failure("container", [*load, " ".join(map(quote_word, inside))]):
+            yield environment.fault("container", f"{mpicc!r} is not there in it: {problem}")
+        return
     if not names or reading.sound_configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
         if not shutil.which(mpicc):
             where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
@@ -200,9 +206,13 @@ def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 def explain_failed_command(names: Sequence[str], then: str) -> str:
     """Explain why a command fails in a login shell with these modules; empty if it does not."""
-    load = f"module load {' '.join(map(quote_word, names))} >&2"
+    return explain_failure("module load", [f"module load {' '.join(map(quote_word, names))} >&2", then])
+
+
+def explain_failure(step: str, commands: Sequence[str]) -> str:
+    """Explain why these commands fail, one after the other in a login shell; empty if they do not."""
     try:
-        run_step(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)
+        run_step(["bash", "-lc", " && ".join(commands)], os.environ, step, LOAD_SECONDS)
     except ProbeError as error:
         return str(error)
     return ""
