@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.calibration.samples import collect_samples, list_excluded, select_current
-from postprocess.model.case import Case
 from tests.support.factories.launch import CASES
 from tests.support.factories.ledger import METHOD, launch
 
@@ -64,18 +63,3 @@ def test_the_order_of_the_ledger_is_of_no_account(days):
     found = collect_samples([launch(float(day), day) for day in days])
     assert set(found) == set(CASES)
     assert found[CASES[0]].values == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-NAMES = st.text("abz019_.+", min_size=1, max_size=5)
-
-
-@given(NAMES, NAMES, st.integers(0, 9), st.sampled_from(["flush", "warm", "rotate"]))
-def test_a_case_is_found_by_its_key(name: str, routine: str, peer: int, cache: str):
-    case = Case(name, "cpu", name, "mpicost", routine, peer, cache, "loop", 16, 8, 1000)
-    assert Case.from_key(case.key) == case
-
-
-@pytest.mark.parametrize("key", ["", "a:b", CASES[0].key + ":1", CASES[0].key.replace("x", "y")])
-def test_what_is_no_key_is_refused(key: str):
-    with pytest.raises(ValueError, match="not the key of a case"):
-        Case.from_key(key)

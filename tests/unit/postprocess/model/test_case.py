@@ -65,3 +65,14 @@ def test_every_field_is_part_of_the_key(case, name):
     changed = replace(case, **{name: value + 1 if isinstance(value, int) else value + "x"})
     assert changed.key != case.key
     assert changed != case
+
+
+@given(CASES)
+def test_a_case_is_found_by_its_key(case):
+    assert Case.from_key(case.key) == case
+
+
+@pytest.mark.parametrize("key", ["", "a:b", CASE.key + ":1", CASE.key.replace("4x2", "4y2"), PINGPONG.key[:-1]])
+def test_what_is_no_key_is_refused(key: str):
+    with pytest.raises(ValueError, match="not the key of a case"):
+        Case.from_key(key)

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 
 import pytest
 
 from postprocess.main import build_parser
 from postprocess.model.case import Case
-from postprocess.model.options import BYTES, CACHE_STATE, CHOOSING, OPTIONS, PEERS, TRIAL_COUNT
+from postprocess.model.options import (
+    BYTES,
+    CACHE_STATE,
+    CHOOSING,
+    OPTIONS,
+    PEERS,
+    TRIAL_COUNT,
+    WANTED,
+    WantedRoutine,
+    build_wanted_choice,
+    check_choice,
+    select_wanted,
+)
 from site_configs.programs.program import PROGRAMS
 from tests.support.factories.launch import case
 
@@ -64,3 +77,28 @@ def test_the_programs_that_have_an_option_or_a_value():
     assert CACHE_STATE.programs_with("rotate") == ("imb",)
     assert CACHE_STATE.programs_with("warm") == CACHE_STATE.programs_with(None) == tuple(PROGRAMS)
     assert BYTES.programs_with([8]) == tuple(PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"colour": 1}, "choice.colour: is no setting of a check"),
+        *(({"sizes": sizes}, r"choice.sizes: .* is not a list of int") for sizes in (8, ["8"], [True], None)),
+        *(({"trials": trials}, r"choice.trials: .* is not int") for trials in ("51", [51], 51.0)),
+    ],
+    ids=str,
+)
+def test_a_choice_of_an_unknown_name_or_another_type_is_refused(choice, said: str):
+    check_choice({"sizes": [8], "trials": 51})
+    with pytest.raises(ValueError, match=said):
+        check_choice({"sizes": [8], "trials": 51} | choice)
+
+
+def test_what_is_wanted_of_a_routine_is_one_launch_and_is_found_at_its_place():
+    one = WantedRoutine("mpicost", "cpu", "2x2", "bcast", (16, 8))
+    others = [replace(one, sizes=(8, 80), peers=(1,)), replace(one, layout="4x4")]
+    choice = json.loads(json.dumps(build_wanted_choice([one, *others])))[WANTED]
+    wanted = replace(one, sizes=(8, 16, 80), peers=(1,))
+    assert select_wanted(choice, program="mpicost", layout="2x2") == {"bcast": wanted}
+    assert select_wanted(choice, layout="8x8") == {}
+    assert select_wanted(None) is None
