@@ -138,13 +138,10 @@ def test_a_healthy_night_has_no_finding_though_its_cases_move_together(noise, to
     assert not any(causes(seed, noise=noise, told=told_values)[0] for seed in range(10))
 
 
-def test_a_shift_too_small_to_matter_is_none():
-    assert causes(1, lambda _: 0.02, Noise(0.0001, 0.0001, 0.02))[0] == []
+@pytest.mark.parametrize(("shift", "noise"), [(0.02, Noise(0.0001, 0.0001, 0.02)), (-0.2, QUIET)])
+def test_a_shift_too_small_to_matter_or_to_faster_is_none(shift: float, noise: Noise):
+    assert causes(1, lambda _: shift, noise)[0] == []
     assert math.expm1(FLOOR) == pytest.approx(0.03)
-
-
-def test_faster_is_no_cause():
-    assert causes(1, lambda _: -0.2, QUIET)[0] == []
 
 
 def test_few_cases_have_causes_of_their_own():

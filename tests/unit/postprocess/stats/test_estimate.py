@@ -11,21 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.judging.rules import judge_case
-from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import Verdict
 from postprocess.references import reference_file
 from postprocess.stats.band import compute_band, convert_to_reframe
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
-from tests.support.factories.launch import origin_of
+from tests.support.factories.launch import PLACE, case, origin_of
 
-PLACE = ("laptop", "cpu", "mpich")
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
-
-
-def case(size: int = 8) -> Case:
-    return Case(*PLACE, "mpicost", "bcast", 0, "flush", "dissemination", 2, 2, size)
 
 
 @given(st.lists(TIMES, min_size=2, max_size=40))
@@ -50,7 +44,7 @@ def test_ten_launches_are_enough(launches, few):
 
 
 def test_cases_come_sorted():
-    made = estimate_references({case(size): np.array([1e-6]) for size in (1_000_000, 8, 10_000)})
+    made = estimate_references({case(size=size): np.array([1e-6]) for size in (1_000_000, 8, 10_000)})
     assert [reference.case.bytes for reference in made] == [8, 10_000, 1_000_000]
     assert estimate_references({}) == []
 

@@ -158,13 +158,6 @@ def test_as_many_candidates_as_the_cap_do_not_saturate_it():
     assert summarise_trials(np.array([1.0] + [1.0] * 17 + [5.0] * 3)).filter_saturated
 
 
-def test_one_value_is_its_own_summary():
-    assert_same(
-        summarise_trials(np.array([9.0, 2.0])),
-        TrialSummary(2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1, 0, 0, False, False),
-    )
-
-
 def modes(low: int, high: int, spikes: int = 0) -> np.ndarray:
     """A dropped trial, then two modes of width 0.1 around 1 and 2, and spikes."""
     return np.concatenate(
@@ -179,10 +172,7 @@ def test_two_modes_are_told_from_one_with_a_few_spikes():
     assert not summarise_trials(modes(9, 41)).bimodal
     assert not summarise_trials(modes(50, 0)).bimodal
     assert not summarise_trials(modes(45, 0, spikes=5)).bimodal
-
-
-def test_a_spike_does_not_hide_two_modes():
-    assert summarise_trials(modes(39, 10, spikes=1)).bimodal
+    assert summarise_trials(modes(39, 10, spikes=1)).bimodal  # which a spike does not hide
 
 
 def test_a_gap_of_two_ticks_is_no_gap():
