@@ -13,7 +13,6 @@ from reframe.utility import sanity
 from scipy import stats
 
 from postprocess.base.units import MEGABYTES, compute_slowdown
-from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.stats.band import (
     COARSEST_CLOCK,
@@ -25,6 +24,7 @@ from postprocess.stats.band import (
     convert_to_reframe,
 )
 from postprocess.stats.estimate import estimate_references
+from tests.support.factories.launch import case
 
 CENTERS = st.floats(min_value=1e-9, max_value=1e3)
 SPREADS = st.floats(min_value=0.0, max_value=3.0)
@@ -33,9 +33,7 @@ NARROW, WIDE = 0.001, 0.6  #: a spread below every floor, and one above
 
 
 def reference(center=1e-6, spread=WIDE, launches=20, size=8) -> Reference:
-    variant = ("flush", "dissemination")
-    case = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, *variant, 2, 2, size)
-    return Reference(case, center, spread, launches)
+    return Reference(case(size=size), center, spread, launches)
 
 
 def factor_above(known: Reference, limits: Band) -> float:
@@ -145,9 +143,8 @@ def share_outside(launches: int) -> tuple[float, float]:
     logs = random.normal(math.log(1e-5), WIDE, size=(CALIBRATIONS, launches + 1))
     times = np.exp(logs)
     below = above = 0
-    case = reference().case
     for *sample, fresh in times:
-        (known,) = estimate_references({case: sample})
+        (known,) = estimate_references({case(): sample})
         limits = compute_band(known)
         below += fresh < limits.lower
         above += fresh > limits.upper
