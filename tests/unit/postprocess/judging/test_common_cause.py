@@ -99,6 +99,11 @@ def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     assert not common_cause.is_unshifted(rest, group, ALPHA)
     fine = [replace(e, log=0.0, result=replace(e.result, verdict=Verdict.PASS)) for e in rest]
     assert common_cause.is_unshifted(fine, group, ALPHA)
+    shift = estimate_shift(group).log
+    assert not common_cause.is_unshifted([replace(each, log=0.75 * shift) for each in fine], group, ALPHA)
+    many = [*rest[: len(rest) // 3], *fine[len(rest) // 3 :]]  # beyond their bands, and not the median
+    assert estimate_shift(many).log < shift / 2
+    assert not common_cause.is_unshifted(many, group, ALPHA)
 
 
 def test_one_class_of_sizes_is_told_from_the_whole():
@@ -155,6 +160,9 @@ def test_references_of_few_launches_tell_no_small_shift_but_many_far_beyond_thei
     found, _ = causes(1, lambda _: 9.0, QUIET, launches=5)
     assert len(found) == 1
     assert "126 of 126 cases beyond their bands" in describe_cause(found[0])
+    ((half,), _) = causes(1, lambda one: 9.0 * (one.routine[-1] in "02468"), QUIET, launches=5)
+    assert not half.clear and len(half.cases) == 126
+    assert {*half.probe_cases} <= {*half.explained}  # as ever are the others
 
 
 def test_simulated_time_and_what_was_not_judged_are_left_out():
