@@ -25,6 +25,7 @@ from postprocess.results.summary import load_summary
 from site_configs.topology.machine import Machine
 from tests.golden.numbers import show
 from tests.golden.stage import Stage
+from tests.support.factories.comparison import make_pass, write_comparison
 from tests.support.factories.ledger import launch
 from tests.support.factories.offer import DELIVERED, OFFICIAL, RULES_TEXT, make_offer
 from tests.unit.postprocess.features.compare.test_dossier import BARRIER, BCAST, HEADER
@@ -76,16 +77,14 @@ def report(stage: Stage) -> None:
 def comparison(stage: Stage) -> None:
     """Judge pairs of which one case became a third slower, and one with wrong data."""
     folder = stage.folder / "comparison"
-    path = folder / data.FILE
-    data.append_record(path, HEADER)
-    data.append_record(path, data.PlannedLooks((6,)))
+    passes = []
     for block in range(1, 7):
         for position, side in enumerate((data.OLD, data.NEW)):
             off = 1 + 0.001 * ((3 * block + 2 * position) % 5)
             slow = 1.33 if side == data.NEW else 1.0
             cases = {BCAST: data.CaseValue(1e-6 * off * slow, "s"), BARRIER: data.CaseValue(1e-6 * off, "s")}
-            measured = data.LaunchValues("l", {"nodes": "n1"}, cases)
-            data.append_record(path, data.ComparisonPass(block, position, side, "s", 1.0, (measured,)))
+            passes.append(make_pass(block, position, side, cases))
+    write_comparison(folder / data.FILE, data.StoredComparison(HEADER, (6,), tuple(passes)))
     told = stage.folder / "comparison.json"
     output = io.StringIO()
     with contextlib.redirect_stdout(output):

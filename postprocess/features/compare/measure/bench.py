@@ -161,14 +161,13 @@ class ComparisonBench:
         ends: Collection[Ending],
     ) -> list[data.LaunchValues]:
         """Launch once more, on any nodes, what the machine lost: its job ended in one of these ways."""
-        lost = [run.outcome.job_end in ends for run in finished]
-        if not any(lost):
+        lost = [run for run in finished if run.outcome.job_end in ends]
+        if not lost:
             return list(values)
-        gone = [each for each, is_lost in zip(finished, lost, strict=True) if is_lost]
-        self.context.progress.note(f"launched again, on any nodes: {gone[0].outcome.reason}")
-        cases = [SharedCase.of(case) for each in gone for case in each.launch.cases]
+        self.context.progress.note(f"launched again, on any nodes: {lost[0].outcome.reason}")
+        cases = [SharedCase.of(case) for run in lost for case in run.launch.cases]
         session, fresh = self.launch(side, cases, {})
-        kept = [each for each, is_lost in zip(values, lost, strict=True) if not is_lost]
+        kept = [said for run, said in zip(finished, values, strict=True) if run.outcome.job_end not in ends]
         return kept + self.collect(side, session, fresh)
 
     def keep(

@@ -11,7 +11,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.features.compare import data
+from postprocess.features.compare import data, page
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
@@ -121,6 +121,9 @@ def test_the_same_command_goes_on_and_another_does_not(work, progress, declared)
     assert (again, len(stored.passes), stored.header.seed) == (path, 1, 7)
     with declared.raises(UsageError):
         find_or_begin(work, path.parent, replace(HEADER, seconds=99), progress)
+    (path.parent / page.JSON).write_text("{}")
+    with pytest.raises(UsageError, match="holds a comparison; choose another --output"):
+        find_or_begin(work, path.parent, HEADER, progress)
 
 
 def test_both_sides_have_the_delay_library_and_one_is_not_delayed() -> None:
