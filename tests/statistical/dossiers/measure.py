@@ -16,9 +16,8 @@ from postprocess.extensions.selftest.measure.run import preview_smallest_layout,
 from postprocess.features.compare import data, page
 from postprocess.features.compare.data import ComparedSide, StoredComparison
 from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
-from postprocess.features.compare.measure.bench import TooFewSecondsError
+from postprocess.features.compare.measure.bench import TooFewSecondsError, find_own_case
 from postprocess.features.compare.measure.run import ComparisonDemand, describe_comparison, measure_comparison
-from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.features.compare.pairs import collect_pairs
 from postprocess.model.plan import list_planned_cases
 from postprocess.model.session import Request

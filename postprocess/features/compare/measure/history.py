@@ -21,9 +21,10 @@ from postprocess.features.compare.measure.run import (
     begin_header,
     choose_with_controls,
     discard_unplanned,
+    find_environment,
     find_or_begin,
+    index_environments,
 )
-from postprocess.features.compare.measure.sides import find_environment, index_environments
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS

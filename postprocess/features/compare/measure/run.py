@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from postprocess.base.documents.records import find_other_field
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural, utc_now
+from postprocess.base.near_words import propose_word
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, history_page, page
@@ -20,18 +21,16 @@ from postprocess.features.compare.data import ComparedSide, ComparisonHeader, St
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
-from postprocess.features.compare.measure.sides import (
-    find_environment,
-    has_controls,
-    index_environments,
-    list_side_differences,
-)
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
-from postprocess.model.options import PROGRAM, ROUTINE
+from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from site_configs.mpi.family import environment_name, is_prefix, split_release
+from site_configs.mpi.inventory import find_release
 from site_configs.validation.isolated_reader import read_usable_site
+from site_configs.validation.reader import SiteReading
+from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
 FOLDER = "compare"  #: of the work directory
 #: What must be asked for again to continue a comparison.
@@ -98,6 +97,15 @@ def discard_unplanned(path: Path) -> None:
 
 
 MOST_TOLD = 76  #: letters of the text of a library
+#: What is told of an environment, in the order of telling: words for people, and keys of its declaration.
+FACTS = (
+    ("MPI library", ("extras", "library")),
+    ("compiler wrapper", ("extras", "mpicc")),
+    ("prefix", ("extras", "prefix")),
+    ("modules", ("modules",)),
+    ("launcher", ("extras", "launcher")),
+    ("launcher", ("extras", "launch_words")),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +207,72 @@ def begin_header(context: SessionContext, demand: Demand, **more: Any) -> Compar
         command=tuple(context.request.command),
         **more,
     )
+
+
+def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:
+    """Return whether a chosen partition times what no MPI has a part in, as simulated ones do not."""
+    chosen = PARTITION.wanted(choice)
+    partitions = select_entries(reading, "partition")
+    return any(not entry.extras["exact"] for entry in partitions if not chosen or entry.name in chosen)
+
+
+def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
+    """Index the sound environments of a site by name."""
+    return {entry.name: entry.data for entry in select_entries(reading, "environment")}
+
+
+def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
+    """Select the sound environments, or partitions, of a site."""
+    return select_sound(reading, list_entries(reading, kind))
+
+
+def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str) -> str:
+    """Find the environment that a side names: by name, as a release such as ``mpich@4.3.2``, or by its prefix.
+
+    :raises UsageError: if there is none
+    """
+    family, version = split_release(label)
+    name = label
+    if version or is_prefix(label):
+        inventory = context.prepared.inventory
+        mpi = find_release(inventory, context.work.root, label) if inventory else None
+        name = mpi.name if mpi else label if is_prefix(label) else environment_name(family, version)
+    if name not in declared:
+        meant = [each for each in declared if each.startswith(f"{name}-")]
+        if len(meant) == 1:
+            return meant[0]
+        near = propose_word(name, declared)
+        choice = ", ".join(sorted(declared)) or "none"
+        fix = f"it has {choice}" + (f"; {near}" if near else "")
+        raise UsageError(f"{label}: site {context.request.site} has no such MPI; {fix}")
+    return name
+
+
+def list_side_differences(
+    declared: Mapping[str, Mapping[str, Any]], old: ComparedSide, new: ComparedSide
+) -> list[tuple[str, str, str]]:
+    """List what differs between the sides: each with its words on the old and the new side."""
+    one, two = declared[old.environment], declared[new.environment]
+    facts = [(words, tell_fact(one, keys), tell_fact(two, keys)) for words, keys in FACTS]
+    set_old, set_new = {**tell_variables(one), **old.set_env}, {**tell_variables(two), **new.set_env}
+    names = sorted(set_old.keys() | set_new.keys())
+    facts += [(f"variable {name}", set_old.get(name, ""), set_new.get(name, "")) for name in names]
+    facts.append(("planted delay", old.plant, new.plant))
+    return [(what, was or "none", now or "none") for what, was, now in facts if was != now]
+
+
+def tell_fact(environment: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Tell a fact of an environment's declaration as text; empty if it has none."""
+    found: Any = environment
+    for key in keys:
+        found = found.get(key, "") if isinstance(found, Mapping) else ""
+    return " ".join(map(str, found)) if isinstance(found, (list, tuple)) else str(found)
+
+
+def tell_variables(environment: Mapping[str, Any]) -> dict[str, str]:
+    """Tell the variables that an environment sets."""
+    found = environment.get("env_vars", {})
+    return {str(name): str(value) for name, value in dict(found).items()}
 
 
 def choose_with_controls(choice: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, page
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
-from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.bench import ComparisonBench, find_own_case
 from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
-from postprocess.features.compare.measure.sides import find_own_case
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
