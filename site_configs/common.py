@@ -22,13 +22,14 @@ from postprocess.base.sanitize import quote_word
 from site_configs.annotations import find_fault
 from site_configs.mpi.allocation import UNSET, is_own_launcher
 from site_configs.mpi.family import OVERSUBSCRIBED
+from site_configs.mpi.standard_abi import build_launch_variables
 from site_configs.programs import installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.fields import (
     Environment,
     Partition,
     Site,
-    find_library_faults,
+    find_environment_faults,
     find_partition_faults,
     find_pattern_faults,
 )
@@ -77,7 +78,7 @@ def takes(
     Field ``more`` holds the arguments that are none of the others. A call raises SiteError if a value is wrong.
     """
     own = [
-        each.replace(kind=each.VAR_KEYWORD, default=each.empty) if each.name == "more" else each
+        each.replace(kind=each.VAR_KEYWORD, default=each.empty, annotation=Any) if each.name == "more" else each
         for each in inspect.signature(kind).parameters.values()
     ]
     signature = inspect.Signature([own[0].replace(kind=own[0].POSITIONAL_OR_KEYWORD), *own[1:]])
@@ -113,8 +114,7 @@ def is_oversubscribing() -> bool:
 def environment(declared: Environment) -> dict[str, Any]:
     """Declare one MPI implementation; the arguments are the fields of :class:`Environment`."""
     name, family, mpicc, launcher = declared.name, declared.family, declared.mpicc, declared.launcher
-    if not is_only_looking():  # what is not on this machine may not know its version
-        refuse(f"environment {name!r}", find_library_faults(declared.library))
+    refuse(f"environment {name!r}", find_environment_faults(declared, is_only_looking()))
     variables = dict(declared.env_vars or {})
     if is_oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
@@ -126,14 +126,18 @@ def environment(declared: Environment) -> dict[str, Any]:
         "mpicc": mpicc,
         "prefix": "" if declared.container else declared.prefix or prefix_of(mpicc),
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
-        "container": list(declared.container),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(declared.accept or {}),
         "transports": dict(declared.transports or {}),
         # Of launches alone: a PATH for programs is none for the build.
-        "launch_variables": {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
+        "launch_variables": build_launch_variables(declared.standard_abi)
+        | {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
         "by_hand": collect_manual_settings(set_env, is_oversubscribing(), name, shell),
     } | installed.build_extras(declared.programs or {}, declared.lacking or {})
+    if declared.container:
+        extras["container"] = list(declared.container)
+    if declared.standard_abi:
+        extras[installed.STANDARD_ABI] = declared.standard_abi
     return {
         "name": name,
         "features": ["mpi", family],

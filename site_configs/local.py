@@ -40,6 +40,7 @@ site_configuration = site(
             },
             programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
             lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},
+            standard_abi=mpi.standard_abi,
         )
         for mpi in inventory.mpis
     ],

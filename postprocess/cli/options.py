@@ -88,7 +88,8 @@ OPTIONS = {
             "--mpis FAMILY,...",
             parse_comma_list,
             "MPI families to use on this machine, releases of them as in mpich@4.3.2, or prefixes as in "
-            "/opt/mpich (default: mpich,openmpi,intel-mpi)",
+            "/opt/mpich; with +abi behind it, as in mpich+abi, by the standard ABI of MPI (default: "
+            "mpich,openmpi,intel-mpi)",
             more={"default": None},
         ),
         Option(

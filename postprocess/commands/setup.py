@@ -100,6 +100,8 @@ def describe_mpi(found: Inventory) -> list[str]:
     lines = []
     for mpi in found.mpis:
         lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]
+        if mpi.standard_abi:
+            lines.append(f"    by its standard ABI, in {mpi.standard_abi}")
         imb = found.imb_of(mpi)
         where = f"{imb.folder} (its binary interface fits)" if imb.folder else f"none: {imb.problem}"
         lines.append(f"    IMB without Spack: {where}")

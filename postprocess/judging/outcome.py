@@ -10,6 +10,7 @@ with its own.
 from __future__ import annotations
 
 import math
+import os
 import re
 import signal
 import time
@@ -21,7 +22,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.model.case import format_case_names
-from postprocess.model.conditions import ROUNDS
+from postprocess.model.conditions import ROUNDS, STANDARD_ABI
 from postprocess.model.interposed import describe_differing_ranks, describe_unplanned_injection
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, Records, fail_launch
 from postprocess.model.plan import PlannedLaunch
@@ -193,6 +194,8 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
         said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
         fix = "./plumbline setup looks at the MPIs again"
         return fail_launch(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
+    if problem := explain_other_interface(launch, records.run):
+        return fail_launch(Verdict.INCORRECT, problem)
     ran = (records.processes, records.per_node)
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
@@ -207,6 +210,24 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
         what = "ranks are distributed cyclically over nodes; block distribution is required"
         return fail_launch(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     return None
+
+
+def explain_other_interface(launch: PlannedLaunch, run: Mapping[str, Any]) -> str:
+    """Explain why a program is not of the binary interface that was asked for; empty if it is.
+
+    A library of the same version that lies elsewhere may be another build. What this node does not see of a
+    compute node's folders is not held against it.
+    """
+    told = run.get(STANDARD_ABI)
+    if bool(told) != bool(launch.standard_abi):
+        names = {True: "the standard ABI", False: "the MPI's own"}
+        ran, wanted = names[bool(told)], names[bool(launch.standard_abi)]
+        return f"the program's binary interface is {ran}, not {wanted}"
+    if not told or not os.path.isdir(launch.standard_abi):
+        return ""
+    if os.path.realpath(launch.standard_abi) == os.path.dirname(told["library"]):
+        return ""
+    return f"ran on {told['library']}, not on the library of {launch.standard_abi}; see LD_LIBRARY_PATH"
 
 
 def is_asked_library(said: str, wanted: str) -> bool:

@@ -34,6 +34,7 @@ COSMETIC = re.compile(
     r"-g([0-3]|(gdb|dwarf|split).*)?|-W(?![alp],).*|-Wl,-rpath.*|-(I|isystem|L).*"
     r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
 )
+STANDARD_ABI = "standard_abi"  #: in run records an object; a circumstance, where a program is built against it
 PROCESSORS = " + "  #: between the names of the processors of a job
 UNKNOWN = "unknown"  #: begins the name of a processor that the kernel does not name
 
@@ -73,7 +74,8 @@ def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return machine, binding and build of a launch from its run record; None for what it lacks.
 
-    What is loaded in front of the MPI is told only where there is anything. Of OSU and IMB, version, compiler
+    What is loaded in front of the MPI is told only where there is anything, and the version of the standard ABI
+    only where the program is built against it. Of OSU and IMB, version, compiler
     and flags are in the method that their plan tells.
     """
     own, loaded = "method" not in run, describe_interposed(run.get(INTERPOSED, ()))
@@ -85,6 +87,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
         **({INTERPOSED: loaded} if loaded else {}),
+        **({STANDARD_ABI: run[STANDARD_ABI]["version"]} if STANDARD_ABI in run else {}),
         **({LIMITS: run[LIMITS]} if LIMITS in run else {}),
     }
 

@@ -75,6 +75,8 @@ class PlannedLaunch:
     #: whether ReFrame is to assert its values, as it does wherever references are asked
     asserted: bool = True
     validation: bool = False  #: whether it verifies data: its times are of no use
+    #: Folder of the library of the standard ABI that its program must run on; empty for another program.
+    standard_abi: str = ""
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

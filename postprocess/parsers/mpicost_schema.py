@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from postprocess.base.documents.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
-from postprocess.model.conditions import ROUNDS
+from postprocess.model.conditions import ROUNDS, STANDARD_ABI
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.routines.benchmark import LOOP
@@ -27,6 +27,7 @@ SCHEMA = 2  #: of records
 #: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty if it does not list them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
+ABI_VERSION = re.compile(r"[0-9]{1,6}\.[0-9]{1,6}")
 UNIT = "s"
 #: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
 LEAST_COLDNESS = 2.0
@@ -64,6 +65,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_surroundings(entry)
     check_places(entry)
     check_interposed(entry)
+    check_standard_abi(entry)
     return entry
 
 
@@ -176,6 +178,18 @@ def check_interposed(entry: JsonObject) -> None:
         if not 0 < other.integer("rank") < entry.integer("processes"):
             raise ValueError(f"{ELSEWHERE}.rank: there is no such rank beside rank 0")
         _check_objects(other)
+
+
+def check_standard_abi(entry: JsonObject) -> None:
+    """Check what a program that is built against the standard ABI tells of itself and of its library."""
+    if STANDARD_ABI not in entry.fields:
+        return
+    told = entry.object(STANDARD_ABI)
+    if not ABI_VERSION.fullmatch(told.text("version")):
+        raise ValueError(f"{STANDARD_ABI}.version: is not a version such as 1.0")
+    if not TEXT_HASH.fullmatch(told.text("program")):
+        raise ValueError(f"{STANDARD_ABI}.program: is not a hash of 16 digits")
+    told.text("library")
 
 
 def _check_objects(entry: JsonObject) -> None:

@@ -93,6 +93,7 @@ def _checked_run(entry: JsonObject) -> JsonObject:
     mpicost_schema.check_surroundings(entry)
     mpicost_schema.check_places(entry)
     mpicost_schema.check_interposed(entry)
+    mpicost_schema.check_standard_abi(entry)
     if LOADED in entry.fields:
         for key in LOADED_PARTS:
             entry.object(LOADED).text(key)

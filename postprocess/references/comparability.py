@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from postprocess.model.conditions import STANDARD_ABI
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
 from site_configs.topology.shell_limits import LIMITS
 
@@ -53,6 +54,16 @@ class InterposedLibraries(Difference):
         return f"{how}, or calibrate as it is now"
 
 
+class BinaryInterface(Difference):
+    """A program of the standard ABI held against one of another version, or of the MPI's own interface."""
+
+    def __str__(self) -> str:
+        ours, theirs = (
+            f"standard ABI {version} of MPI" if version else "MPI's own" for version in (self.ours, self.theirs)
+        )
+        return f"the program's binary interface is the {ours}, and the {theirs}"
+
+
 class UnidentifiedProcessor(Difference):
     """A processor without a name or caches, which cannot be distinguished from another one."""
 
@@ -82,10 +93,10 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """Find the first fact of a launch that a reference does not have; empty if it has all.
 
-    One without an entry had nothing in front of the MPI, as far as is known. Older ones do not
-    tell the limits of the shell.
+    One without an entry had nothing in front of the MPI, as far as is known, and a program of the MPI's own
+    binary interface. Older ones do not tell the limits of the shell.
     """
-    if lacking := next((name for name in ours if name not in {*known, INTERPOSED, LIMITS}), ""):
+    if lacking := next((name for name in ours if name not in {*known, INTERPOSED, STANDARD_ABI, LIMITS}), ""):
         return lacking
     layouts = ours.get("binding", {}).keys() - known.get("binding", {}).keys()
     return f"binding of {min(layouts)}" if layouts else ""
@@ -93,12 +104,13 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
     """List the differences of a launch's conditions from those of a reference, which has all of them."""
-    alone = ("binding", INTERPOSED, *({LIMITS} - known.keys()))
+    alone = ("binding", INTERPOSED, STANDARD_ABI, *({LIMITS} - known.keys()))
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])
     loaded = InterposedLibraries(INTERPOSED, ours.get(INTERPOSED, ""), known.get(INTERPOSED, ""))
-    found = [loaded] if loaded.ours != loaded.theirs else []
+    interface = BinaryInterface(STANDARD_ABI, ours.get(STANDARD_ABI, ""), known.get(STANDARD_ABI, ""))
+    found: list[Difference] = [each for each in (loaded, interface) if each.ours != each.theirs]
     return found + [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
 
 

@@ -20,6 +20,7 @@ from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import PACKAGES, Mpi, identify_library
 from site_configs.mpi.inventory import Inventory, take_inventory
 from site_configs.mpi.modules import read_module_path
+from site_configs.programs.installed import STANDARD_ABI
 from site_configs.schedulers.base import UsableNodes
 from site_configs.schedulers.module_systems import (
     FIX,
@@ -80,6 +81,8 @@ def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
     :raises SpackEnvironmentError: if it is none, in words that are the same for all of its kind.
     """
     extras = environment["extras"]
+    if extras.get(STANDARD_ABI):
+        raise SpackEnvironmentError(ONE_BUILD)
     family, version = identify_library(extras["library"])
     if extras["family"] not in PACKAGES or family != extras["family"]:
         known = ", ".join(PACKAGES)
@@ -118,6 +121,8 @@ def read_declared_mpis(work: WorkDirectory, site: str) -> Iterator[DeclaredMpi |
             yield UnusableEnvironment(entry.name, str(error))
 
 
+#: Why Spack builds nothing for an environment of the standard ABI.
+ONE_BUILD = "one mpicost of the standard ABI is for all MPIs"
 #: Beginnings of variables of a shell that steer a scheduler's jobs.
 COMMAND = attrgetter("command")
 STEERING = ("SBATCH_", "SLURM_CLUSTERS", "PBS_DEFAULT")
@@ -271,6 +276,8 @@ def write_spack_environment(
     """Write a Spack environment for one MPI; or return why there can be none, and CMake builds the suite."""
     if isinstance(mpi, UnusableEnvironment):
         return mpi.problem
+    if isinstance(mpi, Mpi) and mpi.standard_abi:
+        return ONE_BUILD
     sources = mirror.sources if mirror else None
     try:
         tools = mpi.toolchain if isinstance(mpi, DeclaredMpi) else None

@@ -330,6 +330,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "session_gap_minutes": self.facts.session_gap_minutes,
             "by_hand": self.environment_facts.by_hand,
             "transports": dict(self.environment_facts.transports),
+            "standard_abi": self.environment_facts.standard_abi,
             "planted": self.current_environ.name in read_choice(PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),

@@ -21,7 +21,15 @@ from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
-from site_configs.programs.installed import CMAKE, SPACK, find_executable, find_program_source, read_facts
+from site_configs.mpi.standard_abi import LIBRARY
+from site_configs.programs.installed import (
+    CMAKE,
+    SPACK,
+    STANDARD_ABI,
+    find_executable,
+    find_program_source,
+    read_facts,
+)
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
@@ -31,6 +39,8 @@ from spack_envs.programs import BuiltBinary, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = "installed.json"  #: in the stage directory; what Spack has installed
+STANDARD_ABI_BUILD = "standard-abi"  #: folder of the one build for all MPIs that have the standard ABI
+LINKED = "linked_to"  #: in that folder: the library that it is linked to
 LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake or a site's Spack has installed to
 SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory; of ReFrame's own Spack build
 
@@ -89,8 +99,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     @property
     def spec(self) -> str:
-        """What the site's own Spack installs (``spack_spec``); empty where it has none."""
-        return self.current_environ.extras.get("spack_spec", "")
+        """What the site's own Spack installs (``spack_spec``); empty where it has none, or is not asked."""
+        extras = self.current_environ.extras
+        return "" if extras.get(STANDARD_ABI) else extras.get("spack_spec", "")
 
     def build_spec(self):
         """Build by ReFrame's own support of Spack, into the install tree that the site's Spack has.
@@ -175,8 +186,9 @@ class build_mpicost(BuildProgram):
         facts = EnvironmentFacts.of(self.current_environ)
         name = self.current_environ.name  # of another site's configuration it may be any
         own = name if "mpicc" in extras else f"{self.current_system.name}.{name}"
-        build = extras.get("build", own)
-        directory = work_directory() / "build" / build
+        if facts.standard_abi:
+            own = STANDARD_ABI_BUILD
+        directory = work_directory() / "build" / extras.get("build", own)
         self.build_system = "CMake"
         self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
         self.build_system.builddir = quote_word(str(directory))
@@ -191,10 +203,14 @@ class build_mpicost(BuildProgram):
             script = directory / "container" / "mpicc"
             wrappers = f"command -v {quote_word(str(script))}"
             in_container = list(write_script(script, facts.container, facts.wrappers[0]))
+        mpi = f'-D{variable_of_wrapper}="$({wrappers})"'  # found once the modules are loaded
+        linked = quote_word(str(directory / LINKED))
+        if facts.standard_abi:
+            mpi = f'-DMPICOST_STANDARD_ABI="$(cat {linked})"'
         self.build_system.config_opts = [
             *(["-G Ninja"] if is_in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
-            f'-D{variable_of_wrapper}="$({wrappers})"',  # found once the modules are loaded
+            mpi,
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
             *(["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"] if facts.container else []),  # Ninja cannot change it
         ]
@@ -202,14 +218,23 @@ class build_mpicost(BuildProgram):
         lock = quote_word(f"{directory}.lock")
         folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
         made_for = f"{quote_word(str(SOURCE))} {folder}"
+        first, choose = [], []
+        if facts.standard_abi:
+            # It stays linked to the library of the first MPI, or each further one would build anew. If that MPI
+            # is gone, so is its header, and the build begins anew.
+            library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
+            first = [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {folder}; mkdir -p {folder}; }}']
+            choose = [f"test -e {linked} || printf '%s\\n' {library} > {linked}"]
         self.prebuild_cmds = [
             f"mkdir -p {folder}",
             f"exec 9> {lock}",
             "flock 9",
+            *first,
             # CMake refuses what was made in another place: a copied work directory, or another clone.
             f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
             f"printf '%s\\n' {made_for} > {stamp}; }}",
             *in_container,
+            *choose,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
         self.postbuild_cmds = [

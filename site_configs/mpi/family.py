@@ -37,6 +37,8 @@ BETWEEN_NODES = "OMPI_MCA_btl"  #: says which transports Open MPI opens
 SIMULATED_LIBRARY = "SMPI Version"
 PREFIX = "prefix"  #: origin of what was asked for by where it is installed
 DIGITS = 6  #: of the hash of a prefix in a name
+ABI_SUFFIX = "+abi"  #: of a word for an MPI: it is used by its standard ABI
+ABI_ENDING = "-abi"  #: and of the name of its environment
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Mpi:
     mpiexec: str
     module: str = ""  #: with those that must be loaded before it, separated by blanks
     env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
+    #: Folder of the library of the standard ABI, where programs of that run on it; empty for its own interface
+    standard_abi: str = ""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -116,15 +120,27 @@ def split_release(word: str) -> tuple[str, str]:
     return family, version
 
 
+def split_abi(word: str) -> tuple[str, bool]:
+    """Split ``mpich@5.0.2+abi`` into the MPI and whether it is used by its standard ABI."""
+    return word.removesuffix(ABI_SUFFIX), word.endswith(ABI_SUFFIX)
+
+
 def is_prefix(word: str) -> bool:
     """Return whether a word names an MPI by where it is installed, as ``/opt/mpich``."""
     return "/" in word
 
 
 def is_of_release(environment: str, word: str) -> bool:
-    """Return whether an environment's name is that of a family, or of a release such as ``mpich@4.3.2``."""
-    family, version = split_release(word)
+    """Return whether an environment's name is that of a family, or of a release such as ``mpich@4.3.2``.
+
+    One of the standard ABI is of ``mpich+abi``, and not of ``mpich``.
+    """
+    plain, by_abi = split_abi(word)
+    family, version = split_release(plain)
     name = environment_name(family, version)
+    if by_abi != environment.endswith(ABI_ENDING):
+        return False
+    environment = environment.removesuffix(ABI_ENDING)
     return environment.startswith(f"{family}-") and (
         not version or environment == name or environment.startswith(f"{name}-")
     )
@@ -193,7 +209,8 @@ def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
     """Name MPIs by family and version; a second one of the same name ends in ``-2``, and so on.
 
     Names follow from the order alone, not from the names that the MPIs had before. One that was asked for by
-    its prefix has a hash of that in its name: what is built for it is never taken for what is another's.
+    its prefix has a hash of that in its name: what is built for it is never taken for what is another's. One
+    that is used by its standard ABI has another name than itself, and so references of its own.
     """
     taken: set[str] = set()
     renamed = []
@@ -201,7 +218,8 @@ def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
         plain = environment_name(mpi.family, mpi.version)
         if mpi.origin == PREFIX:
             plain += f"-{hashlib.sha256(mpi.prefix.encode()).hexdigest()[:DIGITS]}"
-        names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        ending = ABI_ENDING if mpi.standard_abi else ""
+        names = (f"{plain}{ending}" if number == 1 else f"{plain}-{number}{ending}" for number in count(1))
         name = next(name for name in names if name not in taken)
         taken.add(name)
         renamed.append(replace(mpi, name=name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from postprocess.base.errors import UsageError
 from site_configs.mpi import imb_wheel, wheels
 from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import (
+    ABI_SUFFIX,
     DEFAULT_FAMILIES,
     FAMILIES,
     PREFIX,
@@ -25,11 +26,14 @@ from site_configs.mpi.family import (
     Unusable,
     is_prefix,
     name_distinctly,
+    split_abi,
     split_release,
 )
 from site_configs.mpi.imb_wheel import Imb
 from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, probe_wrapper
+from site_configs.mpi.standard_abi import LIBRARY, adopt_standard_abi
+from site_configs.programs.installed import ONLY_MPICOST
 from site_configs.topology.machine import Machine, read_machine
 
 if TYPE_CHECKING:  # a site's own ReFrame has no rich
@@ -52,6 +56,8 @@ class Inventory:
 
     def imb_of(self, mpi: Mpi) -> Imb:
         """Return the IMB for an MPI, as far as it needs no build."""
+        if mpi.standard_abi:
+            return Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
         nothing = Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
         return next((imb for imb in self.imb if is_imb_of(imb, mpi)), nothing)
 
@@ -67,7 +73,8 @@ def collect_inventory(
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
     :param families: families asked for, releases such as ``mpich@4.3.2``, or prefixes such as ``/opt/mpich``;
-        what the machine has not is installed from its wheel.
+        what the machine has not is installed from its wheel. With ``+abi`` behind it, an MPI is used by its
+        standard ABI.
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
@@ -80,14 +87,19 @@ def collect_inventory(
     ]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
-        if is_prefix(word):
-            answers.append(probe_candidate(make_prefix_candidate(word), known, say))
-        elif word not in present:
-            answers += find_wheel_mpi(word, work / "mpi", known, say, wheel_folder)
+        plain, by_abi = split_abi(word)
+        some: list[Mpi | Unusable] = []
+        if is_prefix(plain):
+            some.append(probe_candidate(make_prefix_candidate(plain), known, say))
+        elif plain not in present:
+            some += find_wheel_mpi(plain, work / "mpi", known, say, wheel_folder)
+        elif by_abi:
+            some += [each for each in answers if isinstance(each, Mpi) and plain in list_releases([each])]
+        answers += [try_standard_abi(each, word, known, say) for each in some] if by_abi else some
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
     folders = imb_wheel.list_imb_folders(usable, work / "mpi")
-    imb = tuple(find_imb(mpi, folders, stored, say) for mpi in usable)
+    imb = tuple(find_imb(mpi, folders, stored, say) for mpi in usable if not mpi.standard_abi)
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save_inventory(inventory, inventory_file(work))
     return inventory
@@ -100,8 +112,20 @@ def make_prefix_candidate(prefix: str) -> Candidate:
 
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:
-    """List what some MPIs may be asked for by: ``mpich``, and ``mpich@4.3.2``."""
-    return {word for mpi in mpis for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
+    """List the words for some MPIs by their own binary interfaces: ``mpich``, and ``mpich@4.3.2``."""
+    own = [mpi for mpi in mpis if not mpi.standard_abi]
+    return {word for mpi in own for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
+
+
+def try_standard_abi(answer: Mpi | Unusable, word: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
+    """Try an MPI by its standard ABI, unless nothing about it has changed since it was last tried."""
+    if isinstance(answer, Unusable):
+        return replace(answer, mpicc=word)
+    there = known.get(f"{answer.mpicc}{ABI_SUFFIX}")
+    if there and there.module == answer.module:
+        return there
+    say(f"trying the standard ABI of {answer.family} {answer.version}")
+    return adopt_standard_abi(answer, word)
 
 
 def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
@@ -147,7 +171,7 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
     """Drop the second way to reach one installation (the same wrapper on PATH and in a module)."""
     by_wrapper: dict[str, Mpi] = {}
     for mpi in mpis:
-        by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library, mpi)
+        by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library + mpi.standard_abi, mpi)
     return list(by_wrapper.values())
 
 
@@ -208,18 +232,30 @@ def read_stored_inventory(path: Path) -> StoredInventory | None:
 
 
 def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
-    """List, by wrapper, the MPIs that need no second probe: wrapper and launcher are unchanged."""
+    """List, by wrapper, the MPIs that need no second probe: wrapper and launcher are unchanged.
+
+    One that is used by its standard ABI is there as it is by itself, too, and by its wrapper with ``+abi``.
+    """
     if stored is None:
         return {}
-    now = {mpi.name: read_mpi_state(mpi) for mpi in stored.mpis}
-    return {
-        mpi.mpicc: mpi for mpi in stored.mpis if now[mpi.name] and now[mpi.name] == stored.files.get(mpi.name)
-    }
+    found: dict[str, Mpi] = {}
+    for mpi in stored.mpis:
+        now = read_mpi_state(mpi)
+        if now and now == stored.files.get(mpi.name):
+            found.setdefault(mpi.mpicc, replace(mpi, standard_abi=""))
+            if mpi.standard_abi:
+                found[f"{mpi.mpicc}{ABI_SUFFIX}"] = mpi
+    return found
 
 
 def read_mpi_state(mpi: Mpi) -> FileState:
-    """Read the state of wrapper and launcher: real path and time of change; None if one is missing."""
-    return read_file_state(mpi.mpicc, mpi.mpiexec)
+    """Read the state of wrapper and launcher, and of the library of the standard ABI where that is used.
+
+    It is the real path and the time of change of each; None if one is missing.
+    """
+    return read_file_state(
+        mpi.mpicc, mpi.mpiexec, *([Path(mpi.standard_abi, LIBRARY)] * bool(mpi.standard_abi))
+    )
 
 
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
@@ -237,13 +273,18 @@ def read_file_state(*paths: str | Path) -> FileState:
 
 
 def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
-    """Find the MPI of a family, release or prefix; of a wheel of another number than its library by place."""
-    if is_prefix(word):
-        real = os.path.realpath(word)
-        return next((mpi for mpi in found.mpis if os.path.realpath(mpi.prefix) == real), None)
-    family, version = split_release(word)
+    """Find the MPI of a family, release or prefix; of a wheel of another number than its library by place.
+
+    With ``+abi`` behind it the one that is used by its standard ABI is meant, without it the other.
+    """
+    plain, by_abi = split_abi(word)
+    mpis = [mpi for mpi in found.mpis if bool(mpi.standard_abi) == by_abi]
+    if is_prefix(plain):
+        real = os.path.realpath(plain)
+        return next((mpi for mpi in mpis if os.path.realpath(mpi.prefix) == real), None)
+    family, version = split_release(plain)
     place = str(wheels.find_wheel_prefix(family, work / "mpi", version)) if version else ""
-    some = [mpi for mpi in found.mpis if mpi.family == family]
+    some = [mpi for mpi in mpis if mpi.family == family]
     fit = [mpi for mpi in some if not version or version == mpi.version or mpi.prefix == place]
     return fit[0] if fit else None
 
@@ -258,7 +299,7 @@ def take_inventory(
     """Take the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
     known = [family for family, _ in FAMILIES]
-    plain = {split_release(word)[0] for word in asked if not is_prefix(word)}
+    plain = {split_release(split_abi(word)[0])[0] for word in asked if not is_prefix(word)}
     if unknown := sorted(plain - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")

@@ -118,12 +118,21 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
         source.write_text(PROGRAM)
         run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
         output = run_step([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
+    return find_world_library(candidate.mpiexec, output, candidate.mpicc)
+
+
+def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:
+    """Find what a world of two processes said of its library.
+
+    :param launcher: that started them
+    :param output: what :data:`PROGRAM` printed
+    :param of: what their program was made with
+    :raises ProbeError: if it was no such world.
+    """
     world, _, library = output.partition("\n")
     if world != "world of 2":
-        raise ProbeError(
-            f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: "
-            f"{join_lines(world)[:80] or 'no output'}"
-        )
+        said = join_lines(world)[:80] or "no output"
+        raise ProbeError(f"{launcher} does not start programs of {of}: {said}")
     return join_lines(library)
 
 

@@ -32,6 +32,11 @@ COMPILERS = (
     re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
 )
 PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
+STANDARD_ABI = (
+    "standard_abi"  #: of ``extras``: folder of the library of the standard ABI, where programs use that
+)
+#: Why an environment of the standard ABI has neither OSU nor IMB.
+ONLY_MPICOST = "of the standard ABI of MPI, only mpicost is built"
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
     :param extras: of the environment.
     :param spack: Spack's executable; empty where no Spack can be had.
     """
+    if extras.get(STANDARD_ABI):
+        return CMAKE if program == "mpicost" else ""
     origin = extras.get("program_origin", {}).get(program, "")
     if origin == SITE:
         return SITE
@@ -86,6 +93,8 @@ def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str)
     """
     if find_program_source(program, extras, spack):
         return ""
+    if extras.get(STANDARD_ABI):
+        return ONLY_MPICOST
     reason = "no Spack environment for this MPI" if spack else "no Spack"
     more = extras.get("lacking", {}).get(program, "")
     return f"{reason}; {more}" if more else reason

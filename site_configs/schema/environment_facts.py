@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from site_configs.programs.installed import STANDARD_ABI
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.reframe_request import current_request
 
@@ -27,6 +28,7 @@ class EnvironmentFacts:
     by_hand: Mapping[str, Any] = field(default_factory=dict)
     accept: Mapping[str, str] = field(default_factory=dict)
     transports: Mapping[str, str] = field(default_factory=dict)  #: that are expected, by class of pairs
+    standard_abi: str = ""  #: folder of the library of the standard ABI, where programs of that run on it
 
     @classmethod
     def of(cls, environ: Any) -> EnvironmentFacts:
@@ -50,6 +52,7 @@ class EnvironmentFacts:
             ),
             accept=extras.get("accept", {}),
             transports=extras.get("transports", {}),
+            standard_abi=extras.get(STANDARD_ABI, ""),
         )
 
     @property

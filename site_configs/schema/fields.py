@@ -62,10 +62,11 @@ Variable = Annotated[
 ]
 Variables = Annotated[Mapping[Variable, str], Meta(description="{'NAME': 'value'}")]
 Prefix = Annotated[str, Meta(pattern=r"^(/|(?!\n)$)", description="an absolute path, as in '/opt/openmpi-5.0'")]
+LAUNCHER_RULE = "a launcher of ReFrame's, as in 'srun', or a list of words, as in ['mpiexec']"
 #: No pattern for the name alone: msgspec 0.22 frees a pattern wrongly that is in a union with a list.
 Launcher = Annotated[
     Annotated[str, Meta(min_length=1)] | Annotated[Sequence[Text], Meta(min_length=1)],
-    Meta(description="a launcher of ReFrame's, as in 'srun', or a list of words, as in ['mpiexec']"),
+    Meta(description=LAUNCHER_RULE),
 ]
 MeasuredLayout = Annotated[
     tuple[Annotated[int, Meta(ge=2)], Annotated[int, Meta(ge=1)]],
@@ -134,6 +135,11 @@ class Environment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     #: By which pairs of ranks must talk, in a node and between nodes
     #: (``{"node": "ucx:posix|sysv|cma", "network": "ucx:rc|dc x2"}``, the latter on two rails at least).
     transports: Transports | None = None
+    #: Folder of this MPI's ``libmpi_abi.so.1``: it runs the one ``mpicost`` that is built against the standard
+    #: ABI of MPI for all such environments, and nothing else.
+    standard_abi: Annotated[
+        str, Meta(pattern=r"^(/|(?!\n)$)", description="the absolute path of the folder of libmpi_abi.so.1")
+    ] = ""
 
 
 class Defaults(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -217,11 +223,24 @@ def build_json_schema() -> dict[str, Any]:
     }
 
 
-def find_library_faults(library: str) -> Iterator[str]:
-    """Find a library text that matches nearly every MPI, because it has no name or no version."""
-    if not re.search(r"[A-Za-z]{2}", library) or not re.search(r"\d", library):
+def find_environment_faults(environment: Environment, only_looking: bool) -> Iterator[str]:
+    """Find fields of an environment that their types take and that would not do.
+
+    :param only_looking: whether nothing will run; then an MPI that is not there need not tell its version
+    """
+    launcher, library = environment.launcher, environment.library
+    if isinstance(launcher, str) and not launcher.strip():
+        yield f"launcher: {launcher!r}: write {LAUNCHER_RULE}"
+    named = re.search(r"[A-Za-z]{2}", library) and re.search(r"\d", library)
+    if not named and not only_looking:  # it would match nearly every MPI
         fix = "write name and version as MPI_Get_library_version says them"
         yield f"library: {library!r} would accept other MPIs; {fix}"
+    if environment.standard_abi and environment.programs:
+        fix = "declare a second environment for them"
+        names = ", ".join(sorted(environment.programs))
+        yield f"standard_abi: {names} cannot run, only mpicost is built for it; {fix}"
+    if environment.standard_abi and environment.container:
+        yield "standard_abi: no program is built for it in a container; leave one of the two out"
 
 
 def find_partition_faults(partition: Partition, layouts: Sequence[tuple[int, int]]) -> Iterator[str]:

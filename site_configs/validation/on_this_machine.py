@@ -168,7 +168,7 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
     """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
-    if container := environment.extras["container"]:
+    if container := environment.extras.get("container"):
         load = [f"module load {' '.join(map(quote_word, names))} >&2"] if names else []
         inside = [*container, "sh", "-c", f"command -v {quote_word(mpicc)}"]
         if problem := explain_failure("container", [*load, " ".join(map(quote_word, inside))]):

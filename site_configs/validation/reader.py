@@ -159,8 +159,7 @@ class Call:
         named = {"name": str(self.bound.get("name", ""))}
         if self.name == "partition":
             named_there = self.bound.get("environments", ())
-            facts = {"extras": {"accept": {}, "nodes": 1}, "scheduler": "local"}
-            return named | facts | {"environs": [each for each in named_there if isinstance(each, str)]}
+            return named | {"environs": [each for each in named_there if isinstance(each, str)]}
         if self.name == "site":
             own = {each: list(self.bound.get(each, ())) for each in ("partitions", "environments")}
             system = named | {"partitions": own["partitions"], "hostnames": []}

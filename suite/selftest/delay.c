@@ -133,7 +133,7 @@ static void check(void)
 {
     char problem[160];
     if (is_foreign())
-        refuse("the MPI of this program is of another family than the one that the library was built for");
+        refuse("the MPI of this program has another binary interface than the one that the library was built for");
     if (!order_read(&order, problem, sizeof problem))
         refuse(problem);
 }

@@ -2,6 +2,7 @@
 
 #include "origin.h"
 #include "places.h"
+#include "standard_abi.h"
 
 static void write_command(struct json *json, const struct provenance *provenance)
 {
@@ -75,6 +76,7 @@ static void write_record(struct json *json, const struct provenance *provenance,
     json_key_string(json, "program", plan_has_kernels(plan) ? "kernels" : "mpicost");
     origin_build(json);
     origin_library(json);
+    standard_abi_write(json);
     origin_date(json, "date_utc");
     json_key_string(json, "token", bench->options->token);
     write_command(json, provenance);

@@ -11,6 +11,7 @@
 #include "line.h"
 #include "objects.h"
 #include "origin.h"
+#include "standard_abi.h"
 
 enum { NAME_BYTES = 1024, TEXT_MORE = 4096 };
 
@@ -161,6 +162,7 @@ void facts_write(void)
     json_key_string(&line.json, "record", "facts");
     json_key_integer(&line.json, "schema", 1);
     origin_library(&line.json);
+    standard_abi_write(&line.json);
     write_objects(&line.json, (uintptr_t)PMPI_Get_library_version);
     write_variables(&line.json);
     origin_environment(&line.json);

@@ -17,6 +17,7 @@
 #include "objects.h"
 #include "origin.h"
 #include "places.h"
+#include "standard_abi.h"
 #include "world.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -73,6 +74,7 @@ static void write_run(struct json *json, const struct testimony *testimony, cons
     origin_build(json);
     json_close(json, '}');
     origin_library(json);
+    standard_abi_write(json);
     origin_date(json, "date_utc");
     write_token(json);
     write_command(json);
@@ -180,7 +182,7 @@ static struct testimony prepare(void)
     if (testimony.path != NULL && started == 0)
         problem = "MPI_Finalize came, and MPI_Init did not";
     else if (testimony.path != NULL && is_foreign())
-        problem = "the MPI of this program is of another family than the one that the witness was built for";
+        problem = "the MPI of this program has another binary interface than the one that the witness was built for";
     if (problem != NULL) {
         complain("witness", problem);
         testimony.path = NULL;

@@ -24,7 +24,7 @@ from postprocess.features.compare.measure.stored import StoredDemand, compare_st
 from postprocess.features.compare.page import HTML
 from postprocess.model.options import OPTIONS
 from postprocess.session.lifecycle.injections import IDLE, INJECTION_KINDS, list_mpi_functions
-from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix
+from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, split_abi
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
 EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
@@ -51,7 +51,8 @@ def add_arguments(parser: Parser) -> None:
             nargs="?",
             metavar=name.upper(),
             help="environment of the site, or on this machine a released version (mpich@4.3.2) or prefix "
-            "(/opt/mpich); with --stored a session, or a day for its nights, and :ENVIRONMENT",
+            "(/opt/mpich), by its standard ABI with +abi behind it; with --stored a session, or a day for its "
+            "nights, and :ENVIRONMENT",
         )
     what.add_argument(
         "--history",
@@ -158,7 +159,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return run_stored(work, arguments)
     arguments.old, arguments.new = map(locate_side, (arguments.old, arguments.new))
     labels = (arguments.old, arguments.new)
-    found = [label for label in labels if "@" in label or is_prefix(label)]
+    found = [label for label in labels if "@" in label or is_prefix(label) or split_abi(label)[1]]
     if arguments.site == "local" and found:
         others = arguments.mpis or ([] if len(found) == len(labels) else DEFAULT_FAMILIES)
         arguments.mpis = list(dict.fromkeys([*found, *others]))

@@ -64,6 +64,8 @@ class SideFacts:
     variables: tuple[ControlVariable, ...]
     environment: Mapping[str, str]
     transports: Mapping[str, str] = field(default_factory=dict)  #: of a further launch, by name
+    #: Of a program of the standard ABI: ``version``, ``program`` (hash of its file), ``library``
+    standard_abi: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
@@ -140,6 +142,18 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
         for kind, one, two in kinds
         for each in compare_maps(one, two)
     ]
+
+
+def describe_shared_program(old: SideFacts | None, new: SideFacts | None) -> str:
+    """Describe in a sentence that both sides ran the same file; empty if they did not, or do not tell.
+
+    Only programs that are built against the standard ABI tell: of others each MPI has its own.
+    """
+    one, two = (side.standard_abi if side else {} for side in (old, new))
+    if not one or one.get("program") != two.get("program"):
+        return ""
+    file = f"the same file ({one['program']})"
+    return f"Both sides ran {file}, built once against the standard ABI {one['version']} of MPI"
 
 
 def compare_maps(

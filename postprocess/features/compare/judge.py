@@ -26,7 +26,12 @@ from postprocess.features.compare.cases import (
     tell_failures,
 )
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparisonHeader, StoredComparison
-from postprocess.features.compare.facts import FactDifference, compare_facts, find_settings_to_try
+from postprocess.features.compare.facts import (
+    FactDifference,
+    compare_facts,
+    describe_shared_program,
+    find_settings_to_try,
+)
 from postprocess.features.compare.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.features.compare.pairs import CasePairs, collect_pairs, compare_places, note_launch
 from postprocess.stats.comparison import paired_verdicts
@@ -83,6 +88,7 @@ class JudgedComparison:
     effects: data.ReferenceEffects | None = None  #: of the upgrade, on references
     deciding: tuple[next_steps.NextStep, ...] = ()  #: what would decide the undecided cases
     settings: tuple[next_steps.NextStep, ...] = ()  #: of the old side, to be tried on the new one
+    shared_program: str = ""  #: that both sides ran the same file, in a sentence
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
@@ -116,6 +122,7 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
     tried = find_settings_to_try(facts, new) if new else {}
     fingerprints = build_fingerprints(stored.fingerprints)
     cost = next_steps.estimate_pair_cost(stored)
+    told = [stored.told[side].facts if side in stored.told else None for side in SIDES]
     return JudgedComparison(
         header=header,
         cases=tuple(cases),
@@ -132,6 +139,7 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         effects=stored.effects,
         deciding=tuple(next_steps.propose_deciding(header, cases, cost)),
         settings=tuple(next_steps.propose_settings(header, cases, tried, cost)),
+        shared_program=describe_shared_program(*told),
     )
 
 

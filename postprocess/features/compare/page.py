@@ -208,6 +208,7 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "untold": dict(judged.untold),
         "fingerprint": describe_fingerprint(judged.fingerprints),
         "explanation": judged.explanation,
+        **({"shared_program": judged.shared_program} if judged.shared_program else {}),
         "references": asdict(judged.effects) if judged.effects else None,
         "looks": list(judged.looks),
         "pairs": judged.pairs,

@@ -142,7 +142,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
             f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
             f"{header.seed}; looks after {looks}; {margin}"
         )
-        lines += [judged.explanation] if judged.explanation else []
+        lines += filter(None, [judged.explanation, judged.shared_program])
         lines.append(format_unchanged(judged))
     return [*lines, format_controls(len(judged.controls), len(select_moved(judged.controls)))]
 

@@ -105,6 +105,36 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
     assert mpich()["extras"]["launcher"] == "srun"
 
 
+def test_an_environment_of_the_standard_abi_finds_its_library_in_launches_alone(monkeypatch):
+    entry = mpich(standard_abi="/opt/my mpich/lib")
+    assert entry["extras"]["standard_abi"] == "/opt/my mpich/lib"
+    search = "'/opt/my mpich/lib'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\""
+    assert entry["extras"]["launch_variables"] == {"LD_LIBRARY_PATH": search}
+    assert entry["env_vars"] == []
+    ask(monkeypatch, set_env={"mpich-5": {"LD_LIBRARY_PATH": "/other"}})
+    assert mpich(standard_abi="/lib")["extras"]["launch_variables"] == {"LD_LIBRARY_PATH": "/other"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"standard_abi": "lib"},
+            "standard_abi: 'lib': write the absolute path of the folder of libmpi_abi.so.1",
+        ),
+        ({"standard_abi": True}, "standard_abi: True: write the absolute path"),
+        (
+            {"standard_abi": "/lib", "programs": {"imb": "/sw"}},
+            "standard_abi: imb cannot run, only mpicost is built",
+        ),
+    ],
+)
+def test_a_wrong_folder_of_the_standard_abi_is_refused(wrong: dict, said: str):
+    with pytest.raises(ValueError) as refused:
+        mpich(**wrong)
+    assert str(refused.value).startswith(f"environment 'mpich-5': {said}")
+
+
 def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
     chosen = {"mpich-5": {"NAME": "1", "MINE": "2"}, "other": {"OTHER": "3"}}
     ask(monkeypatch, set_env=chosen)

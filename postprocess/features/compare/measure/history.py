@@ -29,7 +29,7 @@ from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
-from site_configs.mpi.family import split_release
+from site_configs.mpi.family import ABI_SUFFIX, split_abi, split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
 from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs.mirror.use import choose_mirror
@@ -129,7 +129,8 @@ def find_releases(
     folder = chosen.wheels if chosen else None
     labels: list[str] = []
     for word in words:
-        family, version = split_release(word)
+        plain, by_abi = split_abi(word)
+        family, version = split_release(plain)
         if family not in wheels.FAMILIES:
             choice = ", ".join(wheels.FAMILIES)
             raise UsageError(f"--history {word}: is no family or release of one; choose of {choice}")
@@ -137,13 +138,13 @@ def find_releases(
             offered = [version] if version else wheels.list_offered_versions(family, folder)
         except wheels.WheelError as error:
             raise UsageError(f"--history {word}: {error}") from None
-        labels += [f"{family}@{each}" for each in offered]
+        labels += [f"{family}@{each}{ABI_SUFFIX if by_abi else ''}" for each in offered]
     found = collect_inventory(work.root, labels, progress.say, wheel_folder=folder)
     usable = [each for each in labels if find_release(found, work.root, each)]
     left_out = {}
     for label in labels:
         if label not in usable:
-            family, version = split_release(label)
+            family, version = split_release(split_abi(label)[0])
             prefix = str(wheels.find_wheel_prefix(family, work.root / "mpi", version))
             why = [e.problem for e in found.unusable if e.mpicc == label or prefix in e.mpicc]
             left_out[label] = first_of(why, 1) or "cannot be had on this machine"

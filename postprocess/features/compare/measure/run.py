@@ -26,8 +26,9 @@ from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from site_configs.mpi.family import environment_name, is_prefix, split_release
+from site_configs.mpi.family import environment_name, is_prefix, split_abi, split_release
 from site_configs.mpi.inventory import find_release
+from site_configs.programs.installed import STANDARD_ABI
 from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
@@ -97,11 +98,14 @@ def discard_unplanned(path: Path) -> None:
 
 
 MOST_TOLD = 76  #: letters of the text of a library
+WRAPPER = ("extras", "mpicc")
 #: What is told of an environment, in the order of telling: words for people, and keys of its declaration.
 FACTS = (
     ("MPI library", ("extras", "library")),
-    ("compiler wrapper", ("extras", "mpicc")),
+    ("compiler wrapper", WRAPPER),
     ("prefix", ("extras", "prefix")),
+    ("standard ABI of MPI", ("extras", STANDARD_ABI)),
+    ("container", ("extras", "container")),
     ("modules", ("modules",)),
     ("launcher", ("extras", "launcher")),
     ("launcher", ("extras", "launch_words")),
@@ -229,16 +233,23 @@ def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
 def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str) -> str:
     """Find the environment that a side names: by name, as a release such as ``mpich@4.3.2``, or by its prefix.
 
+    With ``+abi`` behind it, that of the standard ABI is meant, else the other.
+
     :raises UsageError: if there is none
     """
-    family, version = split_release(label)
-    name = label
-    if version or is_prefix(label):
+    if label in declared:
+        return label
+    plain, by_abi = split_abi(label)
+    fit = [each for each, data in declared.items() if bool(data.get("extras", {}).get(STANDARD_ABI)) == by_abi]
+    family, version = split_release(plain)
+    name = plain
+    if version or is_prefix(plain) or by_abi:
         inventory = context.prepared.inventory
         mpi = find_release(inventory, context.work.root, label) if inventory else None
-        name = mpi.name if mpi else label if is_prefix(label) else environment_name(family, version)
-    if name not in declared:
-        meant = [each for each in declared if each.startswith(f"{name}-")]
+        usual = plain if is_prefix(plain) or not version else environment_name(family, version)
+        name = mpi.name if mpi else usual
+    if name not in fit:
+        meant = [each for each in fit if each.startswith(f"{name}-")]
         if len(meant) == 1:
             return meant[0]
         near = propose_word(name, declared)
@@ -262,7 +273,12 @@ def list_side_differences(
 
 
 def tell_fact(environment: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Tell a fact of an environment's declaration as text; empty if it has none."""
+    """Tell a fact of an environment's declaration as text; empty if it has none.
+
+    A program of the standard ABI is compiled by no wrapper of the MPI.
+    """
+    if keys == WRAPPER and environment["extras"].get(STANDARD_ABI):
+        return ""
     found: Any = environment
     for key in keys:
         found = found.get(key, "") if isinstance(found, Mapping) else ""

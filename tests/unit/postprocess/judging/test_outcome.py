@@ -184,6 +184,34 @@ def test_the_beginning_of_a_version_is_enough_but_not_of_a_number(tmp_path, aske
     assert assessed(tmp_path, records, launch=planned(library=asked))[0] == verdict
 
 
+def standard_abi(library: str = "/else/libmpi_abi.so.1") -> dict[str, Any]:
+    """What a program of the standard ABI tells of itself."""
+    return {"standard_abi": {"version": "1.0", "program": "0" * 16, "library": library}}
+
+
+@plants("builds", "a program of another binary interface than asked for", "what a launch ran", "incorrect", 1,
+        "the program's binary interface is the MPI's own, not the standard ABI | "
+        "the program's binary interface is the standard ABI, not the MPI's own")  # fmt: skip
+@pytest.mark.parametrize(("folder", "told"), [("/opt/lib", {}), ("", standard_abi())])
+def test_a_program_of_another_binary_interface_is_incorrect(tmp_path: Path, folder, told, declared: Declared):
+    declared.check_case(*assessed(tmp_path, whole(**told), launch=planned(standard_abi=folder)))
+
+
+@plants("builds", "a library of the standard ABI that is not the one named", "a launch", "incorrect", 1,
+        "ran on /else/libmpi_abi.so.1, not on the library of …; see LD_LIBRARY_PATH")  # fmt: skip
+def test_another_library_of_the_standard_abi_is_incorrect(tmp_path: Path, declared: Declared):
+    launch = planned(standard_abi=str(tmp_path))
+    declared.check_case(*assessed(tmp_path, whole(**standard_abi()), launch=launch))
+
+
+def test_the_library_of_the_standard_abi_may_be_reached_through_a_link(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    told = standard_abi(f"{tmp_path.resolve()}/real/libmpi_abi.so.1")
+    assert assessed(tmp_path, whole(**told), launch=planned(standard_abi=f"{tmp_path}/link")) == ("", "")
+    assert assessed(tmp_path, whole(**told), launch=planned(standard_abi="/of/a/compute/node")) == ("", "")
+
+
 @plants("schedulers", "a world of 4 processes instead of 2", "a launcher", "incorrect", 1,
         "ran 4 processes, 4 per node, not 2 processes, 2 per node")  # fmt: skip
 def test_a_world_of_another_size_is_incorrect(tmp_path: Path, declared: Declared):

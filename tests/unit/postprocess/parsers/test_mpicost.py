@@ -274,6 +274,14 @@ def test_what_is_in_front_of_the_mpi_is_told_whole(refused):
     refused(damaged(RUN, interposed=["libprof.so"]), "line 1: interposed: ")
 
 
+@pytest.mark.parametrize(
+    "change", [{"version": "1"}, {"version": None}, {"program": "x" * 16}, {"program": "0"}, {"library": ""}]
+)
+def test_what_a_program_of_the_standard_abi_tells_of_itself_is_whole(refused, change):
+    told = {"version": "1.0", "program": "0" * 16, "library": "/opt/lib/libmpi_abi.so.1"}
+    refused(damaged(RUN, standard_abi=told | change), "line 1: ")
+
+
 @pytest.mark.parametrize("facts", [[], [{}, {}], [{"boost": 1}], {"boost": "on"}])
 def test_facts_of_nodes_are_texts_of_as_many_as_there_are(refused, facts):
     refused(damaged(RUN, node_facts=facts), "line 1: ")

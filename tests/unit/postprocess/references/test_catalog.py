@@ -13,7 +13,12 @@ from postprocess.model.conditions import METHOD, circumstances_of, conditions_of
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
-from postprocess.references.comparability import Difference, join_conditions
+from postprocess.references.comparability import (
+    Difference,
+    find_missing_fact,
+    join_conditions,
+    list_differences,
+)
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
@@ -378,3 +383,26 @@ def test_launches_under_other_conditions_make_no_calibration(other, name):
         join_conditions(
             circumstances_of(bound_run("0", "1", **{LIMITS: SHELL_LIMITS})), circumstances_of(other)
         )
+
+
+ABI = {"standard_abi": {"version": "1.0", "program": "0" * 16, "library": "/opt/lib/libmpi_abi.so.1"}}
+
+
+def test_a_program_of_the_standard_abi_is_not_held_against_one_of_the_mpis_own_interface():
+    """The sources, the compiler, its flags and what the MPI says of itself may all be the same."""
+    own, standard = (circumstances_of(bound_run("0", "1", **more)) for more in ({}, ABI))
+    (there,), (back,) = list_differences(standard, own), list_differences(own, standard)
+    expected = "the program's binary interface is the standard ABI 1.0 of MPI, and the MPI's own"
+    assert (str(there), there.name, there.fix) == (expected, "standard_abi", "calibrate again")
+    assert str(back) == "the program's binary interface is the MPI's own, and the standard ABI 1.0 of MPI"
+    assert find_missing_fact(standard, own) == ""
+    for one, other in ((own, standard), (standard, own)):
+        with pytest.raises(ValueError, match="standard_abi"):
+            join_conditions(one, other)
+
+
+def test_the_file_and_the_place_of_a_program_of_the_standard_abi_are_no_condition():
+    moved = {"standard_abi": {"version": "1.0", "program": "1" * 16, "library": "/else/libmpi_abi.so.1"}}
+    one, other = (circumstances_of(bound_run("0", "1", **more)) for more in (ABI, moved))
+    assert one["standard_abi"] == "1.0"
+    assert list_differences(one, other) == []

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from site_configs.common import environment
 from site_configs.programs.installed import (
+    ONLY_MPICOST,
+    STANDARD_ABI,
     WHEEL,
     ExecutableFacts,
     Installed,
@@ -71,6 +73,17 @@ def test_a_program_comes_from_one_place_or_it_is_said_why_not(
     own = extras(tmp_path, solved=solved, **declared)
     assert find_program_source(program, own, spack) == source
     assert explain_missing_program(program, own, spack) == why
+
+
+@pytest.mark.parametrize("spack", ["", "/spack"])
+def test_of_the_standard_abi_there_is_mpicost_alone_built_by_cmake(tmp_path: Path, spack: str):
+    own = extras(tmp_path, solved=True, lacking={"imb": ABI}) | {STANDARD_ABI: "/opt/mpich/lib"}
+    assert [find_program_source(program, own, spack) for program in ("mpicost", "osu", "imb")] == [
+        "cmake",
+        "",
+        "",
+    ]
+    assert explain_missing_program("imb", own, spack) == ONLY_MPICOST
 
 
 def test_checks_are_told_of_what_is_installed():

@@ -75,6 +75,7 @@ WRONG = [
     (an_environment, "library", " ", "' ': write name and version as MPI_Get_library_version"),
     (an_environment, "library", ".", "'.' would accept other MPIs; write name and version"),
     (an_environment, "library", "MPICH Version", "'MPICH Version' would accept other MPIs"),
+    (an_environment, "launcher", " ", "' ': write a launcher of ReFrame's"),
     (an_environment, "launcher", [], "[]: write a launcher of ReFrame's"),
     (an_environment, "launcher", ["mpirun", " "], "['mpirun', ' ']: write a launcher"),
     (an_environment, "mpicc", None, "None: write the name or path"),

@@ -15,6 +15,7 @@ from postprocess.features.compare.facts import (
     FactDifference,
     SideFacts,
     compare_facts,
+    describe_shared_program,
     read_facts,
     summarise_facts,
 )
@@ -138,3 +139,14 @@ def test_a_long_library_text_without_names_is_one_fact() -> None:
     assert other.old == "MPICH Version: 4.3.2 MPICH ABI: 17:2:5" and other.new.startswith("Open MPI")
     (found,) = compare_facts(old, replace(old, mpi_library="Open MPI v5.0.11, ident: 5.0.11"))
     assert (found.name, found.new) == ("MPI library", "Open MPI v5.0.11, ident: 5.0.11")
+
+
+def test_both_sides_ran_the_same_file_only_if_both_say_so() -> None:
+    own, one, other = (
+        parsed(told(**({"standard_abi": {"version": "1.0", "program": name, "library": "/x"}} if name else {})))
+        for name in ("", "0123456789abcdef", "fedcba9876543210")
+    )
+    said = "Both sides ran the same file (0123456789abcdef), built once against the standard ABI 1.0 of MPI"
+    assert describe_shared_program(one, one) == said
+    others = ((one, other), (one, own), (own, one), (own, own), (None, one), (one, None))
+    assert [describe_shared_program(*pair) for pair in others] == [""] * len(others)
