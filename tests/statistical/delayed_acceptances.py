@@ -129,7 +129,6 @@ def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> M
         "s",
         tuple(each.value for each in found),
         False,
-        tuple(range(1, len(found) + 1)),
         tuple(find_farthest(each.core_latency) for each in found),
     )
 

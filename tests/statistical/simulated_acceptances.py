@@ -71,8 +71,7 @@ def build_row(number: int, seconds: np.ndarray | list[float]) -> MeasuredRow:
     """Build a row of launches."""
     key = RowKey("broadcast", number, "mpich-5_0_2", "baseline")
     values = tuple(float(each) for each in seconds)
-    passes = tuple(range(1, len(values) + 1))
-    return MeasuredRow(key, rules().case[0], "2x2", "mpich", "s", values, False, passes)
+    return MeasuredRow(key, rules().case[0], "2x2", "mpich", "s", values, False)
 
 
 def simulate_acceptance(random: np.random.Generator, machine: Delivery) -> Acceptance:

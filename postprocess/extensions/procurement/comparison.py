@@ -139,18 +139,13 @@ class OfferComparison:
 
 def rank_offer(name: str, offer: OpenedOffer, kept: StoredCommitments, violations: int) -> RankedOffer:
     """Take from an offer its best commitment of each row."""
-    by_key = kept.by_key()
     values: dict[tuple[str, int], OfferedValue] = {}
-    for row in offer.rows:
-        each = by_key.get(row.key.key)
-        if each is None or each.committed is None:
-            continue
+    for row, own in kept.list_committed(offer.rows):
         place = row.key.case, row.key.bytes
-        known = values.get(place)
-        if known is None or is_worse(known.committed, each.committed, row.unit):
-            values[place] = OfferedValue(
-                row.unit, each.committed, each.projected, row.key.environment, row.key.category
-            )
+        assert own.committed
+        if place not in values or is_worse(values[place].committed, own.committed, row.unit):
+            told = row.key.environment, row.key.category
+            values[place] = OfferedValue(row.unit, own.committed, own.projected, *told)
     return RankedOffer(name, violations, values)
 
 

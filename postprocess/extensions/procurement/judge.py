@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from postprocess.base.units import compute_slowdown
-from postprocess.extensions.procurement.check.offer import MeasuredRow, OpenedOffer, RowKey
+from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.form.rows import from_log, logs_of
 from postprocess.extensions.procurement.rules.rules import Rules
@@ -40,6 +40,7 @@ class JudgedRow:
     demand: str
     unit: str
     committed: float
+    tolerance: float
     limit: float  #: the commitment with its tolerance
     found: AcceptedRow
     launches: int = 0  #: that count
@@ -130,12 +131,7 @@ def judge_delivery(
     links: JudgedLinks | None = None,
 ) -> Acceptance:
     """Judge every committed row. One that was not run counts as missed."""
-    by_key = commitments.by_key()
-    rows = [
-        judge_row(rules, row, by_key[row.key.key], delivered)
-        for row in offered
-        if row.key.key in by_key and by_key[row.key.key].committed
-    ]
+    rows = [judge_row(rules, row, own, delivered) for row, own in commitments.list_committed(offered)]
     spreads = [
         statistics.stdev(logs_of(row.values, row.unit))
         for row in (delivered or offered)
@@ -151,12 +147,14 @@ def judge_row(
 ) -> JudgedRow:
     """Judge one row."""
     assert committed.committed
-    limit_log = logs_of([committed.committed], row.unit)[0] + math.log1p(rules.tolerance_of(row.rule))
+    tolerance = rules.tolerance_of(row.rule)
+    limit_log = logs_of([committed.committed], row.unit)[0] + math.log1p(tolerance)
     not_run = JudgedRow(
         row.key,
         row.rule.demand,
         row.unit,
         committed.committed,
+        tolerance,
         from_log(limit_log, row.unit),
         AcceptedRow(RowVerdict.NOT_RUN),
     )
@@ -251,13 +249,3 @@ def find_next_look(rules: Rules, row: JudgedRow) -> int | None:
     most = MADE_UP * rules.risk.most_launches
     later = [look for look in looks_of(rules, row.key.case) if look > row.launches]
     return min(later[0] + row.apart, most) if later and row.made < most else None
-
-
-def open_categories(offer: OpenedOffer, commitments: StoredCommitments) -> list[str]:
-    """List the categories in which something is committed."""
-    keys = commitments.by_key()
-    return list(
-        dict.fromkeys(
-            row.key.category for row in offer.rows if row.key.key in keys and keys[row.key.key].committed
-        )
-    )

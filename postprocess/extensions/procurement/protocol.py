@@ -122,11 +122,6 @@ def find_tone(found: Acceptance, violations: Sequence[Violation]) -> str:
     return {0: "fair" if easy else "good", 3: "fair"}.get(status, "bad")
 
 
-def describe_status(status: int) -> str:
-    """Describe the outcome in a word."""
-    return {0: "Accepted", 1: "Not accepted"}.get(status, "Undecided")
-
-
 def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
     """Describe the outcome in a line: run rules that were broken, and how often, and rows by verdict."""
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
@@ -135,7 +130,8 @@ def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
         rules = plural(len(count_broken(violations)), "run rule")
         rows = f"{rules} broken ({describe_broken(violations)}); {rows}"
     easy = f"; {describe_easy(found)}" if found.easy else ""
-    return f"{describe_status(find_status(found, violations))}: {rows}{easy}"
+    outcome = {0: "Accepted", 1: "Not accepted"}.get(find_status(found, violations), "Undecided")
+    return f"{outcome}: {rows}{easy}"
 
 
 def describe_easy(found: Acceptance) -> str:

@@ -30,6 +30,7 @@ from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import (
     COMMITMENTS,
     SEALED,
+    MeasuredRow,
     OpenedOffer,
     open_offer,
     read_sealed,
@@ -37,6 +38,7 @@ from postprocess.extensions.procurement.check.offer import (
 from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.form.commitments import (
+    Commitment,
     StoredCommitments,
     check_commitments,
     check_form,
@@ -130,6 +132,11 @@ class CheckedOffer:
     seal: SealedFolder | None  #: None for a folder that is still filled
     commitments: StoredCommitments | None
     violations: tuple[Violation, ...]
+
+    @property
+    def committed(self) -> list[tuple[MeasuredRow, Commitment]]:
+        """The measured rows in which a value is committed."""
+        return self.commitments.list_committed(self.offer.rows) if self.commitments else []
 
 
 def check_folder(folder: Path, official: OfficialSource, issued: str = "", final: bool = False) -> CheckedOffer:

@@ -34,7 +34,7 @@ from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from site_configs.programs.program import PROGRAMS, find_product
 from spack_envs.programs import UNKNOWN, BuiltBinary, locate_program_file, read_program
 
-DIGITS = 16
+DIGITS = 16  #: of the hash of a source
 SUITE = "suite"
 SOURCES = ("src", "kernels")  #: folders of the suite whose sources mpicost is made of
 RECIPES = "spack_envs/spack_repo/plumbline/packages"

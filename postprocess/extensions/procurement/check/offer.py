@@ -37,16 +37,6 @@ from spack_envs.programs import BuiltBinary
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"
 SCHEMA = 1
-#: What each key of ``offer.toml`` means.
-MEANINGS = {
-    "offeror": "who offers",
-    "contact": "whom to ask",
-    "system": "the machine: its nodes and processors",
-    "interconnect": "the network between its nodes",
-    "link_gbit_per_s": "of all links of a node together, in one direction; above 0, of a single node, too",
-    "memory_gbyte_per_s": "what all memory of a node delivers together, by its data sheet: no value beats it",
-    "firmware": "of nodes and network, with versions",
-}
 #: Folders of a session that an offer keeps.
 KEPT = ("plan", "raw", "programs", "spack")
 
@@ -221,8 +211,8 @@ def copy_told(source: Path, target: Path) -> None:
 def format_told_template() -> str:
     """Format an ``offer.toml`` in which nothing is told yet."""
     lines = ["# What the bidder tells. The rules say in tell which of it is asked for."]
-    for name, number in TOLD.items():
-        lines.append(f"{name} = {0.0 if number else chr(34) * 2}  # {MEANINGS[name]}")
+    nothing = ToldFacts()
+    lines += [f"{name} = {json.dumps(getattr(nothing, name))}  # {what}" for name, what in TOLD.items()]
     lines += ["", "# For each change of a program's source:", "# [[patch]]", '# program = "osu"']
     lines += ['# file = "osu.patch"  # in patches/', '# text = "what it does"', ""]
     return "\n".join(lines)
@@ -306,14 +296,8 @@ class MeasuredRow:
     unit: str
     values: tuple[float, ...]
     exact: bool
-    passes: tuple[int, ...]  #: number of each value's pass
     #: Longest time from core to core of each launch, in seconds; None where nothing tells
     cores: tuple[float | None, ...] = ()
-
-
-def plan_of(rules: Rules, done: OfferPass) -> OfferPlan:
-    """Plan the rules on the machine of a pass."""
-    return plan_offer(rules, done.machine)
 
 
 def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[MeasuredRow]:
@@ -321,7 +305,7 @@ def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[Measu
     found: dict[RowKey, list[tuple[LaunchEvidence, str, Measurement]]] = {}
     plans: dict[int, OfferPlan] = {}
     for each in evidence:
-        plan = plans.setdefault(each.done.number, plan_of(rules, each.done))
+        plan = plans.setdefault(each.done.number, plan_offer(rules, each.done.machine))
         if each.outcome.records is None:
             continue
         for asked, case in match_cases(plan, each.launch.cases):
@@ -359,7 +343,6 @@ def build_row(
         measured.unit,
         tuple(read_statistic(rule, each) for _, _, each in found),
         first.launch.exact,
-        tuple(each.done.number for each, _, _ in found),
         tuple(find_farthest(each.core_latency) for _, _, each in found),
     )
 

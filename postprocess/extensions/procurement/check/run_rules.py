@@ -30,12 +30,11 @@ from postprocess.extensions.procurement.check.offer import (
     OfferPass,
     OpenedOffer,
     ToldFacts,
-    plan_of,
     read_sealed,
 )
 from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.rules.layouts import count_needed_launches
-from postprocess.extensions.procurement.rules.rules import TOLD, Rules, hash_rules
+from postprocess.extensions.procurement.rules.layouts import count_needed_launches, plan_offer
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
 from postprocess.judging.outcome import (
     CLOCKS_DIFFER,
     check_mpi_world,
@@ -97,7 +96,8 @@ def check_rules(offer: OpenedOffer, issued: str) -> Iterator[Violation]:
 def check_told(offer: OpenedOffer) -> Iterator[Violation]:
     """Check that everything is told that the rules ask for."""
     for name in offer.rules.tell:
-        if not getattr(offer.told, name) or (not TOLD[name] and not getattr(offer.told, name).strip()):
+        told = getattr(offer.told, name)
+        if not (told.strip() if isinstance(told, str) else told):
             yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is not told")
 
 
@@ -176,8 +176,8 @@ def check_machines(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
 def check_layouts(offer: OpenedOffer) -> Iterator[Violation]:
     """Check that launches have the layouts that the rules ask for on that machine."""
     for each in offer.evidence:
-        plan = plan_of(offer.rules, each.done)
-        known = {(item.case.program, str(item.asked.layout)) for item in plan.possible}
+        plan = plan_offer(offer.rules, each.done.machine)
+        known = {(item.case.program, str(item.layout)) for item in plan.possible}
         layout = each.launch.cases[0].layout
         if (each.launch.program, layout) not in known:
             yield Violation(Code.LAYOUT_NOT_ASKED, each.place, f"{layout} is in no case of the rules")
@@ -190,12 +190,12 @@ def check_rows(offer: OpenedOffer) -> Iterator[Violation]:
         yield Violation(Code.ROW_MISSING, "passes.jsonl", "nothing was measured")
         return
     measured = {(row.key.case, row.key.bytes) for row in offer.rows}
-    plan = plan_of(rules, offer.stored.passes[-1])
+    plan = plan_offer(rules, machine)
     for asked in plan.cases:
         for count in asked.case.bytes:
             if (asked.case.name, count) in measured or asked.case.demand == "information":
                 continue
-            why = asked.asked.problem or "no launch has a value of it"
+            why = asked.problem or "no launch has a value of it"
             yield Violation(Code.ROW_MISSING, f"{asked.case.name} {size(count)}", why)
     for row in offer.rows:
         needed = count_needed_launches(rules, row.rule, machine)

@@ -94,8 +94,17 @@ class Code(Enum):
     FILE_ADDED = ("file-added", True, "ask the bidder for the archive as it was signed")
     FILE_SWAPPED = ("file-swapped", True, "ask the bidder for the archive as it was signed")
 
-    def __init__(self, word: str, grave: bool, fix: str, once: str = "") -> None:
-        self.word, self.grave, self.fix, self.once = word, grave, fix, once
+    word: str
+    grave: bool
+    fix: str
+    once: str
+
+    def __new__(cls, word: str, grave: bool, fix: str, once: str = "") -> Code:
+        """Make a member whose value is what people are told of it: not what one line tells."""
+        code = object.__new__(cls)
+        code._value_ = word, grave, fix
+        code.word, code.grave, code.fix, code.once = word, grave, fix, once
+        return code
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,10 @@ class Violation:
     def inside(self, folder: Path) -> Violation:
         """Return it with files named from their folder: the same words wherever the folder lies."""
         return replace(self, text=self.text.replace(f"{folder}/", ""))
+
+    def below(self, folder: str) -> Violation:
+        """Return it with its place named from the folder above."""
+        return replace(self, place=f"{folder}/{self.place}")
 
     def as_entry(self) -> dict[str, object]:
         """Return it for programs."""

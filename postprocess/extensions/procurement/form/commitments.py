@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -173,6 +173,11 @@ class StoredCommitments:
         """Return them by the key of their row."""
         return {row.key: row for row in self.rows}
 
+    def list_committed(self, rows: Iterable[MeasuredRow]) -> list[tuple[MeasuredRow, Commitment]]:
+        """List the rows, out of those that were measured, in which a value is committed."""
+        by_key = self.by_key()
+        return [(row, own) for row in rows if (own := by_key.get(row.key.key)) and own.committed]
+
 
 def read_commitments(folder: Path) -> StoredCommitments:
     """Read what was committed.
@@ -272,11 +277,11 @@ def check_commitments(
     for key in by_key:
         if key not in known:
             yield Violation(Code.FORM_ALTERED, key, "no launch measured this row")
+    measured = {(row.key.case, row.key.bytes) for row in rows}
+    committed = {(row.key.case, row.key.bytes) for row, _ in kept.list_committed(rows)}
     for case in rules.case:
-        for count in case.bytes:
-            own = [row for row in rows if (row.key.case, row.key.bytes) == (case.name, count)]
-            some = [by_key.get(row.key.key) for row in own]
-            if own and case.demand != "information" and not any(x and x.committed for x in some):
+        for count in case.bytes if case.demand != "information" else ():
+            if (case.name, count) in measured - committed:
                 where = f"{case.name} {size(count)}"
                 yield Violation(Code.COMMITMENT_MISSING, where, "nothing is committed with any MPI")
     for key, each in by_key.items():
@@ -311,13 +316,14 @@ def check_commitment(
 
 
 def find_cases(rows: Sequence[MeasuredRow], evidence: Sequence[LaunchEvidence]) -> Mapping[str, Case]:
-    """Find the measured case of each row."""
-    cases = {case for each in evidence for case in each.launch.cases}
-    found = {}
-    for row in rows:
-        for case in cases:
-            same = (case.program, case.routine, case.bytes, case.layout, case.environment)
-            rule = row.rule
-            if same == (rule.program, rule.routine, row.key.bytes, row.layout, row.key.environment):
-                found[row.key.key] = case
-    return found
+    """Find the measured case of each row, by the key of the row."""
+    cases = {
+        (case.program, case.routine, case.bytes, case.layout, case.environment): case
+        for each in evidence
+        for case in each.launch.cases
+    }
+    places = {
+        row.key.key: (row.rule.program, row.rule.routine, row.key.bytes, row.layout, row.key.environment)
+        for row in rows
+    }
+    return {key: cases[place] for key, place in places.items() if place in cases}

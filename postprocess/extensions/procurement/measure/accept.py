@@ -1,4 +1,7 @@
-"""Acceptance of a delivered machine: the offer opened, its rows measured, the protocol written and sealed."""
+"""Acceptance of a delivered machine: the offer opened, its rows measured, the protocol written and sealed.
+
+And an acceptance held against its own files: the protocol says what the launches in it say, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from postprocess.base.signature import (
 )
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
+from postprocess.extensions.procurement import judge, protocol
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import (
     PASSES,
@@ -40,26 +44,10 @@ from postprocess.extensions.procurement.check.offer import (
 )
 from postprocess.extensions.procurement.check.run_rules import check_delivery, check_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations
-from postprocess.extensions.procurement.judge import (
-    Acceptance,
-    find_next_look,
-    judge_delivery,
-    list_undecided,
-    looks_of,
-    open_categories,
-)
+from postprocess.extensions.procurement.judge import Acceptance
 from postprocess.extensions.procurement.measure.links import judge_links, measure_links
 from postprocess.extensions.procurement.measure.run import OfferBench, OfferDemand, begin_folder, plan_on_site
-from postprocess.extensions.procurement.protocol import (
-    ACCEPT,
-    Parties,
-    describe_outcome,
-    find_status,
-    render_protocol,
-    tabulate_acceptance,
-    tabulate_links,
-)
-from postprocess.extensions.procurement.rules.rules import Rules
+from postprocess.extensions.procurement.rules.rules import BASELINE, Rules
 from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
     CheckedOffer,
@@ -75,6 +63,13 @@ from postprocess.report import templating
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 
 MODE = "accept"
+OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
+#: What rows say themselves; and what is about rows alone, of which a sweep of links has none.
+TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
+OF_ROWS = (*TOLD_BY_ROWS, Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)
+#: Of the folder of an acceptance, what is computed or checked; and of a folder of launches.
+OWN_FILES = (OFFERED, MEASURED, LINKS, *protocol.ACCEPT, MANIFEST, SIGNATURE)
+OF_LAUNCHES = (RULES, TELL, PASSES, SESSIONS, PATCHES)
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ def run_acceptance(work: WorkDirectory, request: Request, demand: AcceptanceDema
         context = open_session_context(work, request, progress)
         wrong = [
             line
-            for category in open_categories(checked.offer, kept_of(checked))
+            for category in dict.fromkeys(row.key.category for row, _ in checked.committed)
             for line in measure_category(context, checked, demand, category)
         ]
         measure_all_pairs(context, checked, demand)
@@ -157,12 +152,6 @@ def refuse_other_rules(demand: AcceptanceDemand, checked: CheckedOffer) -> None:
             raise UsageError(f"{demand.archive}: {violation.format()}")
 
 
-def kept_of(checked: CheckedOffer):
-    """Return the commitments of an offer that has some."""
-    assert checked.commitments
-    return checked.commitments
-
-
 def measure_category(
     context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand, category: str
 ) -> list[str]:
@@ -170,17 +159,12 @@ def measure_category(
 
     Returns what data of OSU and IMB is wrong, in lines.
     """
-    offer, rules = checked.offer, checked.offer.rules
-    measured = demand.folder / MEASURED
-    set_env = find_variables(checked, category)
-    selection = replace(context.request.selection, set_env=set_env)
+    rules = checked.offer.rules
+    selection = replace(context.request.selection, set_env=find_variables(checked, category))
     own = replace(context, request=replace(context.request, selection=selection))
-    plan = plan_on_site(own, rules, demand.nics)
-    told = offer.stored.folder / RULES, measured, category, demand.nics, MODE
-    asked = OfferDemand(*told, verifies=True)
-    begin_folder(own, asked, plan)
-    copy_told(offer.stored.folder, measured)
-    bench = OfferBench(own, rules, plan, asked, targets=first_looks(rules, checked, category))
+    bench = begin_bench(own, checked, demand, MEASURED, category)
+    names = sorted({row.key.case for row, _ in checked.committed if row.key.category == category})
+    bench.targets = {name: judge.looks_of(rules, name)[0] for name in names}
     while bench.targets:
         bench.run()
         bench.targets = next_looks(rules, checked, bench.open_measured().rows, category, bench.targets)
@@ -189,32 +173,29 @@ def measure_category(
 
 def measure_all_pairs(context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand) -> None:
     """Measure all pairs of nodes where rules ask for them, with the MPI of the first row that was measured."""
-    rules = checked.offer.rules
+    rule = checked.offer.rules.links
     known = [row.key.environment for row in open_offer(demand.folder / MEASURED).rows]
-    if rules.links is None or not known:
-        return
-    plan = plan_on_site(context, rules, demand.nics)
-    path = checked.offer.stored.folder / RULES
-    asked = OfferDemand(path, demand.folder / LINKS, "baseline", demand.nics, MODE)
+    if rule and known:
+        measure_links(begin_bench(context, checked, demand, LINKS, BASELINE), rule, known[0])
+
+
+def begin_bench(
+    context: SessionContext, checked: CheckedOffer, demand: AcceptanceDemand, part: str, category: str
+) -> OfferBench:
+    """Begin a folder of an acceptance, or find it, with what the bidder told of the same machine."""
+    offer, folder = checked.offer, demand.folder / part
+    plan = plan_on_site(context, offer.rules, demand.nics)
+    told = offer.stored.folder / RULES, folder, category, demand.nics, MODE
+    asked = OfferDemand(*told, verifies=part == MEASURED)
     begin_folder(context, asked, plan)
-    measure_links(OfferBench(context, rules, plan, asked), rules.links, known[0])
+    copy_told(offer.stored.folder, folder)
+    return OfferBench(context, offer.rules, plan, asked)
 
 
 def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:
     """Find the variables with which a category was measured."""
     own = [each for each in checked.offer.stored.passes if each.category == category]
     return {name: dict(some) for each in own for name, some in each.set_env.items()}
-
-
-def first_looks(rules: Rules, checked: CheckedOffer, category: str) -> dict[str, int]:
-    """Return the launches of each committed case of a category at its first look."""
-    known = kept_of(checked).by_key()
-    names = {
-        row.key.case
-        for row in checked.offer.rows
-        if row.key.category == category and row.key.key in known and known[row.key.key].committed is not None
-    }
-    return {name: looks_of(rules, name)[0] for name in sorted(names)}
 
 
 def next_looks(
@@ -225,10 +206,11 @@ def next_looks(
     before: Mapping[str, int],
 ) -> dict[str, int]:
     """Return the launches at the next look of each case that is undecided; nothing where there is none."""
-    judged = judge_delivery(rules, checked.offer.rows, kept_of(checked), delivered)
+    assert checked.commitments
+    judged = judge.judge_delivery(rules, checked.offer.rows, checked.commitments, delivered)
     found: dict[str, int] = {}
-    for row in list_undecided(judged):
-        case, look = row.key.case, find_next_look(rules, row)
+    for row in judge.list_undecided(judged):
+        case, look = row.key.case, judge.find_next_look(rules, row)
         if look and row.made >= before.get(case, 0) and row.key.category == category:
             found[case] = max(found.get(case, 0), look)
     return found
@@ -245,28 +227,19 @@ def conclude(
     offered = demand.folder / OFFERED
     key = find_fingerprint(demand.key) if demand.key else ""
     told = checked.offer.told.offeror, compute_root(offered), read_signing_key(offered), key
-    parties = Parties(*told)
+    parties = protocol.Parties(*told)
     measured = open_offer(demand.folder / MEASURED)
-    pages = render_protocol(checked.offer, measured, parties, found, violations)
+    pages = protocol.render_protocol(checked.offer, measured, parties, found, violations)
     templating.write_pages({demand.folder / name: text for name, text in pages.items()})
-    page = demand.folder / ACCEPT[0]
-    for table in (tabulate_acceptance(found), *tabulate_links(found)):
+    page = demand.folder / protocol.ACCEPT[0]
+    for table in (protocol.tabulate_acceptance(found), *protocol.tabulate_links(found)):
         print(render_text(table), end="", flush=True)
     for line in format_violations(violations):
         progress.note(line)
     if parties.are_same:
         progress.note(parties.lines[-1])
-    progress.say(f"{describe_outcome(found, violations)}; {page}")
-    return find_status(found, violations)
-
-
-OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
-#: What rows say themselves.
-TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
-OF_ROWS = (Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)  #: of which a sweep of links has none
-#: Of the folder of an acceptance, what is computed or checked; and of a folder of launches.
-OWN_FILES = (OFFERED, MEASURED, LINKS, *ACCEPT, MANIFEST, SIGNATURE)
-OF_LAUNCHES = (RULES, TELL, PASSES, SESSIONS, PATCHES)
+    progress.say(f"{protocol.describe_outcome(found, violations)}; {page}")
+    return protocol.find_status(found, violations)
 
 
 @dataclass(frozen=True)
@@ -295,22 +268,19 @@ def judge_measured(
     assert offered.commitments
     rules = offered.offer.rules
     delivered, swept = open_offer(folder / MEASURED), open_links(folder)
-    violations = list_offer_violations(offered)
-    violations += check_measured(delivered, official)
+    # What is wrong with the offer is not accepted with it.
+    own = [violation for violation in offered.violations if violation.code is not Code.RULES_OLDER]
+    violations = [violation.below(OFFERED) for violation in own]
+    violations += check_measured(delivered, official, TOLD_BY_ROWS)
     violations += check_delivery(offered.offer, [delivered, *([swept] if swept else [])])
     links = None
     if rules.links and delivered.stored.passes:
-        violations += check_measured(swept, official) if swept else []
+        violations += check_measured(swept, official, OF_ROWS) if swept else []
         evidence = swept.evidence if swept else ()
         machine = delivered.stored.passes[-1].machine
         links = judge_links(rules, rules.links, machine, evidence)
-    return judge_delivery(rules, offered.offer.rows, offered.commitments, delivered.rows, links), violations
-
-
-def list_offer_violations(offered: CheckedOffer) -> list[Violation]:
-    """List what is wrong with the offer of an acceptance, which is not accepted with it."""
-    own = [violation for violation in offered.violations if violation.code is not Code.RULES_OLDER]
-    return [replace(violation, place=f"{OFFERED}/{violation.place}") for violation in own]
+    rows = offered.offer.rows, offered.commitments, delivered.rows
+    return judge.judge_delivery(rules, *rows, links), violations
 
 
 def refuse_foreign_launches(offered: CheckedOffer, folder: Path) -> None:
@@ -329,17 +299,10 @@ def open_links(folder: Path) -> OpenedOffer | None:
     return open_offer(folder / LINKS) if (folder / LINKS / PASSES).exists() else None
 
 
-def check_measured(measured: OpenedOffer, official: OfficialSource) -> list[Violation]:
-    """Check measurements of an acceptance by the run rules of offers, but for what rows say themselves."""
-    besides = (*TOLD_BY_ROWS, *(OF_ROWS if is_sweep(measured) else ()))
-    own = [violation for violation in check_offer(measured, official) if violation.code not in besides]
-    name = measured.stored.folder.name
-    return [replace(violation, place=f"{name}/{violation.place}") for violation in own]
-
-
-def is_sweep(measured: OpenedOffer) -> bool:
-    """Return whether measurements are of all pairs of nodes, whose layout no case asks for."""
-    return measured.stored.folder.name == LINKS
+def check_measured(measured: OpenedOffer, official: OfficialSource, but: Sequence[Code]) -> list[Violation]:
+    """Check measurements of an acceptance by the run rules of offers, but for some."""
+    found = check_offer(measured, official)
+    return [each.below(measured.stored.folder.name) for each in found if each.code not in but]
 
 
 def check_acceptance(
@@ -357,8 +320,7 @@ def check_acceptance(
     within = verify_seal(folder / OFFERED, signers, OFFER)
     offered = check_folder(folder / OFFERED, official, issued, final=True)
     older = [violation for violation in offered.violations if violation.code is Code.RULES_OLDER]
-    for violation in (*within.violations, *older):
-        violations.append(replace(violation, place=f"{OFFERED}/{violation.place}"))
+    violations += [violation.below(OFFERED) for violation in (*within.violations, *older)]
     if offered.commitments is None:
         raise UsageError(f"{folder / OFFERED}: commits to nothing: there is nothing to accept")
     violations += check_copies(folder)
@@ -367,7 +329,7 @@ def check_acceptance(
         violations.append(Violation(Code.SIGNER_SAME, SIGNATURE, what))
     found, broken = judge_measured(offered, folder, official)
     told = offered.offer.told.offeror, within.root, within.key, seal.key if seal else ""
-    violations += compare_protocol(folder, offered, Parties(*told), found, broken)
+    violations += compare_protocol(folder, offered, protocol.Parties(*told), found, broken)
     return CheckedAcceptance(offered, found, tuple(broken), seal, tuple(violations))
 
 
@@ -386,10 +348,10 @@ def check_copies(folder: Path) -> Iterator[Violation]:
 
 
 def compare_protocol(
-    folder: Path, offered: CheckedOffer, parties: Parties, found: Acceptance, broken: list[Violation]
+    folder: Path, offered: CheckedOffer, parties: protocol.Parties, found: Acceptance, broken: list[Violation]
 ) -> Iterator[Violation]:
     """Compare every file of the protocol with what the files of the acceptance say."""
-    html, table, data, markdown = ACCEPT
+    html, table, data, markdown = protocol.ACCEPT
     try:
         theirs = parse_json(files.read_text(folder / data))
     except (OSError, ValueError) as error:
@@ -401,7 +363,7 @@ def compare_protocol(
         by = said.get("accepted_by") if isinstance(said, Mapping) else ""
         parties = replace(parties, accepted_by=by if isinstance(by, str) else "")
     delivered = open_offer(folder / MEASURED)
-    pages = render_protocol(offered.offer, delivered, parties, found, broken)
+    pages = protocol.render_protocol(offered.offer, delivered, parties, found, broken)
     ours = json.loads(pages[data])
     for key in sorted({*ours, *known}):
         if key not in known or key not in ours or not is_same(ours[key], known[key]):

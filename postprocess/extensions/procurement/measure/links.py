@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from postprocess.base.formats import plural, utc_now
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.extensions.procurement.check.offer import LaunchEvidence, copy_told
+from postprocess.extensions.procurement.check.offer import LaunchEvidence
 from postprocess.extensions.procurement.judge import JudgedLinks
 from postprocess.extensions.procurement.measure.run import OfferBench
 from postprocess.extensions.procurement.rules.layouts import MachineFacts, count_nodes
@@ -107,7 +107,6 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
     :param bench: whose folder is that of the sweep
     :param environment: MPI with which they are measured
     """
-    copy_told(bench.demand.rules.parent, bench.demand.folder)
     bench.remove_unlisted()
     machine = bench.plan.machine
     nodes = count_nodes(rule.nodes, machine)

@@ -1,4 +1,7 @@
-"""Measure what rules ask for, pass after pass, into one folder that goes on where it stopped."""
+"""Measure what rules ask for, pass after pass, into one folder that goes on where it stopped.
+
+Or tell before that what would be launched on a site, and about how long that takes.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
 from postprocess.session.lifecycle.validation import verify_data
 from site_configs.validation.isolated_reader import read_usable_site
-from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
+from site_configs.validation.rules import list_entries, select_sound
 
 MODE = "offer"
 FIRMWARE = Path("/sys/class/dmi/id/bios_version")
@@ -99,7 +102,7 @@ def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progre
         context = open_session_context(work, request, progress)
         plan = plan_on_site(context, rules, demand.nics)
         if not plan.possible:
-            raise UsageError(f"{demand.rules}: nothing is possible: {plan.impossible[0].asked.problem}")
+            raise UsageError(f"{demand.rules}: nothing is possible: {plan.impossible[0].problem}")
         begin_folder(context, demand, plan)
         bench = OfferBench(context, rules, plan, demand)
         return bench.run()
@@ -327,14 +330,9 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
             else f"an offer is about one partition; choose one by {PARTITION.flag}: "
             f"{context.request.site} has {choice}"
         )
-    return describe_partition(found[wanted[0]], nics)
-
-
-def describe_partition(entry: DeclaredEntry, nics: int) -> MachineFacts:
-    """Return the facts of a partition as its site declares them."""
-    extras = entry.extras
+    extras = found[wanted[0]].extras
     return MachineFacts(
-        entry.name,
+        wanted[0],
         int(extras["nodes"]),
         int(extras["cores_per_node"]),
         nics,
@@ -357,7 +355,7 @@ def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> lis
     :raises UsageError: if nothing can be measured
     """
     if not plan.possible:
-        raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].asked.problem}")
+        raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].problem}")
     return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
 
 
@@ -387,16 +385,16 @@ def describe_cost(
         f"{plural(rows, 'row')} can be measured"
     )
     for each in plan.possible:
-        layout = each.asked.layout
+        layout = each.layout
         assert layout
         sizes = plural(len(each.case.bytes), "size")
-        partner = f", rank 0 with {each.asked.peer}" if each.asked.peer else ""
+        partner = f", rank 0 with {each.peer}" if each.peer else ""
         yield (
             f"  {each.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
             f"{sizes}, {launches_of(rules, each, machine)}"
         )
     for each in plan.impossible:
-        yield f"  {each.case.name}: cannot be measured here: {each.asked.problem}"
+        yield f"  {each.case.name}: cannot be measured here: {each.problem}"
     yield from (f"  {line}" for line in unplanned)
     known = read_job_seconds(context.work)
     most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)

@@ -35,40 +35,52 @@ class MachineFacts:
 
 
 @dataclass(frozen=True)
-class AskedLayout:
-    """A layout on a machine, or why it has none."""
+class AskedCase:
+    """A case of the rules on a machine."""
 
+    case: RuleCase
     layout: Layout | None
     peer: int = 0  #: the partner of rank 0, where a pair of nodes was asked for
-    problem: str = ""
+    problem: str = ""  #: why it has no layout
+
+    def matches(self, measured: Case, size: int) -> bool:
+        """Return whether a measured case is this one at a size, with whichever MPI."""
+        if self.layout is None or measured.layout != str(self.layout):
+            return False
+        if (measured.program, measured.routine) != (self.case.program, self.case.routine):
+            return False
+        plays = measured.program == OWN_PROGRAM and find_routine(measured.routine).in_pairs
+        return measured.bytes == size and (not plays or measured.peer == self.peer)
 
 
-def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedLayout:
-    """Return the layout of a case on a machine; shares are rounded up, and to an even number of processes."""
+def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedCase:
+    """Find the layout of a case on a machine; shares are rounded up, and to an even number of processes."""
     pair = case.nodes in (NEAREST, FARTHEST)
     nodes = machine.nodes if pair else _count(case.nodes, machine.nodes)
     cores = machine.cores_per_node
     per_node = machine.nics_per_node if case.per_node == "nic" else _count(case.per_node, cores)
-    if pair and nodes < 2:
-        return AskedLayout(None, problem=f"a {case.nodes} needs 2 nodes, and there is 1")
-    if nodes > machine.nodes:
-        return AskedLayout(None, problem=f"it needs {nodes} nodes, and there are {machine.nodes}")
     if nodes * per_node % 2 and per_node < cores and SHARE.fullmatch(str(case.per_node)):
         per_node += 1
-    if per_node > cores:
-        return AskedLayout(None, problem=f"it needs {per_node} cores a node, and there are {cores}")
-    processes = nodes * per_node
-    if processes < 2:
-        return AskedLayout(None, problem="it is a single process")
-    if processes > machine.most_processes:
-        most = machine.most_processes
-        return AskedLayout(None, problem=f"it needs {processes} processes, and {most} are possible")
+    processes, most = nodes * per_node, machine.most_processes
+    problem = ""
+    if pair and nodes < 2:
+        problem = f"a {case.nodes} needs 2 nodes, and there is 1"
+    elif nodes > machine.nodes:
+        problem = f"it needs {nodes} nodes, and there are {machine.nodes}"
+    elif per_node > cores:
+        problem = f"it needs {per_node} cores a node, and there are {cores}"
+    elif processes < 2:
+        problem = "it is a single process"
+    elif processes > most:
+        problem = f"it needs {processes} processes, and {most} are possible"
+    if problem:
+        return AskedCase(case, None, problem=problem)
     peer = 0
     if pair:
         peer = 1 if case.nodes == NEAREST else nodes - 1
     elif case.program == "mpicost" and case.routine == "pingpong":
         peer = processes - 1
-    return AskedLayout(Layout(processes, per_node), peer)
+    return AskedCase(case, Layout(processes, per_node), peer)
 
 
 def count_nodes(word: str | int, machine: MachineFacts) -> int:
@@ -89,24 +101,6 @@ def _count(word: str | int, whole: int) -> int:
 
 
 @dataclass(frozen=True)
-class AskedCase:
-    """A case of the rules on a machine."""
-
-    case: RuleCase
-    asked: AskedLayout
-
-    def matches(self, measured: Case, size: int) -> bool:
-        """Return whether a measured case is this one at a size, with whichever MPI."""
-        layout = self.asked.layout
-        if layout is None or measured.layout != str(layout):
-            return False
-        if (measured.program, measured.routine) != (self.case.program, self.case.routine):
-            return False
-        plays = measured.program == OWN_PROGRAM and find_routine(measured.routine).in_pairs
-        return measured.bytes == size and (not plays or measured.peer == self.asked.peer)
-
-
-@dataclass(frozen=True)
 class OfferPlan:
     """All cases of rules on a machine."""
 
@@ -116,16 +110,12 @@ class OfferPlan:
     @property
     def possible(self) -> list[AskedCase]:
         """Those that the machine can measure."""
-        return [case for case in self.cases if case.asked.layout]
+        return [case for case in self.cases if case.layout]
 
     @property
     def impossible(self) -> list[AskedCase]:
         """Those that it cannot, each with its problem."""
-        return [case for case in self.cases if not case.asked.layout]
-
-    def find(self, name: str) -> AskedCase:
-        """Find a case by its name."""
-        return next(each for each in self.cases if each.case.name == name)
+        return [case for case in self.cases if not case.layout]
 
     def list_wanted(self, names: Sequence[str] | None = None) -> list[WantedRoutine]:
         """List what a pass has to measure; ``names`` restricts the cases."""
@@ -133,10 +123,10 @@ class OfferPlan:
             WantedRoutine(
                 each.case.program,
                 self.machine.partition,
-                str(each.asked.layout),
+                str(each.layout),
                 each.case.routine,
                 each.case.bytes,
-                (each.asked.peer,) if each.asked.peer else (),
+                (each.peer,) if each.peer else (),
             )
             for each in self.possible
             if names is None or each.case.name in names
@@ -145,8 +135,7 @@ class OfferPlan:
 
 def plan_offer(rules: Rules, machine: MachineFacts) -> OfferPlan:
     """Plan rules on a machine."""
-    found = (AskedCase(case, resolve_layout(case, machine)) for case in rules.case)
-    return OfferPlan(machine, tuple(found))
+    return OfferPlan(machine, tuple(resolve_layout(case, machine) for case in rules.case))
 
 
 def build_offer_choice(rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None) -> Mapping[str, Any]:

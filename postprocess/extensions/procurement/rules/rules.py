@@ -1,6 +1,7 @@
 """The rules of a procurement, ``rules.toml``: what is measured, how often, what an offer must tell.
 
-docs/procurement.md explains each key. The hash of the file stands in all that follows from it.
+docs/procurement.md explains each key. The hash of the file stands in all that follows from it. What is wrong
+with rules is told as faults, each with its line, key and fix.
 """
 
 from __future__ import annotations
@@ -33,38 +34,6 @@ NODES = ("one", "two", "all", NEAREST, FARTHEST)
 PER_NODE = ("one", "two", "nic", "core")
 WORDS = {"one": 1, "two": 2}
 
-
-def find_layout_fault(case: RuleCase) -> str:
-    """Find what is wrong with the words of a layout, on whatever machine; empty if nothing is."""
-    if problem := _find_word_fault(case.nodes, NODES):
-        return f"nodes: {problem}"
-    if problem := _find_word_fault(case.per_node, PER_NODE):
-        return f"per_node: {problem}"
-    if case.nodes in (NEAREST, FARTHEST):
-        if case.program != "mpicost" or case.routine != "pingpong":
-            return (
-                f"nodes: {case.nodes}: {case.program} {case.routine} cannot choose its pair; "
-                "take pingpong of mpicost, or two"
-            )
-        if case.per_node != "one":
-            return f"per_node: a {case.nodes} has one process a node; write one"
-    return ""
-
-
-def _find_word_fault(word: str | int, words: tuple[str, ...]) -> str:
-    if isinstance(word, int) or word in words:
-        return ""
-    share = SHARE.fullmatch(word)
-    if share and 1 <= int(share[1]) <= 100:
-        return ""
-    return f"{word!r} is none of {', '.join(words)}, a share as 95%, or a number"
-
-
-def find_nodes_fault(word: str | int) -> str:
-    """Find what is wrong with a word for a number of nodes; empty if nothing is."""
-    return _find_word_fault(word, ("all", *WORDS))
-
-
 SCHEMA = 1
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
@@ -80,15 +49,15 @@ else:
 Demand = Literal["must", "should", "information"]
 Statistic = Literal["median", "p99", "worst"]
 Change = Literal["environment", "flags", "patch"]
-#: What a bidder may be asked to tell of itself and of its machine, and whether it is a number.
+#: What a bidder may be asked to tell of itself and of its machine, in ``offer.toml``, and what that means.
 TOLD = {
-    "offeror": False,
-    "contact": False,
-    "system": False,
-    "interconnect": False,
-    "link_gbit_per_s": True,
-    "memory_gbyte_per_s": True,
-    "firmware": False,
+    "offeror": "who offers",
+    "contact": "whom to ask",
+    "system": "the machine: its nodes and processors",
+    "interconnect": "the network between its nodes",
+    "link_gbit_per_s": "of all links of a node together, in one direction; above 0, of a single node, too",
+    "memory_gbyte_per_s": "what all memory of a node delivers together, by its data sheet: no value beats it",
+    "firmware": "of nodes and network, with versions",
 }
 QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(us|ms|s|MB/s|GB/s)\s*")
 SCALES = {
@@ -99,6 +68,10 @@ SCALES = {
     "GB/s": (1e3, MEGABYTES),
 }
 BASELINE = "baseline"  #: the category in which nothing is changed
+FOLDER = Path(__file__).parent  #: of the sets that come with Plumbline
+NOT_A_NAME = "not a name (letters, digits, _ . + -)"
+MPIS = ("any", *(name for name, _ in FAMILIES), "simgrid")
+OWN = {routine.name: routine for routine in ROUTINES}
 
 
 @dataclass(frozen=True)
@@ -109,8 +82,8 @@ class RuleCase:
     program: Program
     routine: Text
     bytes: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)]
-    nodes: Text | Positive  #: a word of ``layouts.NODES``, a share as ``95%``, or a number
-    per_node: Text | Positive  #: a word of ``layouts.PER_NODE``, a share of the cores, or a number
+    nodes: Text | Positive  #: a word of ``NODES``, a share as ``95%``, or a number
+    per_node: Text | Positive  #: a word of ``PER_NODE``, a share of the cores, or a number
     demand: Demand = "must"
     mpi: Text = "any"  #: family, as in ``openmpi``
     statistic: Statistic = "median"
@@ -239,16 +212,6 @@ def hash_rules(path: Path) -> str:
         raise UsageError(f"{path}: {error.strerror}; ./plumbline offer new writes one") from None
 
 
-def list_rows(rules: Rules) -> Iterator[tuple[RuleCase, int]]:
-    """List the rows of the form as far as rules tell them: cases by sizes."""
-    for case in rules.case:
-        for size in case.bytes:
-            yield case, size
-
-
-FOLDER = Path(__file__).parent
-
-
 def list_rule_sets() -> list[str]:
     """List the sets by name."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -257,11 +220,6 @@ def list_rule_sets() -> list[str]:
 def read_rule_set(name: str) -> str:
     """Read the text of a set."""
     return files.read_text(FOLDER / f"{name}.toml")
-
-
-NOT_A_NAME = "not a name (letters, digits, _ . + -)"
-MPIS = ("any", *(name for name, _ in FAMILIES), "simgrid")
-OWN = {routine.name: routine for routine in ROUTINES}
 
 
 def read_rules(path: Path) -> Rules:
@@ -347,9 +305,7 @@ def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
             yield key, f"is {NOT_A_NAME}"
     if len(set(case.bytes)) < len(case.bytes):
         yield "bytes", "has a size twice; write each once"
-    if problem := find_layout_fault(case):
-        key, _, what = problem.partition(": ")
-        yield key, what
+    yield from find_layout_faults(case)
     if case.mpi not in MPIS:
         yield "mpi", f"{case.mpi!r} is none of {', '.join(MPIS)}"
     if case.program == OWN_PROGRAM:
@@ -361,6 +317,35 @@ def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
     if case.limit and (problem := find_quantity_fault(case.limit)):
         yield "limit", problem
     yield from find_count_faults(rules, case)
+
+
+def find_layout_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
+    """Find what is wrong with the words of a layout, on whatever machine."""
+    for key, words in (("nodes", NODES), ("per_node", PER_NODE)):
+        if problem := _find_word_fault(getattr(case, key), words):
+            yield key, problem
+            return
+    if case.nodes not in (NEAREST, FARTHEST):
+        return
+    if case.program != "mpicost" or case.routine != "pingpong":
+        what = f"{case.nodes}: {case.program} {case.routine} cannot choose its pair"
+        yield "nodes", f"{what}; take pingpong of mpicost, or two"
+    elif case.per_node != "one":
+        yield "per_node", f"a {case.nodes} has one process a node; write one"
+
+
+def _find_word_fault(word: str | int, words: tuple[str, ...]) -> str:
+    if isinstance(word, int) or word in words:
+        return ""
+    share = SHARE.fullmatch(word)
+    if share and 1 <= int(share[1]) <= 100:
+        return ""
+    return f"{word!r} is none of {', '.join(words)}, a share as 95%, or a number"
+
+
+def find_nodes_fault(word: str | int) -> str:
+    """Find what is wrong with a word for a number of nodes; empty if nothing is."""
+    return _find_word_fault(word, ("all", *WORDS))
 
 
 def find_count_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:

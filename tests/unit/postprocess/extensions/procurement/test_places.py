@@ -35,9 +35,8 @@ def launches(count: int, slower: float, cores: float | None) -> Launches:
 
 def row(own: Rules, told: Launches) -> MeasuredRow:
     values = tuple(1e-6 * math.exp(log) for log, _ in told)
-    passes = tuple(range(1, len(told) + 1))
     cores = tuple(each for _, each in told)
-    return MeasuredRow(KEY, own.case[0], "2x2", "mpich", "s", values, False, passes, cores)
+    return MeasuredRow(KEY, own.case[0], "2x2", "mpich", "s", values, False, cores)
 
 
 def judge(offered: Sequence[float | None], told: Launches, statistic: str = "median") -> JudgedRow:

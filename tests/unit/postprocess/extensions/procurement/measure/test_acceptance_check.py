@@ -250,8 +250,9 @@ def test_an_acceptance_tells_who_offered_and_who_accepted(honest, folder, tmp_pa
     demand = AcceptanceDemand(honest, folder, key=keys / "ann")
     conclude(own, demand, *judge_measured(own, folder, OFFICIAL), Progress())
     seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "same.tar")
-    found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
-    assert [each.title for each in found.violations] == ["signer-same (noted)"]
+    for signers in (keys / "signers", None):  # known by the name, or by the key alone
+        found = check_acceptance(folder, OFFICIAL, "", signers)
+        assert [each.title for each in found.violations] == ["signer-same (noted)"]
     for name in ("acceptance.html", "acceptance.md"):
         assert "one and the same: nobody but the offeror has accepted" in (folder / name).read_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def rules(text: str = "[links]\n") -> Rules:
     return found
 
 
+def judge_all(evidence: Sequence[LaunchEvidence], there: int, **asked: int) -> JudgedLinks:
+    """Launches on a machine of so many nodes, by rules that ask for all of them, or for fewer."""
+    own = rules()
+    assert own.links
+    return judge_links(own, replace(own.links, **asked), MachineFacts("cpu", there, 1), evidence)
+
+
 def judge(folder: Path, slow: dict[str, float], launches: int, nodes: int = 8) -> JudgedLinks:
     """Launches on a machine on which the pairs of some nodes, or a pair ``n2-n5``, take longer."""
 
@@ -42,9 +50,7 @@ def judge(folder: Path, slow: dict[str, float], launches: int, nodes: int = 8) -
         session = folder / str(number)
         done = Tournament(seconds, EIGHT[:nodes], number=number).finished(session)
         evidence.append(LaunchEvidence(DONE, done.launch, session))
-    own = rules()
-    assert own.links
-    return judge_links(own, own.links, MachineFacts("cpu", nodes, 1), evidence)
+    return judge_all(evidence, nodes)
 
 
 NEEDED = list_links_looks(rules(), 8, exact=False)[0]
@@ -71,8 +77,7 @@ def test_too_few_launches_are_undecided_and_too_few_nodes_not_run(tmp_path: Path
     assert (found.verdict, found.launches_more) == (RowVerdict.UNDECIDED, 1)
     found = judge(tmp_path / "b", {}, 1, nodes=3)
     assert found.verdict == RowVerdict.NOT_RUN and "3 nodes" in found.remarks[0]
-    own = rules()
-    assert own.links and judge_links(own, own.links, DONE.machine, []).verdict == RowVerdict.NOT_RUN
+    assert judge_all([], 8).verdict == RowVerdict.NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -100,20 +105,15 @@ def test_what_could_not_have_been_named_is_not_met(node, pair, suspects, verdict
 
 
 def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
-    judge(tmp_path, {}, 1)
-    own = rules()
-    assert own.links
     launch = Tournament(lambda *_: 1e-6, EIGHT).finished(tmp_path / "1")
     evidence = [LaunchEvidence(DONE, launch.launch, tmp_path / "1")]
-    found = judge_links(own, own.links, MachineFacts("cpu", 9, 1), evidence)
+    found = judge_all(evidence, 9)
     assert found.verdict == RowVerdict.NOT_RUN and "8 of 9 nodes" in found.remarks[0]
-    some = replace(own.links, nodes=8)  # what is asked for is measured
-    found = judge_links(own, some, MachineFacts("cpu", 9, 1), evidence)
+    found = judge_all(evidence, 9, nodes=8)  # what is asked for is measured
     assert found.verdict == RowVerdict.UNDECIDED and found.launches == 1
 
 
-def test_faults_of_the_rules_are_told() -> None:
-    text = RULES_TEXT.replace("[risk]", "[links]\nnodes_per_switch = -1\n[risk]")
-    assert [each.key for each in lint_text(text)[1]] == ["links.nodes_per_switch"]
-    text = RULES_TEXT.replace("[risk]", '[links]\nnodes = "many"\n[risk]')
-    assert [each.key for each in lint_text(text)[1]] == ["links.nodes"]
+@pytest.mark.parametrize(("key", "value"), [("nodes_per_switch", "-1"), ("nodes", '"many"')])
+def test_faults_of_the_rules_are_told(key: str, value: str) -> None:
+    text = RULES_TEXT.replace("[risk]", f"[links]\n{key} = {value}\n[risk]")
+    assert [each.key for each in lint_text(text)[1]] == [f"links.{key}"]

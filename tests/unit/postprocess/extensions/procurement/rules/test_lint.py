@@ -62,10 +62,6 @@ def test_a_set_that_comes_with_plumbline_has_no_fault(name: str) -> None:
     assert not faults and rules is not None
 
 
-def test_four_sets_come_with_plumbline() -> None:
-    assert list_rule_sets() == ["imb", "luecke", "osu", "quick"]
-
-
 def test_sound_rules_are_read_whole() -> None:
     rules, faults = lint_text(SOUND)
     assert not faults and rules
