@@ -1,4 +1,4 @@
-"""A session in the tables and figures of the papers: a package for each of them, above ``common``."""
+"""A session in the tables and figures of the papers: a package or a module for each, above ``common``."""
 
 from postprocess.cli.extensions import Extension, ExtensionCommand
 

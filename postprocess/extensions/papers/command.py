@@ -11,19 +11,16 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
-from postprocess.extensions.papers.common.languages import load_languages
-from postprocess.extensions.papers.common.skew import read_skews
-from postprocess.extensions.papers.forms import PAPERS
-from postprocess.extensions.papers.luecke.chained import read_timers
+from postprocess.extensions.papers.common.asides import load_languages, read_skews, read_timers
 from postprocess.extensions.papers.luecke.page import (
     arrange_summaries,
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
 )
-from postprocess.extensions.papers.one_paper import FORMATS, Asked, build_paper, format_paper
-from postprocess.extensions.papers.taboada.figures import FORM, parse_theory
+from postprocess.extensions.papers.one_paper import FORMATS, PAPERS, Asked, build_paper, format_paper
 from postprocess.extensions.papers.taboada.kernels import collect_kernels
+from postprocess.extensions.papers.taboada.tables import FORM, parse_theory
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import SUFFIX, read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
@@ -120,14 +117,14 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         arguments.paper,
         arguments.against,
         arguments.processes,
-        trials,
-        timers,
-        describe_notes(sessions),
-        arguments.format == "html",
-        parse_theory(arguments.theory),
-        skews,
-        collect_kernels({summary.session: summary.results for summary in sessions}),
-        load_languages(work.root),
+        trials=trials,
+        timers=timers,
+        skews=skews,
+        notes=describe_notes(sessions),
+        pictures=arguments.format == "html",
+        theories=parse_theory(arguments.theory),
+        kernels=collect_kernels({summary.session: summary.results for summary in sessions}),
+        languages=load_languages(work.root),
     )
     found = build_paper(asked, measured)
     title = PAPERS[arguments.paper].title

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_markdown_table
-from postprocess.extensions.papers.common import printed
-from postprocess.extensions.papers.common.data import PaperMeasurements, describe_conditions, describe_split
-from postprocess.extensions.papers.common.languages import LanguageRow, build_language_tables
-from postprocess.extensions.papers.common.linear_model import describe_few_processes
-from postprocess.extensions.papers.common.numbers import format_csv
-from postprocess.extensions.papers.common.paper_figure import PaperFigure
+from postprocess.extensions.papers import commtest, in_print
+from postprocess.extensions.papers.common import asides, printed
+from postprocess.extensions.papers.common.asides import LanguageRow, Skews, Timers
+from postprocess.extensions.papers.common.measurements import PaperMeasurements
+from postprocess.extensions.papers.common.presentation import PaperFigure, format_csv
 from postprocess.extensions.papers.common.printed import History
-from postprocess.extensions.papers.common.skew import Skews, build_skew_table
-from postprocess.extensions.papers.commtest import contention
-from postprocess.extensions.papers.commtest.contention import draw_swaps
-from postprocess.extensions.papers.forms import build_printed_tables, list_printed_machines
-from postprocess.extensions.papers.luecke import chained, predictions, ratio_tables, ratios, scalability
-from postprocess.extensions.papers.luecke.chained import build_cold_table, build_timer_table
-from postprocess.extensions.papers.luecke.figures import draw_libraries, draw_machines
-from postprocess.extensions.papers.luecke.page import STANDS, PaperView, paper_views_as_text
-from postprocess.extensions.papers.luecke.spread import build_library_tables, build_spread_table
-from postprocess.extensions.papers.rus import costs as rus
-from postprocess.extensions.papers.rus import reduction as rus_reduction
-from postprocess.extensions.papers.rus import sends as rus_sends
-from postprocess.extensions.papers.rus import sends as rus_sweep
-from postprocess.extensions.papers.rus.costs import draw_costs
-from postprocess.extensions.papers.taboada import kernels
-from postprocess.extensions.papers.taboada import tables as taboada
-from postprocess.extensions.papers.taboada.figures import NetworkTheory, build_theory_table, draw_models
+from postprocess.extensions.papers.luecke import figures, models, page, ratios, spread
+from postprocess.extensions.papers.luecke.page import PaperView
+from postprocess.extensions.papers.luecke.spread import Trials
+from postprocess.extensions.papers.rus import costs, sends
+from postprocess.extensions.papers.taboada import figures as taboada_figures
+from postprocess.extensions.papers.taboada import kernels, tables
+from postprocess.extensions.papers.taboada.tables import NetworkTheory
 from postprocess.model.verdict import CaseResult
 from postprocess.report import legend, plots, templating
-from postprocess.report.trial_selection import LaunchTrials
-
-_BUILDERS: dict[str, Callable[[PaperMeasurements], list[PaperFigure]]] = {
-    "luecke2001": draw_machines,
-    "luecke2003": draw_libraries,
-    "rus": draw_costs,
-    "taboada": draw_models,
-    "commtest": draw_swaps,
-}
-
-
-def build_figures(paper: str, measured: PaperMeasurements) -> list[PaperFigure]:
-    """Build the figures of a paper that the sessions allow. Raises KeyError for a paper that is not there."""
-    return [figure for figure in _BUILDERS[paper](measured) if figure.panels]
-
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
 MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page
-LUECKE = ("luecke2001", "luecke2003")
 FORMATS = ("text", "markdown", "csv", "html")
-Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
-#: By session and by system, partition and environment: resolution and overhead of the clock in seconds
-Timers = Mapping[str, Mapping[tuple[str, str, str], tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -76,6 +46,50 @@ class Asked:
     languages: Sequence[LanguageRow] = ()
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What the tables of sessions are made of. ``in_print``: the machine to compare with is in print only."""
+
+    asked: Asked
+    measured: PaperMeasurements
+    history: History
+    in_print: bool
+
+
+_Shown = tuple[list[TextTable], list[str]]  #: tables and remarks
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: what it has in print, and what is made of sessions as it does."""
+
+    title: str
+    text: str  #: its name in the file of figures of the text
+    draw: Callable[[PaperMeasurements], list[PaperFigure]]
+    show: Callable[[Sources], _Shown]
+    one_pair: str  #: what its page cannot tell of two processes
+    #: Its tables in print; ratios are divided by the machine in print that was asked for
+    printed: Callable[[History, str | None], list[TextTable]] = lambda history, against: []
+    #: In print, that measured ones can be held against
+    machines: Callable[[History], list[str]] = lambda history: []
+    simulated: bool = False  #: whether simulated machines stand for some of its own, and sessions are compared
+    language: tuple[str, str, str] | None = None  #: that it compares with C; title of the table; what it says
+
+
+def build_figures(paper: str, measured: PaperMeasurements) -> list[PaperFigure]:
+    """Build the figures of a paper that the sessions allow. Raises KeyError for a paper that is not there."""
+    return [figure for figure in PAPERS[paper].draw(measured) if figure.panels]
+
+
+def build_printed_tables(history: History, paper: str, against: str | None = None) -> list[TextTable]:
+    """Build every table of a paper of ``PAPERS``, and the figures of its text.
+
+    :param against: machine in print by which ratios of Luecke et al. (2001) are divided; None for the paper's
+    """
+    chosen = PAPERS[paper]
+    return [*chosen.printed(history, against), in_print.build_text_table(history, chosen.text)]
+
+
 def build_paper(
     asked: Asked, measured: PaperMeasurements | None, history: History | None = None
 ) -> list[PaperView]:
@@ -86,57 +100,47 @@ def build_paper(
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
     history = history or printed.load_history()
-    machines = list_machines(history, asked.paper)
-    in_print = asked.against in machines
-    if asked.against and asked.paper not in LUECKE and not in_print:
-        there = f"leave it out, or choose of {', '.join(machines)}" if machines else "leave it out"
-        raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {there}")
-    if asked.against and not in_print and measured is None:
-        there = ", ".join(machines) or "none"
-        raise UsageError(f"--against {asked.against}: there is no session, and in print are {there}")
-    divisor = asked.against if in_print and asked.paper == "luecke2001" else None
-    tables = build_printed_tables(history, asked.paper, divisor)
-    views = [PaperView(IN_PRINT, "", tables=tables)]
-    spoken = build_language_tables(asked.paper, asked.languages)
+    paper = PAPERS[asked.paper]
+    machines = paper.machines(history)
+    is_printed = asked.against in machines
+    if asked.against and not is_printed:
+        there = ", ".join(machines)
+        if not paper.simulated:
+            fix = f"leave it out, or choose of {there}" if machines else "leave it out"
+            raise UsageError(f"--against {asked.against}: {asked.paper} has no such machine; {fix}")
+        if measured is None:
+            said = f"there is no session, and in print are {there or 'none'}"
+            raise UsageError(f"--against {asked.against}: {said}")
+    divisor = asked.against if is_printed else None
+    views = [PaperView(IN_PRINT, "", tables=build_printed_tables(history, asked.paper, divisor))]
+    spoken = [asides.build_language_table(*paper.language, asked.languages)] if paper.language else []
+    spoken = keep_filled(spoken)
     if measured is None or not (measured.results or asked.kernels):
         return [*([PaperView(MEASURED, "", tables=spoken)] if spoken else []), *views]
-    own, remarks = _MEASURED[asked.paper](asked, measured, history, in_print)
-    own += [*filter(None, [build_skew_table(measured, asked.skews)]), *spoken]
-    caveats = _describe_machines(measured, history) if asked.paper in LUECKE else []
-    few = describe_few_processes(measured, asked.paper)
-    figures = build_figures(asked.paper, measured) if asked.pictures else []
-    if own or remarks or figures:
-        views.insert(
-            0,
-            PaperView(
-                MEASURED,
-                "",
-                tables=own,
-                remarks=[
-                    *filter(None, [*remarks, few, describe_conditions(measured), *describe_split(measured)])
-                ],
-                notes=[*caveats, *asked.notes],
-                figures=figures,
-            ),
-        )
-    return views
+    own, remarks = paper.show(Sources(asked, measured, history, is_printed))
+    own += [*keep_filled([asides.build_skew_table(measured, asked.skews)]), *spoken]
+    remarks += [asides.describe_few_processes(measured, paper.one_pair), asides.describe_conditions(measured)]
+    caveats = page.describe_machines(measured, history) if paper.simulated else []
+    shown = PaperView(
+        MEASURED,
+        "",
+        tables=own,
+        remarks=[*filter(None, remarks), *asides.describe_split(measured)],
+        notes=[*caveats, *asked.notes],
+        figures=build_figures(asked.paper, measured) if asked.pictures else [],
+    )
+    return [*([shown] if shown.tables or shown.remarks or shown.figures else []), *views]
 
 
-def list_machines(history: History, paper: str) -> list[str]:
-    """List the machines of a paper that measured ones can be held against."""
-    if paper == "luecke2001":
-        return list_printed_machines(history)
-    if paper == "rus":
-        return list(dict.fromkeys(cost.machine for cost in history.costs))
-    if paper == "taboada":
-        return list(dict.fromkeys(f"{model.machine}:{model.library}" for model in history.models))
-    return []
+def keep_filled(tables: Iterable[TextTable]) -> list[TextTable]:
+    """Keep the tables that have a row: of the others the sessions have nothing."""
+    return [table for table in tables if table.rows]
 
 
 def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = "") -> str:
     """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
-        return "\n\n".join(filter(None, [title, paper_views_as_text(views)]))
+        return "\n\n".join(filter(None, [title, page.paper_views_as_text(views)]))
     if form == "csv":
         return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":
@@ -154,83 +158,128 @@ def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] 
     return "\n".join(blocks)
 
 
-_Found = tuple[list[TextTable], list[str]]
+def _show_luecke2001(of: Sources) -> _Shown:
+    """Show what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
+    table = spread.build_spread_table(of.measured, of.asked.trials, of.history)
+    shown = [spread.build_cold_table(of.measured, of.history), table]
+    shown += models.build_prediction_tables(of.measured)
+    shown += models.build_growth_tables(of.measured)
+    remarks = ["" if table.rows else NO_SPREAD, models.describe_refused(of.measured)]
+    if not of.in_print:
+        return [*keep_filled(shown), *_show_ratios(of)], remarks
+    chained, missing = ratios.build_chained_tables(of.measured, of.history, str(of.asked.against))
+    return [*keep_filled(shown), *chained], [missing, *remarks]
 
 
-def _luecke2001(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    """Build what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
-    spread = build_spread_table(measured, asked.trials, history)
-    tables = [*filter(None, [build_cold_table(measured, history), spread])]
-    tables += predictions.build_prediction_tables(measured)
-    tables += scalability.build_growth_tables(measured)
-    remarks = ["" if spread else NO_SPREAD, predictions.describe_refused(measured)]
-    if in_print:
-        found, missing = chained.build_chained_tables(measured, history, str(asked.against))
-        return [*tables, *found], [missing, *remarks]
-    return [*tables, *_ratios(asked, measured, history)], remarks
+def _show_luecke2003(of: Sources) -> _Shown:
+    """Show the clock, the spread, and library against library."""
+    table = spread.build_spread_table(of.measured, of.asked.trials, of.history)
+    _, basis = ratios.find_against(of.measured, of.asked.against)
+    timers = asides.build_timer_table(of.measured, of.asked.timers, of.history)
+    shown = keep_filled([timers, table, *spread.build_library_tables(of.measured, basis)])
+    if of.asked.against or len(of.measured.machines) > 1:
+        shown += _show_ratios(of)
+    return shown, ["" if table.rows else NO_SPREAD]
 
 
-def _luecke2003(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    """Build the clock, the spread, and library against library."""
-    spread = build_spread_table(measured, asked.trials, history)
-    timers = build_timer_table(measured, asked.timers, history)
-    tables = [table for table in (timers, spread) if table]
-    _, basis = ratios.find_against(measured, asked.against)
-    tables += build_library_tables(measured, basis)
-    if asked.against or len(measured.machines) > 1:
-        tables += _ratios(asked, measured, history)
-    return tables, ["" if spread else NO_SPREAD]
+def _show_ratios(of: Sources) -> list[TextTable]:
+    basis = ratios.choose_basis(of.measured, of.history, of.asked.against, of.asked.processes)
+    found = ratios.build_paper_tables(of.measured, of.history, basis) if basis else []
+    return [ratios.format_ratio_table(of.measured, each) for each in found]
 
 
-def _rus(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    """Build the clock, the sends, operations over the sends that they could be made of, and the costs."""
-    tables = [
-        build_timer_table(measured, asked.timers, history),
-        rus_sends.build_send_table(measured),
-        rus_sends.build_mode_table(measured),
-        rus_sweep.build_sweep_table(measured),
-        rus_sends.build_tree_table(measured),
-        rus_reduction.build_reduction_table(measured),
-        *rus.build_cost_tables(measured),
-        rus.build_against_table(measured, history) if in_print else None,
+def _show_rus(of: Sources) -> _Shown:
+    """Show the clock, the sends, operations over the sends that they could be made of, and the costs."""
+    shown = [
+        asides.build_timer_table(of.measured, of.asked.timers, of.history),
+        sends.build_send_table(of.measured),
+        sends.build_mode_table(of.measured),
+        sends.build_sweep_table(of.measured),
+        sends.build_tree_table(of.measured),
+        sends.build_reduction_table(of.measured),
+        *costs.build_cost_tables(of.measured),
     ]
-    return [table for table in tables if table], [
-        rus.describe_missing_sizes(measured),
-        rus_reduction.describe_missing_arithmetic(measured),
+    against = [costs.build_against_table(of.measured, of.history)] if of.in_print else []
+    return [*keep_filled(shown), *against], [
+        costs.describe_missing_sizes(of.measured),
+        sends.describe_missing_arithmetic(of.measured),
     ]
 
 
-def _taboada(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    tables = taboada.build_model_tables(measured)
-    tables += filter(None, [build_theory_table(measured, asked.theories, history)])
-    if in_print:
-        tables.append(taboada.build_against_table(measured, history, str(asked.against)))
-    tables += kernels.build_kernel_tables(asked.kernels, history)
-    return tables, [taboada.describe_missing(measured), kernels.describe_missing_kernels(asked.kernels)]
+def _show_taboada(of: Sources) -> _Shown:
+    """Show the models, sends against the network, and the kernels."""
+    networks = tables.build_theory_table(of.measured, of.asked.theories, of.history)
+    shown = keep_filled([*tables.build_model_tables(of.measured), networks])
+    if of.in_print:
+        shown.append(tables.build_against_table(of.measured, of.history, str(of.asked.against)))
+    shown += keep_filled(kernels.build_kernel_tables(of.asked.kernels, of.history))
+    missing = [tables.describe_missing(of.measured), kernels.describe_missing_kernels(of.asked.kernels)]
+    return shown, missing
 
 
-def _commtest(asked: Asked, measured: PaperMeasurements, history: History, in_print: bool) -> _Found:
-    tables = contention.build_contention_tables(measured)
-    return tables, [contention.describe_missing_swaps(measured)]
+def _show_commtest(of: Sources) -> _Shown:
+    """Show what contention costs, peaks, and where the protocol changes."""
+    shown = keep_filled(commtest.build_contention_tables(of.measured))
+    return shown, [commtest.describe_missing_swaps(of.measured)]
 
 
-def _ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list[TextTable]:
-    basis = ratios.choose_basis(measured, history, asked.against, asked.processes)
-    found = ratios.build_paper_tables(measured, history, basis) if basis else []
-    return [ratio_tables.format_ratio_table(measured, each) for each in found]
+def _print_taboada(history: History, against: str | None) -> list[TextTable]:
+    return [
+        *in_print.build_model_tables(history),
+        in_print.build_substitution_table(history),
+        *in_print.build_kernel_tables(history),
+    ]
 
 
-def _describe_machines(measured: PaperMeasurements, history: History) -> list[str]:
-    """Say what simulated machines are, where there are some."""
-    if not ratios.find_stand_ins(measured, history):
-        return []
-    return [STANDS, *ratio_tables.describe_stand_ins(measured, history)]
-
-
-_MEASURED = {
-    "luecke2001": _luecke2001,
-    "luecke2003": _luecke2003,
-    "rus": _rus,
-    "taboada": _taboada,
-    "commtest": _commtest,
+PAPERS = {
+    "luecke2001": Paper(
+        "Luecke et al. (2001)",
+        "Luecke 2001",
+        figures.draw_machines,
+        _show_luecke2001,
+        page.ONE_PAIR,
+        printed=in_print.build_ratio_tables,
+        machines=in_print.list_ratio_machines,
+        simulated=True,
+    ),
+    "luecke2003": Paper(
+        "Luecke, Kraeva and Ju (2003)",
+        "Luecke 2003",
+        figures.draw_libraries,
+        _show_luecke2003,
+        "an operation is one message, whatever algorithm a library has for more",
+        simulated=True,
+    ),
+    "rus": Paper(
+        "RUS Stuttgart: MPI on the T3E-512",
+        "RUS",
+        costs.draw_costs,
+        _show_rus,
+        "a tree, a loop and a single send are the same message, so that their ratios tell nothing",
+        printed=lambda history, against: in_print.build_cost_tables(history),
+        machines=lambda history: list(dict.fromkeys(cost.machine for cost in history.costs)),
+        language=("fortran", "C against Fortran", "no significant difference"),
+    ),
+    "taboada": Paper(
+        "Taboada et al.",
+        "Taboada",
+        taboada_figures.draw_models,
+        _show_taboada,
+        "a model is of this count alone: f(p) is unknown, and aggregated peaks are those of one pair",
+        printed=_print_taboada,
+        machines=lambda history: list(dict.fromkeys(f"{m.machine}:{m.library}" for m in history.models)),
+        language=(
+            "java",
+            "Java against C",
+            "a wrapper by JNI adds 6 us to the start-up, pure Java 45 to 56 us",
+        ),
+    ),
+    "commtest": Paper(
+        "COMMTEST",
+        "COMMTEST",
+        commtest.draw_swaps,
+        _show_commtest,
+        "all experiments swap between the same two processes: factors are noise, and tell nothing "
+        "about contention",
+    ),
 }

@@ -350,7 +350,7 @@ def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
     """
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
     screened = Scatter(row.spread or 0.0, row.degrees or 1.0).screened(distance, shift)
-    if not row.call or not row.call_deviation:  # of before there was a limit of calls
+    if not row.call or not row.call_deviation:  # without a known scatter there is no call limit
         return screened, screened
     beyond = (shift - math.log(row.call / (row.reference or 1.0))) / row.call_deviation
     return screened, min(screened, float(stdtr(row.call_degrees, beyond)))

@@ -16,7 +16,7 @@ from postprocess.extensions.agreement.bindings.interpreted import prepare_mpi4py
 from postprocess.extensions.agreement.bindings.languages import LANGUAGES, Language
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
 from postprocess.extensions.agreement.bindings.text import format_bindings
-from postprocess.extensions.papers.common.languages import load_languages
+from postprocess.extensions.papers.common.asides import load_languages
 from site_configs.common import work_directory
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi

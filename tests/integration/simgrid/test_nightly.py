@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from postprocess.extensions.papers.common.data import arrange_sessions
-from postprocess.extensions.papers.commtest.contention import build_contention_tables
+from postprocess.extensions.papers.common.measurements import arrange_sessions
+from postprocess.extensions.papers.commtest import build_contention_tables
 from postprocess.extensions.papers.taboada.model_fit import fit_measured
 from postprocess.results.summary import load_summary
 from tests.support.faults import Declared, plants

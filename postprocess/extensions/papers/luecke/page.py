@@ -12,18 +12,19 @@ from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.extensions.papers.common import printed
-from postprocess.extensions.papers.common.data import PaperMeasurements, arrange_sessions
-from postprocess.extensions.papers.common.linear_model import describe_few_processes
-from postprocess.extensions.papers.common.paper_figure import PaperFigure
+from postprocess.extensions.papers.common.asides import describe_few_processes
+from postprocess.extensions.papers.common.measurements import PaperMeasurements, arrange_sessions
+from postprocess.extensions.papers.common.presentation import PaperFigure
 from postprocess.extensions.papers.common.printed import History
-from postprocess.extensions.papers.luecke import ratio_tables, ratios, scalability
-from postprocess.extensions.papers.luecke.figures import Agreement, build_agreement_plots, draw_agreement_plot
+from postprocess.extensions.papers.luecke import agreement, models, ratios
+from postprocess.extensions.papers.luecke.agreement import Agreement
 from postprocess.extensions.papers.rus.sends import read_settings
 from postprocess.report import legend, plots, templating
 from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
 
-PAPER = "luecke2001"  #: whose views these are
+#: What one pair of processes cannot tell
+ONE_PAIR = "nothing tells how a time grows with the processes, and a ratio is that of one pair"
 TEXT_WIDTH = 100
 BY_HAND = frozenset({"--set-env", "--oversubscribe"})  #: options that make a session another machine
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
@@ -92,11 +93,8 @@ def build_paper_views(
     if not measured.results:
         return []
     basis = ratios.choose_basis(measured, history, against, processes)
-    found = [
-        _scaling(measured, history, summary.strict),
-        _machines(measured, history, basis) if basis else None,
-    ]
-    return [part for part in found if part]
+    scaling = _scaling(measured, history, summary.strict)
+    return [*([scaling] if scaling.chapters else []), *([_machines(measured, history, basis)] if basis else [])]
 
 
 def write_paper_views(
@@ -104,7 +102,7 @@ def write_paper_views(
     summary: SessionSummary,
     views: Sequence[PaperView],
     further: Sequence[SessionSummary] = (),
-) -> tuple[Path, Path]:
+) -> list[Path]:
     """Write the views beside the report of a session: ``papers.md`` and ``papers.html``.
 
     :raises UsageError: if they cannot be written.
@@ -113,17 +111,15 @@ def write_paper_views(
     context = {"summary": summary, "papers": views, "line_keys": legend.draw_line_keys(measured.environments)}
     drawing: dict[str, Callable[..., str]] = {
         "panel": plots.draw_lines,
-        "agreement": draw_agreement_plot,
+        "agreement": agreement.draw_agreement_plot,
         "marker": legend.draw_marker_key,
     }
-    markdown, html = session_dir / "papers.md", session_dir / "papers.html"
-    templating.write_pages(
-        {
-            markdown: templating.render_markdown_template("papers.md.j2", context),
-            html: templating.render_html_template("papers.html.j2", context, **drawing),
-        }
-    )
-    return markdown, html
+    pages = {
+        session_dir / "papers.md": templating.render_markdown_template("papers.md.j2", context),
+        session_dir / "papers.html": templating.render_html_template("papers.html.j2", context, **drawing),
+    }
+    templating.write_pages(pages)
+    return list(pages)
 
 
 def paper_views_as_text(views: Sequence[PaperView]) -> str:
@@ -157,33 +153,41 @@ def _are_alike(one: SessionSummary, other: SessionSummary) -> bool:
     return all(libraries.get(e.name, e.library) == e.library for e in other.environments)
 
 
+def describe_machines(measured: PaperMeasurements, history: History) -> list[str]:
+    """Say what simulated machines are, and how each differs from the one it stands for; nothing without any."""
+    differences = agreement.describe_stand_ins(measured, history)
+    return [STANDS, *differences] if differences else []
+
+
 def _folded(words: str) -> str:
     return f"{textwrap.fill(sanitize_line(words), TEXT_WIDTH, **WHOLE)}\n"
 
 
-def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> PaperView | None:
-    chapters = scalability.build_scalability_chapters(measured, strict)
-    if not chapters:
-        return None
-    remarks = [FOUND] if ratios.find_stand_ins(measured, history) else []
-    return PaperView("Does it scale?", SCALES, chapters, scalability.build_growth_tables(measured), remarks)
+def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> PaperView:
+    """Build the pictures and tables of time over what the models expect."""
+    return PaperView(
+        "Does it scale?",
+        SCALES,
+        models.build_scalability_chapters(measured, strict),
+        [table for table in models.build_growth_tables(measured) if table.rows],
+        [FOUND] if ratios.find_stand_ins(measured, history) else [],
+    )
 
 
 def _machines(measured: PaperMeasurements, history: History, basis: ratios.RatioBasis) -> PaperView:
     """Build the ratio tables against one machine, and describe how near they come to the printed ones."""
     tables = ratios.build_paper_tables(measured, history, basis)
-    machines, agreeing = build_agreement_plots(tables)
-    nearness = ratio_tables.describe_nearness(measured, history, tables)
-    formatted = [ratio_tables.format_ratio_table(measured, table) for table in tables]
-    stands = bool(ratios.find_stand_ins(measured, history))
-    remarks = [STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else []
-    if few := describe_few_processes(measured, PAPER):
-        remarks.append(few)
+    machines, agreeing = agreement.build_agreement_plots(tables)
+    nearness = agreement.describe_nearness(measured, history, tables)
+    few = describe_few_processes(measured, ONE_PAIR)
     return PaperView(
         f"Machines against {basis.title}, {basis.processes} processes",
-        AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness else ""),
-        tables=[*([nearness] if nearness else []), *formatted],
-        remarks=remarks,
+        AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness.rows else ""),
+        tables=[
+            *([nearness] if nearness.rows else []),
+            *(ratios.format_ratio_table(measured, table) for table in tables),
+        ],
+        remarks=[*describe_machines(measured, history), *([few] if few else [])],
         machines=machines,
         agreements=agreeing,
     )

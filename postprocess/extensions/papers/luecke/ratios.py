@@ -1,6 +1,9 @@
 """Compare machines, or MPIs, at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
 
-Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one.
+Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one. A machine
+that is only in print is reached by way of such a machine, as the paper prints ratios and no times:
+T(ours) / T(NT) is T(ours) / T(torus) over the printed T(NT) / T(T3E-600), where the torus stands for the
+T3E-600.
 """
 
 from __future__ import annotations
@@ -9,7 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.papers.common.data import Operation, PaperMeasurements, operation_sort_key
+from postprocess.base.formats import ratio, size
+from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
+from postprocess.extensions.papers.common.measurements import (
+    LABELS,
+    Operation,
+    PaperMeasurements,
+    Place,
+    operation_sort_key,
+)
+from postprocess.extensions.papers.common.presentation import Number, write_ratio
 from postprocess.extensions.papers.common.printed import History, PrintedRatio
 
 
@@ -169,12 +181,8 @@ def build_paper_tables(measured: PaperMeasurements, history: History, basis: Rat
 def _usual_machine(measured: PaperMeasurements, history: History) -> str:
     """Return the machine against which the most ratios are printed, else the first by name."""
     stands = find_stand_ins(measured, history)
-    against = [ratio.against for ratio in history.ratios]
-
-    def printed(machine: str) -> int:
-        return sum(against.count(name) for name in stands.get(machine, []))
-
-    return max(measured.machines, key=printed)
+    against = [printed.against for printed in history.ratios]
+    return max(measured.machines, key=lambda machine: sum(map(against.count, stands.get(machine, []))))
 
 
 def _usual_count(
@@ -182,7 +190,7 @@ def _usual_count(
 ) -> int:
     """Return a process count of the papers' tables, else the largest one."""
     stands = find_stand_ins(measured, history).get(reference, [])
-    papers = {ratio.processes for ratio in history.ratios if ratio.against in stands}
+    papers = {printed.processes for printed in history.ratios if printed.against in stands}
     return max(counts.keys() & papers or counts)
 
 
@@ -228,12 +236,12 @@ def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -
     names = {name: machine for machine, known in stands.items() for name in known}
     fits = {((f.system, f.partition), f.routine, f.bytes) for f in history.fits}
     found = {}
-    for ratio in history.ratios:
-        same = ratio.against in stands.get(basis.machine, []) and ratio.processes == basis.processes
-        machine = names.get(ratio.machine)
+    for printed in history.ratios:
+        same = printed.against in stands.get(basis.machine, []) and printed.processes == basis.processes
+        machine = names.get(printed.machine)
         if same and machine:
-            fitted = (measured.systems[machine], ratio.routine, ratio.bytes) in fits
-            found[machine, ratio.routine, ratio.bytes] = (ratio, fitted)
+            fitted = (measured.systems[machine], printed.routine, printed.bytes) in fits
+            found[machine, printed.routine, printed.bytes] = (printed, fitted)
     return found
 
 
@@ -255,3 +263,139 @@ def _row(
         ratios[name] = time / reference if time is not None and reference is not None else None
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
     return RatioRow(operation, machine, ratios, known, fitted)
+
+
+def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTable:
+    """Format the table as the paper has it, with a line for each size and machine."""
+    basis = table.basis
+    sources = sorted({row.printed.source for row in table.rows if row.printed})
+    rows = tuple(
+        (
+            *(
+                Number(row.operation.size, row.operation.bytes),
+                *measured.conditions(row.operation),
+                row.machine,
+            ),
+            *(_format_ratio(row, name) for name in table.environments),
+            *([_format_printed(row)] if sources else []),
+        )
+        for row in table.rows
+    )
+    note = (
+        f"printed: {'; '.join(sources)}; in brackets: the measured ratio over the printed one; fitted: the "
+        "model of the machine was made from it"
+    )
+    return TextTable(
+        f"{table.routine}: time over that of {basis.title}, {basis.processes} processes",
+        ("size", *measured.varying, "machine"),
+        (*table.environments, *(["printed"] if sources else [])),
+        rows,
+        (note,) if sources else (),
+        (("routine", table.routine), ("processes", str(basis.processes))),
+    )
+
+
+def _format_ratio(row: RatioRow, environment: str) -> str:
+    if environment not in row.ratios:
+        return NOT_PRINTED
+    value, factor = row.ratios[environment], row.over_printed(environment)
+    if value is None:
+        return MISSING
+    about = {"mpi": environment}
+    text = ratio(value, 1.0)
+    if factor is None:
+        return Number(text, value, quantity="ratio", about=about)
+    over = write_ratio(factor, quantity="ratio over printed ratio", about=about)
+    return Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
+
+
+def _format_printed(row: RatioRow) -> str:
+    if row.printed is None:
+        return NOT_PRINTED
+    text = f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
+    note = "fitted" if row.fitted else ""
+    return Number(text, row.printed.ratio, quantity="printed ratio", note=note)
+
+
+NEEDED = (
+    "--against {against}: the paper has only ratios, and no session stands for one of its machines "
+    "at {count} processes; run ./plumbline nightly --site simulated --partition torus"
+)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From machines of the sessions to one that is in print, by way of one that stands for another in print."""
+
+    measured: PaperMeasurements
+    stands: Mapping[str, list[str]]  #: as :func:`find_stand_ins` returns it
+    way: str  #: the machine of the sessions by way of which it goes
+    against: str  #: the machine in print
+    processes: int
+    #: Printed times over that of the paper's divisor, which has 1, by routine, machine and bytes
+    printed: Mapping[tuple[str, str, int], float]
+
+    def over(self, routine: str, machine: str, count: int) -> float | None:
+        """Return the printed time of a machine over that of ``against``; None where one is not in print."""
+        time = self.printed.get((routine, machine, count))
+        return None if time is None else time / self.printed[routine, self.against, count]
+
+    def ratio(self, place: Place, routine: str, count: int) -> float | None:
+        """Return the time at a place over that of ``against``; None where one of the times is missing."""
+        own = self.measured.environments_on(self.way)
+        divisor = place.environment if place.environment in own else own[0]
+        operation = Operation(routine, count, place.cache, place.sync)
+        time = self.measured.time(place.machine, place.environment, operation, self.processes)
+        reference = self.measured.time(self.way, divisor, operation, self.processes)
+        over = self.over(routine, self.stands[self.way][0], count)
+        return None if time is None or reference is None or over is None else time / reference * over
+
+    def ratio_in_print(self, machine: str, routine: str, count: int) -> float | None:
+        """Return the same of the machine in print for which one of the sessions stands; None without."""
+        known = (self.over(routine, name, count) for name in self.stands.get(machine, []))
+        return next((over for over in known if over is not None), None)
+
+
+def build_chained_tables(
+    measured: PaperMeasurements, history: History, against: str
+) -> tuple[list[TextTable], str]:
+    """Build a table for each routine in print, and say what is missing where there can be none.
+
+    Machines that stand for one in print are tried in turn, that by which the paper divides first.
+    """
+    count = history.ratios[0].processes
+    stands = find_stand_ins(measured, history)
+    divisors = {each.against for each in history.ratios}
+    printed = {(each.routine, each.against, each.bytes): 1.0 for each in history.ratios}
+    printed |= {(each.routine, each.machine, each.bytes): each.ratio for each in history.ratios}
+    for way in sorted(stands, key=lambda machine: not divisors & {*stands[machine]}):
+        chain = Chain(measured, stands, way, against, count, printed)
+        tables = [_chained(chain, routine) for routine in dict.fromkeys(r.routine for r in history.ratios)]
+        if found := [table for table in tables if table.rows]:
+            return found, ""
+    return [], NEEDED.format(against=against, count=count)
+
+
+def _chained(chain: Chain, routine: str) -> TextTable:
+    sizes = sorted(n for name, machine, n in chain.printed if (name, machine) == (routine, chain.against))
+    rows = []
+    for place in chain.measured.places:
+        ratios = [chain.ratio(place, routine, n) for n in sizes]
+        if any(value is not None for value in ratios):
+            cells = []
+            for n, value in zip(sizes, ratios, strict=True):
+                printed = chain.ratio_in_print(place.machine, routine, n)
+                cells += [_write_chained("ratio", value, n), _write_chained("ratio in print", printed, n)]
+            rows.append((*place.cells, *cells))
+    return TextTable(
+        f"{routine}: time over that of the {chain.against} in print, {chain.processes} processes",
+        LABELS,
+        tuple(head for n in sizes for head in (size(n) if n else "ratio", "in print")),
+        tuple(rows),
+        (f"by way of {chain.way}, which stands for the {chain.stands[chain.way][0]}",),
+        (("routine", routine), ("processes", str(chain.processes))),
+    )
+
+
+def _write_chained(quantity: str, value: float | None, count: int) -> str:
+    return NOT_PRINTED if value is None else write_ratio(value, quantity=quantity, about={"bytes": count})

@@ -1,4 +1,4 @@
-"""How much trials spread and what the filter removes: table I of Luecke, Kraeva and Ju (2003), and its text."""
+"""Trials, caches and libraries: table I of Luecke, Kraeva and Ju (2003), and what the papers' texts compare."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ import numpy as np
 
 from postprocess.base.formats import factor
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.data import Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import Number, write_count, write_ratio, write_share
+from postprocess.extensions.papers.common.measurements import (
+    LABELS,
+    Operation,
+    PaperMeasurements,
+    Place,
+    operation_sort_key,
+)
+from postprocess.extensions.papers.common.presentation import (
+    Number,
+    write_count,
+    write_ratio,
+    write_share,
+    write_span,
+)
 from postprocess.extensions.papers.common.printed import History
+from postprocess.model.routines.mpicost import EVICT, FLUSH
 from postprocess.report.trial_selection import LaunchTrials
 
 ALL, SEVEN = "all", "the paper's seven"
@@ -20,6 +33,7 @@ _POINT_TO_POINT, _SCATTERED = (8, 10_000, 1_000_000), (8, 1_000, 100_000)
 #: Of the seven tests, with their sizes
 SIZES = dict.fromkeys(("pingpong", "rightshift", "bcast", "reduce_sum"), _POINT_TO_POINT)
 SIZES |= dict.fromkeys(("scatter", "gather", "alltoall"), _SCATTERED)
+Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
 
 
 @dataclass(frozen=True)
@@ -48,33 +62,27 @@ def compute_spread(launch: LaunchTrials) -> LaunchSpread | None:
     )
 
 
-def build_spread_table(
-    measured: PaperMeasurements, trials: Mapping[str, Mapping[str, Sequence[LaunchTrials]]], history: History
-) -> TextTable | None:
-    """Build a row for each machine and MPI, and those in print; None where no case has two trials that count.
-
-    ``trials``: by session and the key of the case.
-    """
-    groups: dict[tuple[str, ...], list[tuple[str, LaunchSpread]]] = {}
+def build_spread_table(measured: PaperMeasurements, trials: Trials, history: History) -> TextTable:
+    """Build a row for each machine and MPI, and those in print; no row if no case has two trials that count."""
+    groups: dict[tuple[Place, bool], list[tuple[str, LaunchSpread]]] = {}
     for cell, results in sorted(measured.results.items()):
         known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
         operation = cell.operation
-        what = f"{operation.routine} {operation.size}".rstrip()
-        name = f"{what}, p = {cell.processes}"
-        place = (cell.machine, cell.environment, f"{operation.cache}, {operation.sync}")
-        tests = (ALL, SEVEN) if operation.bytes in SIZES.get(operation.routine, ()) else (ALL,)
+        name = f"{f'{operation.routine} {operation.size}'.rstrip()}, p = {cell.processes}"
+        of_seven = operation.bytes in SIZES.get(operation.routine, ())
         for launch in (launch for each in known for r in results for launch in each.get(r.case.key, ())):
             if spread := compute_spread(launch):
-                for which in tests:
-                    groups.setdefault((*place, which), []).append((name, spread))
-    rows = [(*place, *_format_group(groups[place])) for place in sorted(groups, key=_order)]
-    if not rows:
-        return None
+                for is_all in (False, True) if of_seven else (True,):
+                    groups.setdefault((cell.place, is_all), []).append((name, spread))
+    rows = [
+        (*place.cells, ALL if is_all else SEVEN, *_format_group(groups[place, is_all]))
+        for place, is_all in sorted(groups)
+    ]
     return TextTable(
         "Table I: standard deviation of the filtered trials, and what the filter removes",
-        ("machine", "MPI", "conditions", "tests"),
+        (*LABELS, "tests"),
         (*("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"), "maximum of"),
-        (*rows, *_printed(history)),
+        (*rows, *_printed_spreads(history)) if rows else (),
         (
             f"tests: {SEVEN}, at the sizes of Luecke, Kraeva and Ju (2003), as in print; or all that were "
             "measured",
@@ -85,10 +93,6 @@ def build_spread_table(
             "in print: table I and section 2 of Luecke, Kraeva and Ju (2003), of one launch of each test",
         ),
     )
-
-
-def _order(place: tuple[str, ...]) -> tuple[object, ...]:
-    return (*place[:3], place[3] == ALL)
 
 
 def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
@@ -105,7 +109,7 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
     )
 
 
-def _printed(history: History) -> list[tuple[str, ...]]:
+def _printed_spreads(history: History) -> list[tuple[str, ...]]:
     """Return the two machines in print. Table I calls the Origin 3000 an Origin 2000."""
     figures = {
         (figure.machine, figure.quantity): write_share(figure.value / 100, f"{figure.value:.2f}%")
@@ -123,60 +127,100 @@ def _printed(history: History) -> list[tuple[str, ...]]:
     ]
 
 
+WARM = "warm"
+COLD = (FLUSH, EVICT)
+
+
+def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable:
+    """Build a row for each operation that an MPI has a warm time and a cold one of.
+
+    They may be of several sessions; of several times the median counts.
+    """
+    found: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    cells = sorted(
+        measured.results, key=lambda c: (c.machine, c.environment, operation_sort_key(c.operation), c.processes)
+    )
+    for cell in cells:
+        time, operation = measured.times[cell], cell.operation
+        if time is not None:
+            about = (
+                *(*measured.systems[cell.machine], cell.environment),
+                *(operation.routine, Number(operation.size, operation.bytes)),
+                *(operation.sync, str(cell.processes)),
+            )
+            found.setdefault(about, {}).setdefault(operation.cache, []).append(time)
+    return TextTable(
+        "Time with cold caches over that with warm ones",
+        ("system", "partition", "MPI", "routine", "size", "sync", "processes"),
+        COLD,
+        tuple(
+            (*about, *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD))
+            for about, times in found.items()
+            if WARM in times and len(times) > 1
+        ),
+        tuple(
+            f"in print: {1 / figure.value:g} of {figure.routine} of {figure.bytes} B on the {figure.machine}, "
+            f"{figure.processes} processes, flushed"
+            for figure in history.figures
+            if figure.quantity == "no_flush_over_flush_time"
+        ),
+    )
+
+
+def _over_warm(times: Mapping[str, Sequence[float]], cold: str) -> Number:
+    over = statistics.median(times[cold]) / statistics.median(times[WARM])
+    return write_ratio(over, quantity="cold over warm", about={"cache": cold})
+
+
 def build_library_tables(measured: PaperMeasurements, basis: str | None = None) -> list[TextTable]:
     """Build a table for each machine with several MPIs: the time with each over that with ``basis``.
 
     None takes the first. A factor is the geometric mean over the process counts; in brackets the least and the
     most, as the paper has "about a factor of three".
     """
-    tables = []
-    for machine in measured.machines:
-        environments = measured.environments_on(machine)
-        chosen = basis if basis in environments else environments[0]
-        others = [name for name in environments if name != chosen]
-        rows = tuple(
-            (*_about(measured, operation), counts, *cells)
-            for operation in measured.operations
-            for counts, cells in [_factors(measured, machine, chosen, others, operation)]
-            if any(cell != NOT_PRINTED for cell in cells)
-        )
-        if rows:
-            tables.append(
-                TextTable(
-                    f"{machine}: time over that with {chosen}",
-                    ("routine", "size", *measured.varying, "processes"),
-                    tuple(others),
-                    rows,
-                    ("geometric mean over the process counts, and in brackets the least and the most",),
-                    (("machine", machine),),
+    return [_library_table(measured, machine, basis) for machine in measured.machines]
+
+
+def _library_table(measured: PaperMeasurements, machine: str, basis: str | None) -> TextTable:
+    environments = measured.environments_on(machine)
+    chosen = basis if basis in environments else environments[0]
+    others = [name for name in environments if name != chosen]
+    rows = []
+    for operation in measured.operations:
+        ratios = {name: _ratios(measured, machine, name, chosen, operation) for name in others}
+        if any(ratios.values()):
+            rows.append(
+                (
+                    *(operation.routine, Number(operation.size, operation.bytes)),
+                    *measured.conditions(operation),
+                    write_span(sorted({count for each in ratios.values() for count in each})),
+                    *(_format_factor([*each.values()], name) for name, each in ratios.items()),
                 )
             )
-    return tables
+    return TextTable(
+        f"{machine}: time over that with {chosen}",
+        ("routine", "size", *measured.varying, "processes"),
+        tuple(others),
+        tuple(rows),
+        ("geometric mean over the process counts, and in brackets the least and the most",),
+        (("machine", machine),),
+    )
 
 
-def _about(measured: PaperMeasurements, operation: Operation) -> tuple[str, ...]:
-    size = Number(operation.size, operation.bytes)
-    return (operation.routine, size, *measured.conditions(operation))
+def _ratios(
+    measured: PaperMeasurements, machine: str, environment: str, basis: str, operation: Operation
+) -> dict[int, float]:
+    """Return the time with an MPI over that with another, by the count of processes."""
+    ratios = {}
+    for count in measured.planned(machine, environment, operation):
+        time = measured.time(machine, environment, operation, count)
+        reference = measured.time(machine, basis, operation, count)
+        if time is not None and reference is not None:
+            ratios[count] = time / reference
+    return ratios
 
 
-def _factors(
-    measured: PaperMeasurements, machine: str, basis: str, others: list[str], operation: Operation
-) -> tuple[str, list[str]]:
-    cells, seen = [], set()
-    for name in others:
-        ratios = {}
-        for count in measured.planned(machine, name, operation):
-            time = measured.time(machine, name, operation, count)
-            reference = measured.time(machine, basis, operation, count)
-            if time is not None and reference is not None:
-                ratios[count] = time / reference
-        seen |= {*ratios}
-        cells.append(_format(list(ratios.values()), name))
-    counts = sorted(seen)
-    return (f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else "".join(map(str, counts))), cells
-
-
-def _format(ratios: list[float], environment: str) -> str:
+def _format_factor(ratios: Sequence[float], environment: str) -> str:
     if not ratios:
         return NOT_PRINTED
     mean, about = statistics.geometric_mean(ratios), {"mpi": environment}

@@ -7,18 +7,22 @@ overlap: they are no times of single calls. Seconds and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from postprocess.base.formats import format_significant
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 from postprocess.base.units import MEGABYTES
-from postprocess.extensions.papers.common.data import SENDS, Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import Number, write_bytes, write_plain, write_rate
-from postprocess.extensions.papers.common.paper_figure import (
+from postprocess.extensions.papers.common.measurements import LABELS, SENDS, Operation, PaperMeasurements, Place
+from postprocess.extensions.papers.common.presentation import (
+    Number,
     PaperFigure,
     build_panel,
+    choose_evenly,
     group_operations,
     number_styles,
+    write_bytes,
+    write_plain,
+    write_rate,
 )
 from postprocess.extensions.papers.common.printed import History
 from postprocess.model.routines.benchmark import LOOP
@@ -41,17 +45,7 @@ def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: 
 
 def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build a table of costs for each machine, MPI and condition, with bandwidths beside the times."""
-    tables = []
-    for machine in measured.machines:
-        for environment in measured.environments_on(machine):
-            groups: dict[tuple[str, str], list[Operation]] = {}
-            for operation in measured.operations:
-                if operation.routine in COSTS and measured.planned(machine, environment, operation):
-                    groups.setdefault((operation.cache, operation.sync), []).append(operation)
-            for (cache, sync), operations in groups.items():
-                about = {"machine": machine, "mpi": environment, "cache": cache, "sync": sync}
-                tables.append(_cost_table(measured, about, operations))
-    return tables
+    return [_cost_table(measured, place) for place in measured.places]
 
 
 def describe_missing_sizes(measured: PaperMeasurements) -> str:
@@ -70,21 +64,20 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
     printed = {(c.routine, c.bytes, c.processes): c.microseconds * 1e-6 for c in history.costs}
     rows = []
     for cell in sorted(measured.results):
-        operation, time = cell.operation, measured.times[cell]
-        buffer = find_buffer(operation.routine, operation.bytes, cell.processes)
-        known = printed.get((operation.routine, buffer, cell.processes))
+        routine, time = cell.operation.routine, measured.times[cell]
+        buffer = find_buffer(routine, cell.operation.bytes, cell.processes)
+        known = printed.get((routine, buffer, cell.processes))
         if known is not None and time is not None:
-            about = (operation.routine, write_bytes(buffer), str(cell.processes))
             rows.append(
                 (
-                    *(cell.machine, cell.environment, f"{operation.cache}, {operation.sync}", *about),
+                    *(*cell.place.cells, routine, write_bytes(buffer), str(cell.processes)),
                     *(write_plain(time * 1e6, "us"), write_plain(known * 1e6, "us")),
                     Number(format_significant(time / known, 3), time / known),
                 )
             )
     return TextTable(
         f"Time over that in print of the {history.costs[0].machine}",
-        ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
+        (*LABELS, "routine", "buffer", "processes"),
         ("time (us)", "in print (us)", "ratio"),
         tuple(rows),
         (
@@ -99,44 +92,39 @@ def find_buffer(routine: str, size: int, processes: int) -> int:
     return size * (processes if routine in IN_ALL else 1)
 
 
-def _cost_table(
-    measured: PaperMeasurements, about: Mapping[str, str], operations: Sequence[Operation]
-) -> TextTable:
-    machine, environment = about["machine"], about["mpi"]
+def _cost_table(measured: PaperMeasurements, place: Place) -> TextTable:
     cells: dict[tuple[bool, int, str], dict[int, str]] = {}
-    for operation in operations:
-        for count in measured.planned(machine, environment, operation):
+    for operation in measured.operations:
+        if operation.routine not in COSTS or operation.at(*place[:2]) != place:
+            continue
+        for count in measured.planned(*place[:2], operation):
             latency = operation.bytes <= LATENCY
             buffer = operation.bytes if latency else find_buffer(operation.routine, operation.bytes, count)
-            time = measured.time(machine, environment, operation, count)
             row = cells.setdefault((not latency, buffer, operation.routine), {})
-            row[count] = _cost(operation, count, time)
+            row[count] = _cost(operation, count, measured.time(*place[:2], operation, count))
     counts = sorted({count for row in cells.values() for count in row})
-    rows = [
-        (
-            write_bytes(buffer) if whole else Number(f"{buffer} B each", buffer),
-            routine,
-            *(row.get(count, NOT_PRINTED) for count in counts),
-        )
-        for (whole, buffer, routine), row in sorted(
-            cells.items(), key=lambda item: (*item[0][:2], COSTS.index(item[0][2]))
-        )
-    ]
+    order = sorted(cells, key=lambda key: (*key[:2], COSTS.index(key[2])))
     return TextTable(
-        f"{machine}, {environment}, {about['cache']}, {about['sync']}: time of a call in us",
+        f"{place.machine}, {place.environment}, {place.cache}, {place.sync}: time of a call in us",
         ("buffer", "routine"),
         tuple(f"p = {n}" for n in counts),
-        tuple(rows),
+        tuple(
+            (
+                write_bytes(buffer) if whole else Number(f"{buffer} B each", buffer),
+                routine,
+                *(cells[whole, buffer, routine].get(count, NOT_PRINTED) for count in counts),
+            )
+            for whole, buffer, routine in order
+        ),
         (
             "buffer, as in the report: what the root sends for bcast, the vector of a reduction, the whole "
-            "array at "
-            "the root for gather and scatter, the whole send buffer of one process for alltoall; KiB: 1024 "
-            "bytes",
+            "array at the root for gather and scatter, the whole send buffer of one process for alltoall; KiB: "
+            "1024 bytes",
             "8 B each: a vector, or for each process or pair; in brackets: aggregated MB/s, where the report "
             "has it",
-            PIPELINED if about["sync"] == LOOP else SINGLE,
+            PIPELINED if place.sync == LOOP else SINGLE,
         ),
-        tuple(about.items()),
+        tuple(zip(("machine", "mpi", "cache", "sync"), place, strict=True)),
     )
 
 
@@ -165,84 +153,66 @@ FIGURES = {
     "scatter": " (Figs. 9 and 10)",
     "reduce_sum": " (Figs. 11 and 12)",
 }
-X_NAMES = {"bytes": "bytes", "buffer": "the buffer"}
 FOUR = 4  #: process counts, or sizes, of a figure
 
 
 def draw_costs(measured: PaperMeasurements) -> list[PaperFigure]:
-    figures = []
-    for machine in measured.machines:
-        for environment in measured.environments_on(machine):
-            groups = group_operations(measured)
-            for about in sorted(groups, key=_order):
-                operations = groups[about]
-                shown = FIGURES.get(about[0], "")
-                title = ", ".join((machine, environment, *about)) + shown
-                figures.append(_rus_figure(measured, machine, environment, operations, title))
-    return figures
-
-
-def _order(about: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Draw a figure of each routine and condition for each machine and MPI, in the order of the report."""
     names = [*FIGURES]
-    return (names.index(about[0]) if about[0] in names else len(names)), about
+    groups = sorted(
+        group_operations(measured).items(),
+        key=lambda item: (names.index(item[0][0]) if item[0][0] in names else len(names), item[0]),
+    )
+    return [
+        _draw_routine(measured, mpi, operations, ", ".join((*mpi, *about)) + FIGURES.get(about[0], ""))
+        for mpi in measured.mpis
+        for about, operations in groups
+        if about[0] in (*SENDS, BARRIER, *COSTS)
+    ]
 
 
-def _rus_figure(
-    measured: PaperMeasurements, machine: str, environment: str, operations: Sequence[Operation], title: str
+def _draw_routine(
+    measured: PaperMeasurements, mpi: tuple[str, str], operations: Sequence[Operation], title: str
 ) -> PaperFigure:
+    """Draw the report's bandwidth, where it gives one, else the time, over the buffer and over processes."""
     routine = operations[0].routine
-    times = {
-        operation.bytes: {
-            count: time
-            for count in measured.planned(machine, environment, operation)
-            if count > 1 and (time := measured.time(machine, environment, operation, count))
-        }
-        for operation in operations
-    }
+    is_send, rated = routine in SENDS, routine in (*SENDS, *MOVED_BY_ALL)
+    times = {operation.bytes: measured.curve(*mpi, operation) for operation in operations}
     counts = sorted({count for curve in times.values() for count in curve})
-    if routine in SENDS:
-        counts = counts[:1]
-    elif routine not in (BARRIER, *COSTS):
-        return PaperFigure(title, ())
-    rated = routine in (*SENDS, *MOVED_BY_ALL)
-
-    def buffer(size: int, count: int) -> int:
-        return find_buffer(routine, size, count)
-
-    def value(size: int, count: int) -> float:
-        time = times[size][count]
-        return _rate(routine, size, count, time) if rated else time * 1e3
-
-    unit = MEGABYTES if rated else MILLISECONDS
-    what = "bandwidth" if rated else "time"
-    by_count = {
-        f"p = {count}": {buffer(s, count): value(s, count) for s in times if s and count in times[s]}
-        for count in thin_values(counts, FOUR)
-    }
-    by_size: dict[int, dict[int, float]] = {}
-    for size, found in times.items():
-        for count in found:
-            if size or not rated:
-                by_size.setdefault(buffer(size, count), {})[count] = value(size, count)
-    whole = sorted(size for size, curve in by_size.items() if len(curve) > 1)
+    by_count: dict[str, dict[int, float]] = {}
+    for count in counts[:1] if is_send else thin_values(counts, FOUR):
+        by_count[f"p = {count}"] = {
+            find_buffer(routine, size, count): _shown(routine, size, count, curve[count])
+            for size, curve in times.items()
+            if size and count in curve
+        }
+    by_buffer: dict[int, dict[int, float]] = {}
+    for size, curve in times.items():
+        if size or not rated:
+            for count, time in curve.items():
+                points = by_buffer.setdefault(find_buffer(routine, size, count), {})
+                points[count] = _shown(routine, size, count, time)
+    drawable = sorted(buffer for buffer, points in by_buffer.items() if len(points) > 1 and not is_send)
     lines = {
-        str(write_bytes(size)) if size else "no payload": by_size[size]
-        for size in (whole[n] for n in thin_values(range(len(whole)), FOUR))
+        str(write_bytes(buffer)) if buffer else "no payload": by_buffer[buffer]
+        for buffer in choose_evenly(drawable, FOUR)
     }
-    x = "bytes" if routine in SENDS else "buffer"
-    lines = {} if routine in SENDS else lines
+    what, unit = ("bandwidth", MEGABYTES) if rated else ("time", MILLISECONDS)
+    x, named = ("bytes", "bytes") if is_send else ("buffer", "the buffer")
     styles = number_styles([*by_count, *lines])
     panels = [
-        build_panel(f"{what} over {X_NAMES[x]}", x, by_count, styles, unit, scale=FROM_ZERO),
+        build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
         build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
     ]
-    kept = [panel for panel in panels if panel and any(len(x.points) > 1 for x in panel.lines)]
+    kept = [panel for panel in panels if panel and any(len(line.points) > 1 for line in panel.lines)]
     return PaperFigure(title, tuple(kept))
 
 
-def _rate(routine: str, size: int, count: int, time: float) -> float:
-    """Return the report's bandwidth in MB/s."""
+def _shown(routine: str, size: int, count: int, time: float) -> float:
+    """Return the report's bandwidth in MB/s; of a routine without one the time in milliseconds."""
     if routine in SENDS:
         return size / time / 1e6
-    buffer = find_buffer(routine, size, count)
-    return compute_aggregated_bandwidth(routine, buffer, count, time) / 1e6
+    if routine in MOVED_BY_ALL:
+        buffer = find_buffer(routine, size, count)
+        return compute_aggregated_bandwidth(routine, buffer, count, time) / 1e6
+    return time * 1e3

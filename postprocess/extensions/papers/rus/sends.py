@@ -2,17 +2,21 @@
 
 The report gives the time of a send by two formulas, one for small and one for large messages. It compares a
 broadcast with as many sends as a tree has levels, an alltoall with p - 1 sends, gather and scatter with a loop.
+Of a reduce it says that "time that should be theoretically spent in communication of data plus time for
+computation of the results is higher than time measured for the reduce operation". A tree has ceil(log2 p)
+levels; on each of them one message is sent, and added to what is there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.data import Operation, PaperMeasurements
-from postprocess.extensions.papers.common.numbers import (
+from postprocess.extensions.papers.common.measurements import LABELS, Operation, PaperMeasurements, Place
+from postprocess.extensions.papers.common.presentation import (
     Number,
     write_bytes,
     write_count,
@@ -22,6 +26,7 @@ from postprocess.extensions.papers.common.numbers import (
     write_time,
 )
 from postprocess.extensions.papers.rus.costs import find_buffer
+from postprocess.model.routines.mpicost import REDUCE_LOCAL
 from postprocess.model.routines.rus import AS_SENDS
 from postprocess.stats.curves.segments import Segment, compute_mean_error, fit_segments, predict_time
 
@@ -29,8 +34,9 @@ GOOD = 0.25  #: average relative error beyond which the send model is not used
 SEND_MODE, MODES = "pingpong_", ("standard", "synchronous", "buffered")
 EAGER = 1.15  #: times as long as a standard send, from which on a synchronous one counts as slower
 FORMULAS = 2  #: of the report, for small and for large messages
+REDUCE = "reduce_sum"
 #: Of as many sends, one after the other, as a tree has levels, and of p - 1
-TREES = ("bcast", "reduce_sum")
+TREES = ("bcast", REDUCE)
 LOOPS = ("gather", "scatter", "alltoall")
 
 
@@ -43,37 +49,24 @@ def count_sends(routine: str, processes: int) -> int:
     raise KeyError(routine)
 
 
-def collect_sends(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> dict[int, float]:
-    """Collect half ping-pongs by bytes, of two nodes if there are, under the conditions of an operation."""
-    return measured.collect_sends(machine, environment, operation.cache, operation.sync)[1]
-
-
-def build_send_table(measured: PaperMeasurements) -> TextTable | None:
-    """Build the table of the two formulas; None without ping-pongs of several sizes."""
-    rows = []
-    for machine in measured.machines:
-        for environment in measured.environments_on(machine):
-            for cache, sync in sorted({(o.cache, o.sync) for o in measured.operations}):
-                between, sends = measured.collect_sends(machine, environment, cache, sync)
-                if len(sends) > 2:
-                    about = (machine, environment, f"{cache}, {sync}", between)
-                    rows.append((*about, *_write_formulas(sends)))
-    if not rows:
-        return None
+def build_send_table(measured: PaperMeasurements) -> TextTable:
+    """Build the table of the two formulas, of ping-pongs of several sizes."""
+    sends = {place: measured.collect_sends(place) for place in measured.places}
     return TextTable(
         "Time of a send of x bytes, in us",
-        ("machine", "MPI", "conditions", "between"),
+        (*LABELS, "between"),
         (
             *("formula", "up to", "formula beyond", "from"),
             *("error", "latency (us)", "latency of", "peak (MB/s)"),
         ),
-        tuple(rows),
+        tuple(
+            (*place.cells, between, *_write_formulas(times))
+            for place, (between, times) in sends.items()
+            if len(times) > 2
+        ),
         (
             "half a ping-pong; two formulas as in the report where the sizes call for them, else one for all "
-            "sizes; "
-            f"none that is off by more than {GOOD:.0%} on average",
+            f"sizes; none that is off by more than {GOOD:.0%} on average",
             "error: average absolute relative error of the formulas; latency: the time of the smallest message",
             "in print: a break at 4 KB; latency about 15 us, up to 300 MB/s on the T3E-512",
         ),
@@ -81,23 +74,17 @@ def build_send_table(measured: PaperMeasurements) -> TextTable | None:
 
 
 def _write_formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
-    sizes = sorted(sends)
-    segments = fit_segments(sizes, [sends[size] for size in sizes], FORMULAS)
+    segments = fit_segments([*sends], [*sends.values()], FORMULAS)
     error = _error(segments, sends)
-    rate = max(size / time for size, time in sends.items())
     below, above = segments[0], segments[-1]
-    two = len(segments) > 1
-    if error > GOOD:
-        texts = (NOT_PRINTED,) * 4
-    else:
-        texts = (
-            _formula(below),
-            write_bytes(below.last) if two else "all",
-            _formula(above) if two else NOT_PRINTED,
-            write_bytes(above.first) if two else NOT_PRINTED,
-        )
-    least = write_time(sends[sizes[0]])
-    return (*texts, write_share(error), least, write_bytes(sizes[0]), write_rate(rate))
+    formulas: tuple[str, ...] = (NOT_PRINTED,) * 4
+    if error <= GOOD and len(segments) == 1:
+        formulas = (_formula(below), "all", NOT_PRINTED, NOT_PRINTED)
+    elif error <= GOOD:
+        formulas = (_formula(below), write_bytes(below.last), _formula(above), write_bytes(above.first))
+    least = min(sends)
+    rate = max(size / time for size, time in sends.items())
+    return (*formulas, write_share(error), write_time(sends[least]), write_bytes(least), write_rate(rate))
 
 
 def _formula(segment: Segment) -> str:
@@ -105,48 +92,46 @@ def _formula(segment: Segment) -> str:
 
 
 def _error(segments: tuple[Segment, ...], sends: Mapping[int, float]) -> float:
-    sizes = sorted(sends)
-    told = [predict_time(segments, size) for size in sizes]
-    return compute_mean_error(told, [sends[size] for size in sizes])
+    return compute_mean_error([predict_time(segments, size) for size in sends], [*sends.values()])
 
 
 def predict_send(sends: Mapping[int, float], size: int) -> float | None:
-    """Predict the time of a send in seconds: as measured, else by formulas that are good enough, else None."""
+    """Predict the time of a send in seconds: as measured, else by formulas that are good enough, else None.
+
+    :param sends: seconds by bytes, the sizes rising
+    """
     if size in sends:
         return sends[size]
-    if len(sends) < FORMULAS:
+    if len(sends) < FORMULAS or not min(sends) <= size <= 2 * max(sends):
         return None
-    sizes = sorted(sends)
-    if not sizes[0] <= size <= 2 * sizes[-1]:
-        return None
-    segments = fit_segments(sizes, [sends[each] for each in sizes])
+    segments = fit_segments([*sends], [*sends.values()])
     return predict_time(segments, size) if _error(segments, sends) <= GOOD else None
 
 
-def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
-    """Build the table of ways to send, as the report's sweep of buffer sizes; None where none was measured.
+def build_mode_table(measured: PaperMeasurements) -> TextTable:
+    """Build the table of ways to send, as the report's sweep of buffer sizes.
 
     Up to the eager threshold a standard send is faster than a synchronous one, which waits for its receiver.
     """
-    found: dict[tuple[str, str, str, str], dict[str, dict[int, float]]] = {}
+    found: dict[tuple[Place, int], dict[str, dict[int, float]]] = {}
     for cell in sorted(measured.results):
         mode = cell.operation.routine.removeprefix(SEND_MODE)
         time = measured.times[cell]
         if mode in MODES and time is not None:
-            conditions = f"{cell.operation.cache}, {cell.operation.sync}"
-            place = (cell.machine, cell.environment, conditions, str(cell.processes))
-            found.setdefault(place, {}).setdefault(mode, {})[cell.operation.bytes] = time
-    rows = [(*place, *_mode_cells(modes)) for place, modes in found.items() if len(modes) == len(MODES)]
-    if not rows:
-        return None
+            modes = found.setdefault((cell.place, cell.processes), {})
+            modes.setdefault(mode, {})[cell.operation.bytes] = time
     return TextTable(
         "Sends by mode: half a ping-pong over that of standard sends",
-        ("machine", "MPI", "conditions", "processes"),
+        (*LABELS, "processes"),
         (
             *("least size", "largest size", "synchronous, least", "synchronous, largest"),
             *("buffered, least", "buffered, largest", "eager to"),
         ),
-        tuple(rows),
+        tuple(
+            (*place.cells, str(processes), *_mode_cells(modes))
+            for (place, processes), modes in found.items()
+            if len(modes) == len(MODES)
+        ),
         (
             "synchronous, buffered: the factor at the least size, and at the largest",
             f"eager to: the largest size at which a synchronous send takes {EAGER:g} times as long as a "
@@ -157,35 +142,27 @@ def build_mode_table(measured: PaperMeasurements) -> TextTable | None:
 
 
 def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
-    standard = modes[MODES[0]]
-    shared = sorted(s for s in standard if s and all(s in each for each in modes.values()))
+    standard, synchronous, buffered = (modes[mode] for mode in MODES)
+    shared = sorted(s for s in standard if s and s in synchronous and s in buffered)
     if not shared:
         return (NOT_PRINTED,) * 7
-    factors = {mode: {s: modes[mode][s] / standard[s] for s in shared} for mode in MODES[1:]}
-    eager = [size for size in shared if factors[MODES[1]][size] >= EAGER]
-    cells = [write_ratio(factors[mode][s]) for mode in MODES[1:] for s in (shared[0], shared[-1])]
+    ends = (shared[0], shared[-1])
+    eager = [size for size in shared if synchronous[size] / standard[size] >= EAGER]
     return (
-        *(write_bytes(shared[0]), write_bytes(shared[-1])),
-        *cells,
+        *map(write_bytes, ends),
+        *(write_ratio(mode[size] / standard[size]) for mode in (synchronous, buffered) for size in ends),
         write_bytes(eager[-1]) if eager else "none",
     )
 
 
-def build_tree_table(measured: PaperMeasurements) -> TextTable | None:
-    """Build the table of operations over the sends that they could be made of; None without sends."""
-    rows = []
-    for machine in measured.machines:
-        for environment in measured.environments_on(machine):
-            for operation in measured.operations:
-                if operation.routine in (*TREES, *LOOPS):
-                    rows += _tree_rows(measured, machine, environment, operation)
-    places = [*dict.fromkeys(row[:4] for row in rows)]
-    rows.sort(key=lambda row: (places.index(row[:4]), _find_size(row[4]), int(row[5])))
-    if not rows:
-        return None
+def build_tree_table(measured: PaperMeasurements) -> TextTable:
+    """Build the table of operations over the sends that they could be made of."""
+    rows = [row for test in measured.list_tests((*TREES, *LOOPS)) for row in _tree_rows(measured, *test)]
+    order = [*dict.fromkeys(row[:4] for row in rows)]
+    rows.sort(key=lambda row: (order.index(row[:4]), _find_size(row[4]), int(row[5])))
     return TextTable(
         "Operations over the sends that they could be made of",
-        ("machine", "MPI", "conditions", "routine", "buffer", "processes"),
+        (*LABELS, "routine", "buffer", "processes"),
         ("measured (us)", "sends", "by sends (us)", "measured / sends", "over a loop of sends"),
         tuple(rows),
         (
@@ -205,37 +182,71 @@ def _find_size(cell: str) -> float:
 
 def _tree_rows(
     measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> list[tuple[str, ...]]:
-    sends = collect_sends(measured, machine, environment, operation)
-    alone = predict_send(sends, operation.bytes) if sends else None
-    rows: list[tuple[str, ...]] = []
-    for count in measured.planned(machine, environment, operation):
-        time = measured.time(machine, environment, operation, count)
-        if count < 2 or time is None or alone is None:
-            continue
+) -> Iterator[tuple[str, ...]]:
+    place = operation.at(machine, environment)
+    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
+    composed = replace(operation, routine=AS_SENDS.get(operation.routine, ""))
+    for count, time in measured.curve(machine, environment, operation).items():
+        if send is None:
+            return
         number = count_sends(operation.routine, count)
-        by_sends = number * alone
-        rows.append(
-            (
-                *(machine, environment, f"{operation.cache}, {operation.sync}", operation.routine),
-                *(write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
-                *(write_time(time), write_count(number), write_time(by_sends)),
-                write_ratio(time / by_sends),
-                _over_loop(measured, machine, environment, operation, count, time),
-            )
+        loop = measured.time(machine, environment, composed, count)
+        yield (
+            *(*place.cells, operation.routine),
+            *(write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
+            *(write_time(time), write_count(number), write_time(number * send)),
+            *(write_ratio(time / (number * send)), write_ratio(time / loop) if loop else NOT_PRINTED),
         )
-    return rows
 
 
-def _over_loop(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation, count: int, time: float
-) -> str:
-    composed = AS_SENDS.get(operation.routine)
-    if composed is None:
-        return NOT_PRINTED
-    same = Operation(composed, operation.bytes, operation.cache, operation.sync)
-    other = measured.time(machine, environment, same, count)
-    return write_ratio(time / other) if other else NOT_PRINTED
+COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
+SIMULATED = "simulated"  #: the system of simulated machines
+
+
+def build_reduction_table(measured: PaperMeasurements) -> TextTable:
+    """Build a row for each reduce whose sends and local reduction were measured."""
+    return TextTable(
+        "Reduce over a tree of sends and local reductions",
+        (*LABELS, "routine", "buffer", "processes"),
+        ("measured (us)", "levels", "sends (us)", "arithmetic (us)", "measured / both"),
+        tuple(row for test in measured.list_tests((REDUCE,)) for row in _reduction_rows(measured, *test)),
+        (
+            "a level is half a ping-pong and a call of MPI_Reduce_local; all processes made that call at the "
+            "same time, its buffers out of the caches where those of the reduce were",
+            "in print: communication plus computation takes longer than the reduce",
+        ),
+    )
+
+
+def _reduction_rows(
+    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
+) -> Iterator[tuple[str, ...]]:
+    place = operation.at(machine, environment)
+    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
+    arithmetic = replace(operation, routine=REDUCE_LOCAL)
+    for count, time in measured.curve(machine, environment, operation).items():
+        alone = measured.time(machine, environment, arithmetic, count)
+        if send is not None and alone is not None:
+            levels = count_sends(REDUCE, count)
+            yield (
+                *(*place.cells, REDUCE, write_bytes(operation.bytes), str(count)),
+                *(write_time(time), write_count(levels)),
+                *(write_time(levels * send), write_time(levels * alone)),
+                write_ratio(time / (levels * (send + alone))),
+            )
+
+
+def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
+    """Describe what measures the arithmetic of a reduce; empty where it is there, or where no reduce is.
+
+    In simulated time there is none, and a session that asked for it lacks nothing.
+    """
+    routines = {cell.operation.routine for cell, time in measured.times.items() if time is not None}
+    if REDUCE not in routines or REDUCE_LOCAL in routines:
+        return ""
+    if {system for system, _ in measured.systems.values()} == {SIMULATED}:
+        return "Arithmetic takes no simulated time: no reduce is held against its sends and additions."
+    return f"Not measured: the arithmetic of a reduce; {COMMAND}"
 
 
 STANDARD = "pingpong_standard"
@@ -255,35 +266,30 @@ def read_settings(command: Sequence[str]) -> dict[str, str]:
     return {name: ", ".join(each) for name, each in found.items()}
 
 
-def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
-    """Build a row for each size of standard sends, a column for each setting; None without two settings."""
+def build_sweep_table(measured: PaperMeasurements) -> TextTable:
+    """Build a row for each size of standard sends, a column for each setting, where there are two and more."""
     times: dict[tuple[str, ...], dict[int, dict[str, float]]] = {}
     for cell in sorted(measured.results):
         time = measured.times[cell]
         if cell.operation.routine == STANDARD and time is not None:
-            place = (":".join(measured.systems[cell.machine]), cell.environment)
-            conditions = f"{cell.operation.cache}, {cell.operation.sync}"
+            partition = ":".join(measured.systems[cell.machine])
             setting = measured.find_setting(cell.machine, cell.environment) or USUAL
-            sizes = times.setdefault((*place, conditions, str(cell.processes)), {})
+            sizes = times.setdefault((partition, *cell.place.cells[1:], str(cell.processes)), {})
             sizes.setdefault(cell.operation.bytes, {})[setting] = time
-    swept = {
-        place: sizes
-        for place, sizes in times.items()
-        if len({setting for each in sizes.values() for setting in each}) > 1
+    settings = {
+        about: dict.fromkeys(s for each in sizes.values() for s in each) for about, sizes in times.items()
     }
-    if not swept:
-        return None
-    settings = list(dict.fromkeys(s for sizes in swept.values() for each in sizes.values() for s in each))
-    rows = [
-        (*place, write_bytes(size), *_cells(settings, sizes[size]))
-        for place, sizes in swept.items()
-        for size in sorted(sizes)
-    ]
+    swept = [about for about, found in settings.items() if len(found) > 1]
+    columns = [*dict.fromkeys(setting for about in swept for setting in settings[about])]
     return TextTable(
         "Standard sends by setting: half a ping-pong in us",
-        ("machine", "MPI", "conditions", "processes", "size"),
-        (*settings, "shortest"),
-        tuple(rows),
+        (*LABELS, "processes", "size"),
+        (*columns, "shortest"),
+        tuple(
+            (*about, write_bytes(size), *_sweep_cells(columns, times[about][size]))
+            for about in swept
+            for size in sorted(times[about])
+        ),
         (
             f"shortest: told where settings differ by a factor of {CLEAR:g} and more; less is noise",
             "in print: no effect of buffering on messages below 4096 bytes, so that 4096 is the best limit",
@@ -291,9 +297,9 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable | None:
     )
 
 
-def _cells(settings: Sequence[str], times: dict[str, float]) -> list[str]:
+def _sweep_cells(settings: Sequence[str], times: Mapping[str, float]) -> list[str]:
     least = min(times.values())
-    best = [setting for setting in settings if times.get(setting, math.inf) < CLEAR * least]
+    best = [setting for setting in settings if setting in times and times[setting] < CLEAR * least]
     shown = [
         write_time(times[each], quantity="half a ping-pong", note=each) if each in times else NOT_PRINTED
         for each in settings

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from postprocess.base.formats import format_significant
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.numbers import Number, write_share, write_time
+from postprocess.extensions.papers.common.presentation import Number, write_plain, write_share, write_time
 from postprocess.extensions.papers.common.printed import History, PrintedKernel
 from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, WITHOUT_RETURN
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
@@ -88,10 +87,8 @@ def arrange_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> KernelTimes
 
 
 def build_kernel_tables(machines: Mapping[str, Sequence[CaseResult]], history: History) -> list[TextTable]:
-    """Build the tables of kernels; none without any."""
+    """Build the tables of kernels."""
     times = arrange_kernels(machines)
-    if not times:
-        return []
     return [_speed_ups(times), *_placements(times, history)]
 
 
@@ -100,17 +97,15 @@ def _speed_ups(times: KernelTimes) -> TextTable:
     for place, layouts in times.items():
         one = layouts.get(Layout(1, 1))
         for layout, time in layouts.items():
-            about = {"processes": layout.processes}
             rest = time.without_return
             rows.append(
                 (
-                    *place,
-                    *(str(layout.processes), str(layout.per_node)),
+                    *(*place, str(layout.processes), str(layout.per_node)),
                     write_time(time.whole),
                     NOT_PRINTED if rest is None else write_time(rest),
                     NOT_PRINTED if rest is None else write_share(1 - rest / time.whole),
-                    *(_speed_up(one.whole if one else None, time.whole, layout, about)),
-                    *(_speed_up(one.without_return if one else None, rest, layout, about)),
+                    *_speed_up(one.whole if one else None, time.whole, layout.processes),
+                    *_speed_up(one.without_return if one else None, rest, layout.processes),
                 )
             )
     nothing = ", ".join(RETURNS_NOTHING)
@@ -132,14 +127,11 @@ def _speed_ups(times: KernelTimes) -> TextTable:
     )
 
 
-def _speed_up(
-    one: float | None, time: float | None, layout: Layout, about: Mapping[str, int]
-) -> tuple[str, str]:
+def _speed_up(one: float | None, time: float | None, processes: int) -> tuple[str, str]:
     if not one or not time:
         return NOT_PRINTED, NOT_PRINTED
     gain = one / time
-    told = Number(format_significant(gain, 3), gain, about=about)
-    return told, write_share(gain / layout.processes)
+    return write_plain(gain, digits=3, about={"processes": processes}), write_share(gain / processes)
 
 
 def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
@@ -149,47 +141,47 @@ def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
     """
     there = {*layouts}
     most = max((each.per_node for each in there), default=1)
-    readings = [(AS_PRINTED, 2), *([(TODAY, most)] if most > 2 else [])]
     found = []
-    for reading, dense in readings:
-        for sparse in sorted(each for each in there if each.per_node == 1):
+    for reading, dense in [(AS_PRINTED, 2), *([(TODAY, most)] if most > 2 else [])]:
+        for sparse in (each for each in there if each.per_node == 1):
             nodes = sparse.processes
-            pairs = {"Table 6": Layout(nodes, dense), "Table 7": Layout(nodes * dense, dense)}
             found += [
-                Placement(table, reading, sparse, layout) for table, layout in pairs.items() if layout in there
+                Placement("Table 6", reading, sparse, Layout(nodes, dense)),
+                Placement("Table 7", reading, sparse, Layout(nodes * dense, dense)),
             ]
-    return sorted(found)
+    return sorted(each for each in found if each.second in there)
 
 
-def _placements(times: KernelTimes, history: History) -> Iterable[TextTable]:
+TITLES = {
+    "Table 6": "the same processes, one on each node over several",
+    "Table 7": "the same nodes, one process on each over several",
+}
+
+
+def _placements(times: KernelTimes, history: History) -> list[TextTable]:
     libraries = list(dict.fromkeys(kernel.library for kernel in history.kernels))
-    printed = {_printed_key(kernel): kernel.ratio for kernel in history.kernels}
-    rows: dict[str, list[tuple[str, ...]]] = {"Table 6": [], "Table 7": []}
+    printed = {_printed_key(kernel): Number(f"{kernel.ratio:.2f}", kernel.ratio) for kernel in history.kernels}
+    rows: dict[str, list[tuple[str, ...]]] = {table: [] for table in TITLES}
     for place, layouts in times.items():
         for table, reading, first, second in list_placements(layouts):
             ratio = layouts[first].whole / layouts[second].whole
-            keys = ((place.kernel, place.size, name, first, second) for name in libraries)
-            beside = [printed.get(key) for key in keys]
             told = Number(f"{ratio:.2f}", ratio, quantity="ratio", note=f"{reading}, over {second}")
-            known = (NOT_PRINTED if each is None else Number(f"{each:.2f}", each) for each in beside)
-            rows[table].append((*place, reading, f"{first} over {second}", told, *known))
-    heads = {
-        "Table 6": "the same processes, one on each node over several",
-        "Table 7": "the same nodes, one process on each over several",
-    }
-    for table, found in rows.items():
-        if found:
-            yield TextTable(
-                f"Kernels: {heads[table]} ({table})",
-                (*LABELS, "reading", "layouts"),
-                ("ratio", *(f"in print, {name}" for name in libraries)),
-                tuple(found),
-                (
-                    "ratio of times, above 1: the denser placement is faster; layouts: processes x those of a "
-                    "node",
-                    f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured",
-                ),
-            )
+            keys = ((place.kernel, place.size, name, first, second) for name in libraries)
+            beside = (printed.get(key, NOT_PRINTED) for key in keys)
+            rows[table].append((*place, reading, f"{first} over {second}", told, *beside))
+    return [
+        TextTable(
+            f"Kernels: {title} ({table})",
+            (*LABELS, "reading", "layouts"),
+            ("ratio", *(f"in print, {name}" for name in libraries)),
+            tuple(rows[table]),
+            (
+                "ratio of times, above 1: the denser placement is faster; layouts: processes x those of a node",
+                f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured",
+            ),
+        )
+        for table, title in TITLES.items()
+    ]
 
 
 def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:

@@ -10,16 +10,17 @@ which it has not seen. Seconds, bytes.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from postprocess.extensions.papers.common.data import PaperCell, PaperMeasurements
 from postprocess.extensions.papers.common.linear_model import FACTORS, TERMS, Growth, LinearModel
+from postprocess.extensions.papers.common.measurements import PaperMeasurements, Place
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.stats.curves.segments import Segment, compute_mean_error, find_segment, fit_line, fit_segments
@@ -57,14 +58,9 @@ class FittedModel:
 
     def time(self, size: float, processes: int = 0) -> float:
         """Compute the time of ``size`` bytes in seconds, by the segment it lies in; ``processes`` as fitted."""
-        if not self.is_parted:
-            return _form(self.t0, self.ti, self.tb, size)
-        part = find_segment(self.segments, size)
-        return _form(self.t0, part.start - self.t0, part.slope, size)
-
-    def hockney_time(self, size: float) -> float:
-        """Compute the time of ``size`` bytes by Hockney's own t0 + tb n."""
-        return self.hockney.time(size)
+        if self.is_parted:
+            return _in_segments(self.t0, self.segments, size)
+        return _form(self.t0, self.ti, self.tb, size)
 
     @property
     def error(self) -> float:
@@ -94,7 +90,7 @@ class FittedModel:
     @property
     def breaks(self) -> list[tuple[float, float]]:
         """Where the protocol changes: the last size of one and the first of the next."""
-        return [(a.last, b.first) for a, b in zip(self.segments, self.segments[1:], strict=False)]
+        return [(a.last, b.first) for a, b in itertools.pairwise(self.segments)]
 
 
 def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel | None:
@@ -111,21 +107,20 @@ def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel 
     smallest = min(fitted)
     t0 = fitted[smallest]
     segments = _refine(t0, fitted)
-    whole = _fit_form(t0, fit_line(list(fitted), list(fitted.values())), list(fitted.items()))
+    hockney = fit_line([*fitted], [*fitted.values()])
+    whole = _fit_form(t0, hockney, fitted)
     ti, tb = whole.start - t0, whole.slope
     held_out = [size for size in times if size and size not in fitted]
     judged = held_out or sizes
-    hockney = fit_line(list(fitted), list(fitted.values()))
-    model = FittedModel(t0, ti, tb, smallest, segments, {}, len(held_out), hockney)
-    predicted = {
-        ERRORS[0]: [_form(t0, model.ti, tb, size) for size in judged],
-        ERRORS[1]: [_in_segments(t0, segments, size) for size in judged],
-        ERRORS[2]: [model.hockney_time(size) for size in judged],
-        ERRORS[3]: [t0 + tb * size for size in judged],
-    }
+    predicted = (
+        [_form(t0, ti, tb, size) for size in judged],
+        [_in_segments(t0, segments, size) for size in judged],
+        [hockney.time(size) for size in judged],
+        [t0 + tb * size for size in judged],
+    )
     measured = [times[size] for size in judged]
-    errors = {name: compute_mean_error(told, measured) for name, told in predicted.items()}
-    return replace(model, errors=errors)
+    errors = {name: compute_mean_error(told, measured) for name, told in zip(ERRORS, predicted, strict=True)}
+    return FittedModel(t0, ti, tb, smallest, segments, errors, len(held_out), hockney)
 
 
 def fit_growth(values: Mapping[int, float]) -> Growth | None:
@@ -142,7 +137,8 @@ def fit_growth(values: Mapping[int, float]) -> Growth | None:
         return Growth(f"{mean:.4g}", ((mean, ""),))
     fits = [(_fit_term(counts, y, name), name) for name in ("ceil(log2 p)", "p")]
     (_, c0, c1), name = min(fits, key=lambda fit: fit[0][0])
-    return Growth(_written(c0, c1, name), ((c0, ""), (c1, name)))
+    text = f"{c0:.4g}{'-' if c1 < 0 else '+'}{abs(c1):.4g}*{name}"
+    return Growth(text, ((c0, ""), (c1, name)))
 
 
 def name_growth(growth: Growth) -> str:
@@ -160,10 +156,6 @@ def _fit_term(counts: Sequence[int], y: np.ndarray, name: str) -> tuple[float, f
     return float(errors @ errors), float(found[0]), float(found[1])
 
 
-def _written(c0: float, c1: float, name: str) -> str:
-    return f"{c0:.4g}{'-' if c1 < 0 else '+'}{abs(c1):.4g}*{name}"
-
-
 def _form(t0: float, ti: float, tb: float, size: float) -> float:
     moving = tb * size
     return t0 + moving + (ti * moving / (t0 + moving) if moving else 0.0)
@@ -176,16 +168,15 @@ def _in_segments(t0: float, segments: Sequence[Segment], size: float) -> float:
 
 def _refine(t0: float, times: Mapping[int, float]) -> tuple[Segment, ...]:
     """Find the segments, and in each the ti and tb of the form that fit its times best."""
-    sizes = list(times)
     return tuple(
-        _fit_form(t0, part, [(size, times[size]) for size in sizes if part.first <= size <= part.last])
-        for part in fit_segments(sizes, list(times.values()))
+        _fit_form(t0, part, {size: time for size, time in times.items() if part.first <= size <= part.last})
+        for part in fit_segments([*times], [*times.values()])
     )
 
 
-def _fit_form(t0: float, part: Segment, times: Sequence[tuple[int, float]]) -> Segment:
+def _fit_form(t0: float, part: Segment, times: Mapping[int, float]) -> Segment:
     """Return the segment with ``start`` t0 + ti and ``slope`` tb of least relative errors."""
-    x, y = (np.array(each, float) for each in zip(*times, strict=True))
+    x, y = np.array([*times], float), np.array([*times.values()])
     scale = np.array([t0, float(y[-1]) / max(float(x[-1]), 1.0)])
 
     def errors(told: np.ndarray) -> np.ndarray:
@@ -204,27 +195,12 @@ EFFICIENT = {"bcast", "barrier", "reduce_sum", "allreduce_sum", "scan_sum"}  #: 
 Times = Mapping[int, float]  #: seconds by n
 
 
-@dataclass(frozen=True, order=True)
-class ModelPlace:
-    """What a model over processes is of. ``routine`` is ``send`` for ping-pong."""
-
-    machine: str
-    environment: str
-    routine: str
-    cache: str
-    sync: str
-
-    @property
-    def whose(self) -> str:
-        """Machine, MPI and conditions, as a title has them."""
-        return f"{self.machine}, {self.environment}, cache {self.cache}, sync {self.sync}"
-
-
 @dataclass(frozen=True)
 class MeasuredModel:
-    """Times and models by process count. A count has times but no model if it has too few sizes."""
+    """Times and models of a routine by process count. A count with too few sizes has times and no model."""
 
-    place: ModelPlace
+    place: Place
+    routine: str  #: ``send`` for ping-pong
     times: Mapping[int, Times]
     fits: Mapping[int, FittedModel]
     between: str = ""  #: of a send: which processes
@@ -232,10 +208,11 @@ class MeasuredModel:
     @property
     def growth(self) -> LinearModel | None:
         """t0(p), ti(p) and tb(p); None of too few counts, or where not all follow from times alone."""
-        parts = [fit_growth({p: getattr(m, name) for p, m in self.fits.items()}) for name in _PARTS]
-        t0, ti, tb = parts
         if not all(fit.holds for fit in self.fits.values()):
             return None
+        t0, ti, tb = (
+            fit_growth({p: getattr(fit, name) for p, fit in self.fits.items()}) for name in ("t0", "ti", "tb")
+        )
         return LinearModel(t0, ti, tb) if t0 and ti and tb else None
 
     @property
@@ -252,51 +229,40 @@ class MeasuredModel:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The parameters that grow with p where log2 p steps would do, as of a scan from rank to rank."""
-        if self.place.routine not in EFFICIENT:
+        if self.routine not in EFFICIENT:
             return ()
         grown = {"t0": self.startup, "tb": self.growth.tb if self.growth else None}
         return tuple(name for name, each in grown.items() if each and name_growth(each) == "p")
 
 
-_PARTS = ("t0", "ti", "tb")
-
-
 def fit_measured(measured: PaperMeasurements) -> list[MeasuredModel]:
     """Fit a model to each routine on each machine with each MPI, where it was measured at enough sizes."""
-    found: dict[ModelPlace, dict[int, dict[int, float]]] = {}
+    found: dict[tuple[Place, str], dict[int, dict[int, float]]] = {}
     for cell, results in sorted(measured.results.items()):
-        if cell.operation.routine not in FACTORS or cell.processes < 2:
-            continue
-        time = compute_minimum(results)
-        if time is not None:
-            size = find_model_size(cell.operation.routine, cell.operation.bytes, cell.processes)
-            found.setdefault(_place(cell), {}).setdefault(cell.processes, {})[size] = time
-    models = []
-    for place, counts in found.items():
+        routine, time = cell.operation.routine, compute_minimum(results)
+        if routine in FACTORS and cell.processes > 1 and time is not None:
+            counts = found.setdefault((cell.place, routine), {})
+            size = find_model_size(routine, cell.operation.bytes, cell.processes)
+            counts.setdefault(cell.processes, {})[size] = time
+    models = [*filter(None, (_fit_sends(measured, place) for place in measured.places))]
+    for (place, routine), counts in found.items():
         fits = {p: fit for p, times in counts.items() if (fit := fit_model(times))}
-        if fits or place.routine == BARRIER:
-            models.append(MeasuredModel(place, counts, fits))
-    return sorted([*_fit_sends(measured), *models], key=lambda model: model.place)
+        if fits or routine == BARRIER:
+            models.append(MeasuredModel(place, routine, counts, fits))
+    order = [*FACTORS]
+    return sorted(models, key=lambda model: (model.place, order.index(model.routine)))
 
 
-def _fit_sends(measured: PaperMeasurements) -> list[MeasuredModel]:
-    """Fit a model to the sends of each machine with each MPI, of two nodes if there are."""
-    found = []
-    for machine in measured.machines:
-        for environment in measured.environments_on(machine):
-            for cache, sync in sorted({(o.cache, o.sync) for o in measured.operations}):
-                chosen = measured.select_sends(machine, environment, cache, sync)
-                if chosen is None:
-                    continue
-                layout, results = chosen
-                least = {size: compute_minimum(each) for size, each in results.items()}
-                times = {size: time for size, time in least.items() if time is not None}
-                fit = fit_model(times, is_sent=True)
-                if fit:
-                    place = ModelPlace(machine, environment, SEND, cache, sync)
-                    count = layout.processes
-                    found.append(MeasuredModel(place, {count: times}, {count: fit}, str(layout)))
-    return found
+def _fit_sends(measured: PaperMeasurements, place: Place) -> MeasuredModel | None:
+    """Fit a model to the sends at a place, of two nodes if there are."""
+    chosen = measured.select_sends(place)
+    if chosen is None:
+        return None
+    layout, results = chosen
+    times = {size: time for size, each in results.items() if (time := compute_minimum(each)) is not None}
+    fit = fit_model(times, is_sent=True)
+    count = layout.processes
+    return MeasuredModel(place, SEND, {count: times}, {count: fit}, str(layout)) if fit else None
 
 
 def compute_minimum(results: Sequence[CaseResult]) -> float | None:
@@ -311,8 +277,3 @@ def compute_minimum(results: Sequence[CaseResult]) -> float | None:
     ]
     known = [time for time in times if time]
     return statistics.median(known) if known and len(known) == len(results) else None
-
-
-def _place(cell: PaperCell) -> ModelPlace:
-    operation = cell.operation
-    return ModelPlace(cell.machine, cell.environment, operation.routine, operation.cache, operation.sync)

@@ -1,26 +1,25 @@
-"""The tables of Taboada et al. of sessions: models with their peaks, accuracy, faster compositions."""
+"""The tables of Taboada et al. of sessions: models and their peaks, accuracy, networks, faster compositions."""
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_significant, plural
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.data import PaperMeasurements
-from postprocess.extensions.papers.common.linear_model import (
-    COMPOSITIONS,
-    FACTORS,
-    PAIR,
-    Growth,
-    find_crossovers,
-)
-from postprocess.extensions.papers.common.numbers import (
+from postprocess.extensions.papers.common.asides import PAIR
+from postprocess.extensions.papers.common.linear_model import COMPOSITIONS, FACTORS, Growth, find_crossovers
+from postprocess.extensions.papers.common.measurements import LABELS, PaperMeasurements, Place
+from postprocess.extensions.papers.common.presentation import (
     Number,
     write_bytes,
     write_plain,
     write_rate,
+    write_ratio,
     write_share,
 )
 from postprocess.extensions.papers.common.printed import History, PrintedModel
@@ -30,13 +29,12 @@ from postprocess.extensions.papers.taboada.model_fit import (
     SEND,
     FittedModel,
     MeasuredModel,
-    ModelPlace,
     compute_minimum,
     find_model_size,
     fit_measured,
     name_growth,
 )
-from postprocess.model.routines.mpicost import BARRIER, PINGPONG
+from postprocess.model.routines.mpicost import PINGPONG
 from postprocess.model.routines.taboada import REPLACED_BY, ROUTINES
 
 NO_INTERCEPT = 0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
@@ -50,17 +48,17 @@ COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build the tables of models, of their accuracy and of substitutions; none without enough sizes."""
     models = fit_measured(measured)
-    tables = [_models(place, group) for place, group in _by_place(models).items() if any(m.fits for m in group)]
-    if not tables:
-        return []
-    crossings = _substitutions(measured, models)
-    return [*tables, _accuracy(models), *([crossings] if crossings else [])]
+    groups: dict[Place, list[MeasuredModel]] = {}
+    for model in models:
+        groups.setdefault(model.place, []).append(model)
+    tables = [_models(place, group) for place, group in groups.items() if any(model.fits for model in group)]
+    return [*tables, _accuracy(models), _substitutions(measured, groups)] if tables else []
 
 
 def describe_missing(measured: PaperMeasurements) -> str:
     """Describe what the models need and no session has, and what measures it."""
     models = fit_measured(measured)
-    there = {model.place.routine for model in models}
+    there = {model.routine for model in models}
     there |= {cell.operation.routine for cell in measured.results}
     fits = [fit for model in models for fit in model.fits.values()]
     counts = {cell.processes for cell in measured.results if cell.operation.routine in ROUTINES}
@@ -78,26 +76,19 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 
     :raises UsageError: if the paper has no such machine.
     """
-    printed: dict[str, dict[str, PrintedModel]] = {
-        f"{each.machine}:{each.library}": {} for each in history.models
-    }
-    for each in history.models:
-        printed[f"{each.machine}:{each.library}"][each.routine] = each
-    if against not in printed:
-        raise UsageError(f"--against {against}: not in the paper; it has {', '.join(printed)}")
+    printed = {(f"{each.machine}:{each.library}", each.routine): each for each in history.models}
+    machines = dict.fromkeys(machine for machine, _ in printed)
+    if against not in machines:
+        raise UsageError(f"--against {against}: not in the paper; it has {', '.join(machines)}")
     rows = []
     for model in fit_measured(measured):
-        known: PrintedModel | None = printed[against].get(model.place.routine)
-        if known is None:
-            continue
-        for count, fit in model.fits.items():
-            rows.append(
-                (
-                    *(model.place.machine, model.place.environment, model.place.routine),
-                    str(count),
-                    *(_over(fit, known, count, size) for size in COMPARED),
-                )
-            )
+        known = printed.get((against, model.routine))
+        if known:
+            about = (model.place.machine, model.place.environment, model.routine)
+            rows += [
+                (*about, str(count), *(_over(fit, known, count, size) for size in COMPARED))
+                for count, fit in model.fits.items()
+            ]
     return TextTable(
         f"Time by the model over that in print of {against}",
         ("machine", "MPI", "routine", "processes"),
@@ -110,35 +101,20 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    over = fit.time(size) / known.model.time(size, count)
-    return Number(format_significant(over, 3), over)
+    return write_plain(fit.time(size) / known.model.time(size, count), digits=3)
 
 
-def _by_place(models: Sequence[MeasuredModel]) -> dict[ModelPlace, list[MeasuredModel]]:
-    """Group the models of one MPI under the same conditions."""
-    found: dict[ModelPlace, list[MeasuredModel]] = {}
-    for model in models:
-        place = model.place
-        whose = ModelPlace(place.machine, place.environment, "", place.cache, place.sync)
-        found.setdefault(whose, []).append(model)
-    return {
-        place: sorted(group, key=lambda m: [*FACTORS].index(m.place.routine)) for place, group in found.items()
-    }
-
-
-def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
+def _models(place: Place, models: Sequence[MeasuredModel]) -> TextTable:
     """Build a table like tables 1 to 4."""
-    rows = [_model_row(model) for model in models if model.fits or model.place.routine == BARRIER]
-    between = [f"send: {model.between}" for model in models if model.between]
-    about = {"machine": place.machine, "mpi": place.environment}
+    whose = f"{place.machine}, {place.environment}, cache {place.cache}, sync {place.sync}"
     return TextTable(
-        f"{place.whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
+        f"{whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
         ("routine", "processes"),
         (
             *("t0 (us)", "ti (us)", "tb (ns/B)", "f(p) of t0", "f(p) of tb"),
             *("pi0 (KB/s)", "Bw (MB/s)", "error"),
         ),
-        tuple(rows),
+        tuple(map(_model_row, models)),
         (
             "of the least of all trials; over three counts and more c0 + c1 f(p), else that of each count",
             "f(p): with what it grows; error: the largest average relative one of these t0, ti and tb at any "
@@ -150,15 +126,15 @@ def _models(place: ModelPlace, models: Sequence[MeasuredModel]) -> TextTable:
             "then",
             "log2 p would do: on links that are all alike, and where the barrier before leaves no skew",
             "pi0: the most of F(p) / t0(p) at the measured counts, of 1000 B/s; Bw: of F(p) / tb(p)",
-            *dict.fromkeys(between),
+            *dict.fromkeys(f"send: {model.between}" for model in models if model.between),
         ),
-        (*about.items(), ("cache", place.cache), ("sync", place.sync)),
+        tuple(zip(("machine", "mpi", "cache", "sync"), place, strict=True)),
     )
 
 
 def _model_row(model: MeasuredModel) -> tuple[str, ...]:
     counts = sorted(model.fits or model.times)
-    about = (model.place.routine, ", ".join(map(str, counts)))
+    about = (model.routine, ", ".join(map(str, counts)))
     startup, growth = model.startup, model.growth
     if not model.fits:
         told = startup.scaled(1e6) if startup else None
@@ -215,7 +191,7 @@ def _peaks(model: MeasuredModel) -> tuple[str, str]:
     good = {count: fit for count, fit in model.fits.items() if fit.holds}
     if not good:
         return NOT_PRINTED, NOT_PRINTED
-    factor = FACTORS[model.place.routine]
+    factor = FACTORS[model.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
     bandwidth = write_rate(max(bandwidths)) if bandwidths else NOT_PRINTED
@@ -224,27 +200,21 @@ def _peaks(model: MeasuredModel) -> tuple[str, str]:
 
 def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     """Build the table of errors of the models beside Hockney's."""
-    rows = []
-    for model in (each for group in _by_place(models).values() for each in group):
-        for count, fit in sorted(model.fits.items()):
-            place = model.place
-            breaks = ", ".join(f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks)
-            judged = count_sizes(fit.held_out) if fit.held_out else "the fitted sizes"
-            rows.append(
-                (
-                    *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
-                    *(place.routine, str(count)),
-                    *(write_share(fit.errors[name]) for name in ERRORS),
-                    judged,
-                    write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
-                    breaks or "none",
-                )
-            )
     return TextTable(
         "Average absolute relative error of the models",
-        ("machine", "MPI", "conditions", "routine", "processes"),
+        (*LABELS, "routine", "processes"),
         (*ERRORS, "judged by", "t0 / tb", "breaks of the curve"),
-        tuple(rows),
+        tuple(
+            (
+                *(*model.place.cells, model.routine, str(count)),
+                *(write_share(fit.errors[name]) for name in ERRORS),
+                count_sizes(fit.held_out) if fit.held_out else "the fitted sizes",
+                write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
+                ", ".join(f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks) or "none",
+            )
+            for model in models
+            for count, fit in sorted(model.fits.items())
+        ),
         (
             "t0 / tb: where the model and Hockney's differ most, by ti / (4 t0)",
             "model: one t0, ti and tb for all sizes, as in the paper; in segments: a ti and a tb between "
@@ -257,28 +227,25 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     )
 
 
-def _substitutions(measured: PaperMeasurements, models: Sequence[MeasuredModel]) -> TextTable | None:
+def _substitutions(measured: PaperMeasurements, groups: Mapping[Place, Sequence[MeasuredModel]]) -> TextTable:
     """Build a table like table 5: where a composition is faster by the models, and what was measured."""
     rows = []
-    for place, group in _by_place(models).items():
+    for place, group in groups.items():
+        fits = {model.routine: model.fits for model in group}
         for routine, steps in COMPOSITIONS.items():
-            fits = {m.place.routine: m.fits for m in group}
             needed = [fits.get(name, {}) for name in (routine, *steps)]
             for count in sorted(set.intersection(*(set(each) for each in needed))):
                 chosen = {name: fits[name][count] for name in (routine, *steps)}
                 text, side, edge = _crossing(chosen, routine, count)
                 rows.append(
                     (
-                        *(place.machine, place.environment, f"{place.cache}, {place.sync}"),
-                        *(f"{routine} by {' + '.join(steps)}", str(count), text),
+                        *(*place.cells, f"{routine} by {' + '.join(steps)}", str(count), text),
                         *_saving(measured, place, routine, count, side, edge),
                     )
                 )
-    if not rows:
-        return None
     return TextTable(
         "Where a composition is faster than what it replaces",
-        ("machine", "MPI", "conditions", "replace", "processes"),
+        (*LABELS, "replace", "processes"),
         ("by the models", "measured saving", "of"),
         tuple(rows),
         (
@@ -296,37 +263,37 @@ def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> tupl
         return f"a model is {BEYOND}", None, 0.0
     largest = min(fit.segments[-1].last for fit in fits.values())
     gaps = [each for fit in fits.values() if fit.is_parted for each in fit.breaks]
+    texts = []
     found = [crossover for crossover in find_crossovers(fits, routine, count) if crossover[0] <= largest]
+    for size, side in found:
+        jump = next(((low, high) for low, high in gaps if low < size < high), None)
+        if jump:
+            texts.append(f"{side} a size of {write_bytes(jump[0])} to {write_bytes(jump[1])}")
+        else:
+            texts.append(Number(f"{side} {write_bytes(size)}", size, "B", note=side))
+    if len(found) == 1:
+        return texts[0], found[0][1], found[0][0]
     if found:
-        texts = []
-        for size, side in found:
-            jump = next(((low, high) for low, high in gaps if low < size < high), None)
-            where = f"a size of {write_bytes(jump[0])} to {write_bytes(jump[1])}" if jump else ""
-            texts.append(f"{side} {where or write_bytes(size)}")
-        size, side = found[0]
-        alone = Number(texts[0], size, "B", note=side) if len(found) == 1 and not jump else None
-        return alone or ", ".join(texts), side if len(found) == 1 else None, size
+        return ", ".join(texts), None, 0.0
     gain = fits[routine].time(1) - sum(fits[step].time(1) for step in COMPOSITIONS[routine])
     return ("always", "above", 0.0) if gain > 0 else ("never", None, 0.0)
 
 
 def _saving(
-    measured: PaperMeasurements, place: ModelPlace, routine: str, count: int, side: str | None, edge: float
+    measured: PaperMeasurements, place: Place, routine: str, count: int, side: str | None, edge: float
 ) -> tuple[str, str]:
     """Return the share of time that the composition saved, the median of sizes; and of how many sizes.
 
     Of those on the side where it is faster by the models, else of all.
     """
-    times: dict[str, dict[int, float]] = {}
+    times: dict[str, dict[int, float]] = {routine: {}, REPLACED_BY[routine]: {}}
     for cell, results in measured.results.items():
-        operation = cell.operation
-        here = (cell.machine, cell.environment, operation.cache, operation.sync, cell.processes)
-        if here == (place.machine, place.environment, place.cache, place.sync, count):
+        if (cell.place, cell.processes) == (place, count) and cell.operation.routine in times:
             time = compute_minimum(results)
             if time is not None:
-                size = find_model_size(routine, operation.bytes, count)
-                times.setdefault(operation.routine, {})[size] = time
-    alone, put_together = times.get(routine, {}), times.get(REPLACED_BY[routine], {})
+                size = find_model_size(routine, cell.operation.bytes, count)
+                times[cell.operation.routine][size] = time
+    alone, put_together = times.values()
     saved = {s: 1 - put_together[s] / alone[s] for s in alone if s and s in put_together}
     inside = {s: v for s, v in saved.items() if side == ("above" if s > edge else "below")} or saved
     if not inside:
@@ -340,3 +307,93 @@ def count_sizes(number: int, most: int | None = None) -> Number:
     of = plural(number if most is None else most, "size")
     which = "" if most is None else "all " if number == most else f"{number} of "
     return Number(f"{which}{of}", number, "sizes")
+
+
+FORM = "[MACHINE=]US:MB/S"
+NUMBER = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+TOLD = re.compile(rf"(?:(?P<machine>[^=]+)=)?{NUMBER}:{NUMBER}", re.ASCII)
+PAPER, STARTUP, BANDWIDTH = "Taboada", "theoretical_startup", "theoretical_bandwidth"
+NATIVE = ("MPICH-GM", "ScaMPI", "SCI-MPICH")  #: libraries in print that are no Java
+TESTBED = "-single"  #: of the two on SCI the one with a process on each node
+
+
+@dataclass(frozen=True)
+class NetworkTheory:
+    """The best that a network can do: start-up in seconds, bandwidth in bytes/s."""
+
+    startup: float
+    bandwidth: float
+
+
+def parse_theory(words: Sequence[str]) -> dict[str, NetworkTheory]:
+    """Parse what the user tells of networks, by machine; under an empty name what holds for all others.
+
+    :raises UsageError: for a word that is not of ``FORM``, or two of one machine.
+    """
+    found: dict[str, NetworkTheory] = {}
+    for word in words:
+        match = TOLD.fullmatch(word)
+        numbers = [float(match[2]) * 1e-6, float(match[3]) * 1e6] if match else [0.0]
+        if not match or not all(0 < number < math.inf for number in numbers):
+            raise UsageError(f"--theory {word}: is not {FORM}; write as in 1.3:12500 or torus=1.8:350")
+        machine = match["machine"] or ""
+        if machine in found:
+            raise UsageError(f"--theory {word}: tells a machine twice; tell it once")
+        found[machine] = NetworkTheory(*numbers)
+    return found
+
+
+def build_theory_table(
+    measured: PaperMeasurements, theories: Mapping[str, NetworkTheory], history: History
+) -> TextTable:
+    """Build a row for each machine and MPI with a model of its send, and those in print; no row without one.
+
+    :raises UsageError: if a theory is of a machine that is not there.
+    """
+    strangers = sorted(theories.keys() - {"", *measured.machines})
+    if strangers:
+        there = ", ".join(measured.machines)
+        raise UsageError(f"--theory {strangers[0]}: no such machine; there is {there}")
+    rows = []
+    for model in fit_measured(measured):
+        if model.routine == SEND:
+            (fit,) = model.fits.values()
+            theory = theories.get(model.place.machine, theories.get(""))
+            rows.append((*model.place.cells, *_theory_cells(fit.t0, 1 / fit.tb if fit.holds else None, theory)))
+    return TextTable(
+        "Send against what the network can do",
+        LABELS,
+        ("t0 (us)", "in theory", "over it", "1 / tb (MB/s)", "in theory", "share"),
+        (*rows, *_printed_networks(history)) if rows else (),
+        (
+            f"in theory: as --theory {FORM} tells it, in print of the network's card and its bus",
+            "no bandwidth where the model is off by more than a quarter",
+        ),
+    )
+
+
+def _theory_cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
+    start, speed = write_plain(t0 * 1e6, "us"), write_rate(rate) if rate else NOT_PRINTED
+    if theory is None:
+        return start, NOT_PRINTED, NOT_PRINTED, speed, NOT_PRINTED, NOT_PRINTED
+    share = rate / theory.bandwidth if rate else None
+    return (
+        *(start, write_plain(theory.startup * 1e6, "us"), write_ratio(t0 / theory.startup)),
+        *(speed, write_rate(theory.bandwidth)),
+        NOT_PRINTED if share is None else write_share(share, f"{share:.0%}"),
+    )
+
+
+def _printed_networks(history: History) -> list[tuple[str, ...]]:
+    """Return the rows of the networks of which the paper tells what they can do."""
+    told = {(f.machine, f.quantity): f.value for f in history.figures if f.paper == PAPER}
+    rows = []
+    for each in history.models:
+        network = each.machine.removesuffix(TESTBED)
+        startup, bandwidth = (told.get((network, name)) for name in (STARTUP, BANDWIDTH))
+        if each.routine == SEND and each.library in NATIVE and startup and bandwidth:
+            theory = NetworkTheory(startup * 1e-6, bandwidth * 1e6)
+            t0, tb = each.model.t0.at(2), each.model.tb.at(2)
+            about = (f"{each.machine} (in print)", each.library, NOT_PRINTED)
+            rows.append((*about, *_theory_cells(t0, 1 / tb, theory)))
+    return rows

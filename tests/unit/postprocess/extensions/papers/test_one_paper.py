@@ -10,15 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import MISSING
-from postprocess.extensions.papers.common.data import arrange_sessions
+from postprocess.extensions.papers.common.measurements import arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
-from postprocess.extensions.papers.forms import PAPERS, build_printed_tables
-from postprocess.extensions.papers.luecke.chained import build_cold_table
-from postprocess.extensions.papers.luecke.spread import build_spread_table, compute_spread
+from postprocess.extensions.papers.luecke.spread import build_cold_table, build_spread_table, compute_spread
 from postprocess.extensions.papers.one_paper import NO_SPREAD, Asked, build_paper, format_paper
 from postprocess.extensions.papers.rus import costs
 from postprocess.main import main
@@ -34,68 +31,8 @@ from tests.support.paths import ROOT
 HISTORY = load_history()
 
 
-def tables(paper, against=None):
-    return {t.title: t for t in build_printed_tables(HISTORY, paper, against)}
-
-
 def trials(*times, dropped=1):
     return LaunchTrials(1, np.array(times), np.zeros(len(times), bool), dropped, 1.0)
-
-
-# In print.
-
-
-def test_every_printed_number_is_in_a_table():
-    cells = {
-        paper: sum(len(t.rows) * len(t.columns) for t in build_printed_tables(HISTORY, paper, None))
-        for paper in PAPERS
-    }
-    texts = {name: sum(f.paper == each.text for f in HISTORY.figures) for name, each in PAPERS.items()}
-    own = {name: cells[name] - texts[name] for name in PAPERS}
-    bandwidths = 2 * 4 * 4
-    assert own == {
-        "luecke2001": 64,
-        "luecke2003": 0,
-        "rus": 72 + bandwidths,
-        "taboada": 147 * 7 + 21 * 3 + 180,
-        "commtest": 0,
-    }
-    assert sum(texts.values()) == len(HISTORY.figures)
-
-
-def test_figures_of_the_text_are_in_words_with_their_units():
-    rows = tables("commtest")["Figures of the text"].rows
-    assert ("swap", "8", "65536..131072", "protocol change", "65536 bytes") in [r[2:] for r in rows]
-    assert all("_" not in row[5] for row in rows)
-    taboada = [row[5:] for row in tables("taboada")["Figures of the text"].rows]
-    assert ("replace always", "yes") in taboada
-    assert ("random messages in accuracy test", "20") in taboada
-
-
-def test_printed_ratios_can_be_taken_to_any_machine_the_nt_cluster_too():
-    rows = tables("luecke2001")["bcast: time over that of the T3E-600, 128 processes"].rows
-    assert ("NT Cluster", "0.6", "3.8") in rows
-    rows = tables("luecke2001", "NT Cluster")["bcast: time over that of the NT Cluster, 128 processes"]
-    assert rows.rows[0] == ("T3E-600", "1.67", "0.263")
-    assert rows.rows[1][0] == "Origin 2000"
-    assert rows.rows[1][1:] == ("4.17", "0.395")
-
-
-def test_what_follows_from_a_model_stands_where_the_paper_errs_and_only_there():
-    models = [t for t in build_printed_tables(HISTORY, "taboada", None) if "peaks" in t.title]
-    assert len(models) == 4
-    follows = [cell for t in models for row in t.rows for cell in (row[6], row[8]) if cell]
-    assert sorted(follows) == sorted(["165.1", "1021", "22.73", "25.17", "2385", "1107", "1193", "343.7"])
-
-
-def test_a_crossover_in_print_stands_beside_that_of_the_model():
-    table = tables("taboada")["Where a composition is faster than what it replaces"]
-    assert len(table.rows) == 21
-    row = ("SCI-dual", "MPJ/Ibis", "allgather by gather + bcast", "16", "above 45 KiB")
-    assert (*row, "below 44.33 KiB", "50% at 1 KiB") in table.rows
-
-
-# Of sessions.
 
 
 def test_the_spread_is_that_of_the_filtered_trials():
@@ -108,30 +45,21 @@ def test_the_spread_is_that_of_the_filtered_trials():
 
 
 def test_the_spread_of_a_machine_stands_beside_that_in_print():
-    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast", "scan_sum"])
     measured = arrange_results(samples.session(planned).results)
     steady, shaky = trials(9.0, *[1.0] * 10), trials(9.0, 0.5, 1.5, *[1.0] * 8)
-    known = {"": {planned[0].key: (steady,), planned[1].key: (steady, shaky)}}
-    rows = build_spread_table(measured, known, HISTORY).rows
+    known = {"": {case.key: (steady,) for case in planned} | {planned[1].key: (steady, shaky)}}
+    seven, every, t3e, origin = build_spread_table(measured, known, HISTORY).rows
     widest = compute_spread(shaky).deviation
     place = ("torus", "simgrid-mpich", "warm, dissemination")
-    seven, every, t3e, origin = rows
     assert seven == (
-        *(*place, "the paper's seven", "3", f"{widest / 3:.2%}", f"{widest:.2%}", "0.00%"),
+        *(*place, "the paper's seven", "4", f"{widest / 4:.2%}", f"{widest:.2%}", "0.00%"),
         *("1.000", "1.000", "bcast 10 kB, p = 8"),
     )
-    assert every[:5] == (*place, "all", "3")
+    assert every[:5] == (*place, "all", "6")
     seven = ("all", "-", "the paper's seven", "-")
     assert t3e[:8] == ("T3E-900 (in print)", *seven, "2.32%", "18.24%", "0.48%")
     assert origin[:8] == ("Origin 3000 (in print)", *seven, "11.13%", "55.37%", "2.51%")
-
-
-def test_the_spread_of_the_paper_s_tests_is_apart_from_that_of_others():
-    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast", "scan_sum"])
-    measured = arrange_results(samples.session(planned).results)
-    known = {"": {case.key: (trials(9.0, *[1.0] * 10),) for case in planned}}
-    counts = {row[3]: row[4] for row in build_spread_table(measured, known, HISTORY).rows[:2]}
-    assert counts == {"the paper's seven": "3", "all": "5"}
 
 
 @pytest.mark.parametrize("paper", ["luecke2001", "luecke2003"])
@@ -139,7 +67,7 @@ def test_without_two_trials_that_count_there_is_no_spread_and_a_page_says_so(pap
     planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
     measured = arrange_results(samples.session(planned).results)
     once = {"": {planned[0].key: (trials(9.0, 1.0),)}}
-    assert build_spread_table(measured, once, HISTORY) is None
+    assert build_spread_table(measured, once, HISTORY).rows == ()
     assert NO_SPREAD in build_paper(Asked(paper, trials=once), measured)[0].remarks
     often = {"": {planned[0].key: (trials(9.0, 1.0, 2.0),)}}
     assert NO_SPREAD not in build_paper(Asked(paper, trials=often), measured)[0].remarks
@@ -159,23 +87,14 @@ def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():
     place = ("simulated", "torus", "simgrid-mpich")
     assert table.rows == ((*place, "bcast", "8 B", "dissemination", "8", "6.67", "-"),)
     assert table.notes == ("in print: 10 of bcast of 8 B on the Origin 2000, 128 processes, flushed",)
-    assert build_cold_table(arrange_sessions({"one": warm, "two": []}), HISTORY) is None
+    assert build_cold_table(arrange_sessions({"one": warm, "two": []}), HISTORY).rows == ()
 
 
-def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
-    planned = samples.cases(["torus"], ["simgrid-mpich"], [32], ["bcast", "gather", "alltoall"])
-    lost = next(c for c in planned if c.routine == "gather" and c.bytes == 10_000)
-    night = samples.session(planned, lambda case: None if case == lost else 1e-3)
-    (measured, printed) = build_paper(Asked("rus"), arrange_results(night.results))
-    (table,) = (t for t in measured.tables if "time of a call" in t.title)
-    assert table.labels == ("buffer", "routine")
-    assert [row for row in table.rows if row[0] in ("10000 B", "320000 B")] == [
-        ("10000 B", "bcast", "1000 (320)"),
-        ("320000 B", "gather", MISSING),
-        ("320000 B", "alltoall", "1000 (10240)"),
-    ]
-    assert measured.remarks[0].startswith("Not measured: buffers of 1 KiB, 1 MiB; ./plumbline run --family rus")
-    assert (measured.title, printed.title) == ("Measured", "In print")
+def test_a_lost_cost_is_missing():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [32], ["gather"])
+    night = samples.session(planned, lambda case: None if case.bytes == 10_000 else 1e-3)
+    (table,) = costs.build_cost_tables(arrange_results(night.results))
+    assert table.rows[-1] == ("320000 B", "gather", MISSING)
 
 
 def test_costs_of_loops_are_not_said_to_be_of_single_calls():
@@ -196,27 +115,6 @@ def test_csv_has_a_number_in_full_in_each_line_and_what_it_is_of():
     assert [rows[0][name] for name in kept] == ["t0", "9.0", "us", "Myrinet", "MPICH-GM", "send"]
     lacking = [row for row in rows if not row["value"]]  # formulas, and what a paper leaves out
     assert all(row["note"] for row in lacking) and all(math.isfinite(float(r["value"] or 0)) for r in rows)
-
-
-def test_csv_of_sessions_is_drawn_without_more_than_matplotlib():
-    planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast"])
-    night = samples.session(planned)
-    rows = read_csv(format_paper(build_paper(Asked("rus"), arrange_results(night.results)), "csv"))
-    points = [
-        (float(r["processes"]), float(r["value"]))
-        for r in rows
-        if (r["part"], r["quantity"], r["bytes"]) == ("Measured", "time of a call", "1000000")
-    ]
-    (line,) = Figure().subplots().plot(*zip(*points, strict=True))
-    times = [samples.modelled(case) * 1e6 for case in planned if case.bytes == 1_000_000]
-    assert list(line.get_ydata()) == pytest.approx(times, rel=1e-12)
-    assert list(line.get_xdata()) == [8, 32]
-
-
-def test_markdown_has_each_table():
-    text = format_paper(build_paper(Asked("luecke2001"), None), "markdown")
-    assert sum(line.startswith("**") for line in text.splitlines()) == 9 + 1
-    assert "| Ethernet Linux Cluster | 10 | 25.6 |" in text
 
 
 @plants("use", "a machine that the paper has not", "`papers --against`", "", 2,
@@ -245,10 +143,14 @@ def run(home, *words):
     return main(str(ROOT), str(home), ("papers", *words))
 
 
-def test_printed_tables_need_no_session(tmp_path, sigterm_handler, capsys):
+def test_printed_tables_need_no_session_and_can_be_taken_to_any_machine(tmp_path, sigterm_handler, capsys):
     assert run(tmp_path, "--paper", "luecke2001", "--against", "NT Cluster") == 0
     output, errors = capsys.readouterr()
-    assert "barrier: time over that of the NT Cluster, 128 processes" in output
+    table = output.partition("bcast: time over that of the NT Cluster, 128 processes\n")[2].splitlines()
+    assert [row.split() for row in table[1:3]] == [
+        ["T3E-600", "1.67", "0.263"],
+        ["Origin", "2000", "4.17", "0.395"],
+    ]
     assert errors == ""
 
 

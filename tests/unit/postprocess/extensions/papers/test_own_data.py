@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from postprocess.extensions.papers.common.linear_model import (
@@ -21,7 +20,6 @@ from postprocess.extensions.papers.luecke.ratios import RatioBasis, build_paper_
 from postprocess.extensions.papers.rus import costs
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.stats.headline import summarise_trials
 from tests.support.factories.papers import arrange_results
 
 HISTORY = load_history()
@@ -191,22 +189,6 @@ def test_an_example_lies_where_its_composition_is_said_to_be_faster():
             assert (each.bytes > size) == (side == "above")
 
 
-def test_kernels_are_compared_in_the_placements_of_each_table():
-    placements = {
-        source: {
-            (k.processes, k.per_node, k.over_processes, k.over_per_node)
-            for k in HISTORY.kernels
-            if k.source == source
-        }
-        for source in ("Taboada Table 6", "Taboada Table 7", "Taboada Table 8")
-    }
-    assert placements == {
-        "Taboada Table 6": {(4, 1, 4, 2), (8, 1, 8, 2)},
-        "Taboada Table 7": {(4, 1, 8, 2), (8, 1, 16, 2)},
-        "Taboada Table 8": {(8, 2, 16, 4), (16, 2, 32, 4)},
-    }
-
-
 def test_the_model_has_the_limits_that_the_paper_says():
     model = LinearModel(Growth.parse("4"), Growth.parse("13"), Growth.parse("0.5"))
     assert model.time(0, 2) == 4
@@ -219,23 +201,3 @@ def test_the_model_has_the_limits_that_the_paper_says():
     largest = 4 / 0.5
     assert over_hockney(largest) == pytest.approx(13 / (4 * 4))
     assert over_hockney(largest) > max(over_hockney(0.9 * largest), over_hockney(1.1 * largest))
-
-
-@pytest.mark.parametrize(
-    ("spikes", "removed", "mean"),
-    [
-        ([], 0, 1.0),
-        ([1.8], 0, (49 + 1.8) / 50),  # 1.8 times the median is no spike yet
-        ([1.81], 1, 1.0),
-        ([9.0, 7.0, 5.0, 4.0, 3.0], 5, 1.0),
-        ([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 2.0], 5, (43 + 4 + 2) / 45),  # a tenth of 50 at most
-    ],
-)
-def test_the_filter_on_series_with_a_known_answer(spikes, removed, mean):
-    """51 trials of 1.0, of which the first, which is dropped, and the spikes are slow."""
-    trials = np.array([100.0, *spikes, *[1.0] * (50 - len(spikes))])
-    found = summarise_trials(trials)
-    assert (found.removed, found.kept) == (removed, 50 - removed)
-    assert found.headline == pytest.approx(mean)
-    assert figure("Luecke 2001", "trials") == trials.size
-    assert figure("Luecke 2003", "max_removed_of_51_trials") >= removed

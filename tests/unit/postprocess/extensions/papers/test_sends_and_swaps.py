@@ -1,4 +1,4 @@
-"""Operations over the messages that they could be made of: RUS, Luecke's predictions, COMMTEST's contention."""
+"""Operations over the messages that they could be made of: RUS, Luecke's predictions, COMMTEST's commtest."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from dataclasses import replace
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.papers.common.data import arrange_sessions
+from postprocess.extensions.papers import commtest
+from postprocess.extensions.papers.common.measurements import Place, arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
-from postprocess.extensions.papers.commtest import contention
-from postprocess.extensions.papers.forms import PAPERS
-from postprocess.extensions.papers.luecke import chained, predictions, spread
-from postprocess.extensions.papers.one_paper import Asked, build_figures, build_paper, format_paper
-from postprocess.extensions.papers.rus import costs, reduction
-from postprocess.extensions.papers.rus import sends as rus_sends
-from postprocess.extensions.papers.rus import sends as sweep
+from postprocess.extensions.papers.luecke import models, ratios, spread
+from postprocess.extensions.papers.one_paper import PAPERS, Asked, build_figures, build_paper
+from postprocess.extensions.papers.rus import costs, sends
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
@@ -24,6 +21,7 @@ from tests.support.factories.papers import arrange_results
 
 HISTORY = load_history()
 ALPHA, BETA = 4e-6, 1 / 350e6
+PLACE = Place("torus", "simgrid-mpich", "warm", "dissemination")
 
 
 def result(routine, size, processes, seconds, machine="torus", mpi="simgrid-mpich"):
@@ -34,7 +32,7 @@ def result(routine, size, processes, seconds, machine="torus", mpi="simgrid-mpic
 
 def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
     """Times by alpha and beta of messages, each routine as the paper's model has it."""
-    model = predictions.AlphaBeta(ALPHA, BETA, 2, 0.0, 2)
+    model = models.AlphaBeta(ALPHA, BETA, 2, 0.0, 2)
     found = [result("pingpong", s, 2, ALPHA + s * BETA) for s in sizes if "pingpong" in routines]
     for routine in routines:
         if routine != "pingpong":
@@ -42,30 +40,23 @@ def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
     return found
 
 
-def rows(table):
-    return {row[2:5]: row for row in table.rows}
-
-
 # Luecke et al.
 
 
 def test_alpha_and_beta_come_out_of_ping_pong_and_predict_the_rest():
-    measured = arrange_results(night(("pingpong", *predictions.ROUTINES)))
-    fit = predictions.fit_alpha_beta(measured, "torus", "simgrid-mpich", "warm", "dissemination")
-    assert fit.alpha == pytest.approx(ALPHA, rel=1e-6)
-    assert fit.beta == pytest.approx(BETA, rel=1e-6)
-    for each in predictions.predict_times(measured):
+    measured = arrange_results(night(("pingpong", *models.PREDICTED)))
+    fit = models.fit_alpha_beta(measured, PLACE)
+    assert (fit.alpha, fit.beta) == (pytest.approx(ALPHA, rel=1e-6), pytest.approx(BETA, rel=1e-6))
+    for each in models.predict_times(measured):
         assert each.error == pytest.approx(0, abs=1e-9)
-    parameters, predicted = predictions.build_prediction_tables(measured)
-    assert parameters.rows[0][4:7] == ("4.00", "2.857", "350")
-    assert {row[-1] for row in predicted.rows} == {"0.0%"}
+    assert models.build_prediction_tables(arrange_results(night(("bcast",)))) == []
 
 
 def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
     results = night(("pingpong",)) + [result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)]
     measured = arrange_results(results)
-    assert len(predictions.build_prediction_tables(measured)) == 1
-    assert predictions.describe_refused(measured).startswith("1 predictions from alpha and beta, all off")
+    assert models.build_prediction_tables(measured)[1].rows == ()
+    assert models.describe_refused(measured).startswith("1 predictions from alpha and beta, all off")
     lines = [line for f in build_figures("luecke2001", measured) for line in f.lines]
     assert not any(line.modelled for line in lines)
     good = arrange_results(night(("pingpong", "bcast")))
@@ -73,16 +64,12 @@ def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
     assert any(line.modelled for line in lines)
 
 
-def test_without_ping_pong_nothing_is_predicted():
-    assert predictions.build_prediction_tables(arrange_results(night(("bcast",)))) == []
-
-
 # RUS.
 
 
 def test_a_broadcast_is_held_against_a_tree_of_sends():
     results = night(("pingpong",)) + [result("bcast", 4096, p, 100e-6) for p in (32, 256)]
-    table = rus_sends.build_tree_table(arrange_results(results))
+    table = sends.build_tree_table(arrange_results(results))
     send = ALPHA + 4096 * BETA
     shown = {row[5]: (row[7], float(row[9])) for row in table.rows}
     assert shown["32"] == ("5", pytest.approx(100e-6 / (5 * send), abs=0.005))
@@ -92,25 +79,25 @@ def test_a_broadcast_is_held_against_a_tree_of_sends():
 def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     measured = [result("gather", 1024, 8, 6e-5), result("gather_as_sends", 1024, 8, 4e-5)]
     results = [*night(("pingpong",)), *measured]
-    (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
+    (row,) = sends.build_tree_table(arrange_results(results)).rows
     assert row[7] == "7"
     assert row[10] == "1.50"
 
 
 def test_reduce_is_held_against_its_sends_and_its_arithmetic():
-    """A tree of eight has three levels, each a send and a local reduction."""
+    """A tree of eight has three levels, each a send and a local sends."""
     send, local = ALPHA + 4096 * BETA, 2e-6
     reduces = [result("reduce_sum", 4096, p, 30e-6) for p in (8, 32)]
     without = arrange_results([*night(("pingpong",)), *reduces])
-    assert reduction.build_reduction_table(without) is None
-    assert "takes no simulated time" in reduction.describe_missing_arithmetic(without)
+    assert sends.build_reduction_table(without).rows == ()
+    assert "takes no simulated time" in sends.describe_missing_arithmetic(without)
     real = replace(without, systems={"torus": ("local", "torus")})
-    assert "--family rus" in reduction.describe_missing_arithmetic(real)
+    assert "--family rus" in sends.describe_missing_arithmetic(real)
     whole = arrange_results([*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)])
-    (row,) = reduction.build_reduction_table(whole).rows
+    (row,) = sends.build_reduction_table(whole).rows
     assert row[3:8] == ("reduce_sum", "4 KiB", "8", "30.0", "3")
     assert row[9:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
-    assert reduction.describe_missing_arithmetic(whole) == ""
+    assert sends.describe_missing_arithmetic(whole) == ""
 
 
 def test_the_send_model_has_two_formulas_where_the_protocol_changes():
@@ -118,18 +105,18 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     slow = [
         result("pingpong", s, 2, 15e-6 + (0.0032e-6 * s if s < 4096 else 9e-6 + 0.003e-6 * s)) for s in sizes
     ]
-    (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
+    (row,) = sends.build_send_table(arrange_results(slow)).rows
     assert (row[5], row[7]) == ("2 KiB", "4 KiB")
     assert row[4].startswith("15 + 0.0032")
     assert row[6].startswith("24 + 0.003")
-    (row,) = rus_sends.build_send_table(arrange_results(night(("pingpong",)))).rows
+    (row,) = sends.build_send_table(arrange_results(night(("pingpong",)))).rows
     assert row[5:8] == ("all", "-", "-")
 
 
 def test_the_send_model_takes_the_sweep_where_it_has_more_sizes():
     few = night(("pingpong",))
-    sweep = [result("pingpong_standard", 2**k, 2, ALPHA + 2**k * BETA) for k in range(12)]
-    _, found = arrange_results([*few, *sweep]).collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
+    many = [result("pingpong_standard", 2**k, 2, ALPHA + 2**k * BETA) for k in range(12)]
+    _, found = arrange_results([*few, *many]).collect_sends(PLACE)
     assert len(found) == 12
 
 
@@ -141,10 +128,10 @@ def test_a_message_is_one_between_two_nodes_where_both_were_measured():
         return replace(known, case=replace(known.case, per_node=per_node))
 
     measured = arrange_results([pair(2, 1e-6), pair(1, 9e-6)])
-    between, found = measured.collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
+    between, found = measured.collect_sends(PLACE)
     assert (between, found) == ("2 nodes, of 2x1", {8: 9e-6})
     alone = arrange_results([pair(2, 1e-6)])
-    between, found = alone.collect_sends("torus", "simgrid-mpich", "warm", "dissemination")
+    between, found = alone.collect_sends(PLACE)
     assert (between, found) == ("1 node, of 2x2", {8: 1e-6})
 
 
@@ -156,26 +143,26 @@ def test_the_eager_threshold_is_where_a_standard_send_begins_to_wait():
         standard = one if s <= 1024 else 2 * one
         times = {"standard": standard, "synchronous": 2 * one, "buffered": 1.5 * standard}
         found += [result(f"pingpong_{mode}", s, 2, time) for mode, time in times.items()]
-    (row,) = rus_sends.build_mode_table(arrange_results(found)).rows
+    (row,) = sends.build_mode_table(arrange_results(found)).rows
     assert row[4:] == ("8 B", "16 KiB", "2.00", "1.00", "1.50", "1.50", "1 KiB")
-    assert rus_sends.build_mode_table(arrange_results(night(("pingpong",)))) is None
+    assert sends.build_mode_table(arrange_results(night(("pingpong",)))).rows == ()
 
 
 def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
-    def sends(seconds):
+    def pingpongs(seconds):
         return [result("pingpong_standard", size, 2, time) for size, time in seconds.items()]
 
-    sessions = {"one": sends({8: 1e-6, 8192: 9e-6}), "two": sends({8: 1.01e-6, 8192: 5e-6})}
+    sessions = {"one": pingpongs({8: 1e-6, 8192: 9e-6}), "two": pingpongs({8: 1.01e-6, 8192: 5e-6})}
     words = ["run", "--set-env", "simgrid-mpich:LIMIT=4096", "--set-env=other:X=1"]
-    settings = {"one": {}, "two": sweep.read_settings(words)}
+    settings = {"one": {}, "two": sends.read_settings(words)}
     assert settings["two"] == {"simgrid-mpich": "LIMIT=4096", "other": "X=1"}
-    table = sweep.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
+    table = sends.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
     assert table.columns == ("as it is", "LIMIT=4096", "shortest")
     assert [row[4:] for row in table.rows] == [
         ("8 B", "1.00", "1.01", "-"),
         ("8 KiB", "9.00", "5.00", "LIMIT=4096"),
     ]
-    assert sweep.build_sweep_table(arrange_sessions({"one": sessions["one"]})) is None
+    assert sends.build_sweep_table(arrange_sessions({"one": sessions["one"]})).rows == ()
 
 
 def test_costs_are_held_against_those_in_print():
@@ -201,15 +188,21 @@ def shifts(share: float):
     return arrange_results([*alone, *ring])
 
 
-def test_contention_has_the_link_s_share_as_its_factor_and_a_size_where_it_begins():
-    table, _, changes = contention.build_contention_tables(shifts(0.25))
+@pytest.mark.parametrize(("share", "lowest", "onset"), [(0.25, "0.25", "64 KiB"), (1.0, "1.00", "none")])
+def test_contention_has_the_link_s_share_as_its_factor_and_a_size_where_it_begins(share, lowest, onset):
+    table, _, changes = commtest.build_contention_tables(shifts(share))
     (row,) = table.rows
-    assert row[3:5] == ("ring", "8")
-    assert row[8] == "0.25"
-    assert row[10] == "64 KiB"
-    assert contention.find_onset({8: 1.0, 16: 0.95}) is None
-    assert contention.find_onset({8: 0.5, 16: 0.5, 32: 0.4}) == 32  # from 8 on they are far apart
+    assert (*row[3:5], row[8], row[10]) == ("ring", "8", lowest, onset)
     assert changes.rows[0][-1] == "none"  # the ring's break is contention
+
+
+@pytest.mark.parametrize(
+    ("factors", "onset"),
+    [({8: 1.0, 16: 0.95}, None), ({8: 0.5, 16: 0.5, 32: 0.4}, 32)],
+    ids=["little is lost", "from 8 on they are far apart"],
+)
+def test_contention_begins_where_more_is_lost_than_at_the_least_size(factors, onset):
+    assert commtest.find_onset(factors) == onset
 
 
 def test_a_protocol_changes_where_all_experiments_and_ways_to_send_show_it():
@@ -224,7 +217,7 @@ def test_a_protocol_changes_where_all_experiments_and_ways_to_send_show_it():
         for s in sizes
     ]
     found += [result("swap_first_synchronous", s, 8, 1e-6 + s * 1e-9) for s in sizes]
-    changes = contention.build_contention_tables(arrange_results(found))[-1]
+    changes = commtest.build_contention_tables(arrange_results(found))[-1]
     assert changes.rows[0][-1] == "32 KiB to 64 KiB"
 
 
@@ -236,28 +229,14 @@ def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
         found += [result("swap_first_sendrecv", s, 8, 2 * alone), result("swap_first_ordered", s, 8, alone)]
         found += [result("swap_half_sendrecv", s, 8, ALPHA + 4 * s * BETA)]
         found += [result("rightshift", s, 2, 9 * alone)]  # of fewer processes: not what 8 are held against
-    (row,) = contention.build_contention_tables(arrange_results(found))[0].rows
+    (row,) = commtest.build_contention_tables(arrange_results(found))[0].rows
     assert row[3:5] == ("i with i+P/2", "8")
     assert row[8] == "0.25"
     figure = build_figures("commtest", arrange_results(found))[0]
     alone = next(line for line in figure.panels[0].lines if line.name == "0 with 1")
     assert alone.points[0].value == pytest.approx(2 * 64 / (ALPHA + 64 * BETA) / 1e6)
-    missing = contention.describe_missing_swaps(arrange_results(found))
+    missing = commtest.describe_missing_swaps(arrange_results(found))
     assert missing.startswith("Not measured: i with i+1, ring; ./plumbline run ")
-
-
-def test_without_contention_none_is_found():
-    (row,) = contention.build_contention_tables(shifts(1.0))[0].rows
-    assert row[-1] == "none"
-
-
-def test_swaps_are_drawn_logarithmic_and_linear():
-    (figure,) = build_figures("commtest", shifts(0.25))
-    assert figure.title.endswith("bandwidth in both directions") and "linear" not in figure.title
-    panels = [panel.title for panel in figure.panels]
-    assert panels[:2] == ["all sizes, log-log", "to 2 MiB, log-linear"]
-    assert [panel.scale for panel in figure.panels] == ["logarithmic", *["from zero"] * 3]
-    assert [line.name for line in figure.lines] == ["0 with 1", "ring"]
 
 
 def test_the_x_of_rus_is_the_report_s_buffer():
@@ -288,7 +267,7 @@ def test_two_processes_are_no_contention_where_more_were_measured():
     def rows(counts):
         names = ("swap_first_sendrecv", "swap_half_sendrecv", "swap_next_sendrecv")
         found = [result(name, 64, p, 1e-6) for name in names for p in counts]
-        table = contention.build_contention_tables(arrange_results(found))[0]
+        table = commtest.build_contention_tables(arrange_results(found))[0]
         return [row[3:5] for row in table.rows]
 
     assert rows((2, 8)) == [("i with i+1", "8"), ("i with i+P/2", "8")]
@@ -303,7 +282,13 @@ def test_platforms_are_compared_alone_and_beside_others():
         for who in ("first", "next")
         for s in sizes
     ]
-    titles = [figure.title for figure in build_figures("commtest", arrange_results(found))]
+    figures = build_figures("commtest", arrange_results(found))
+    assert [(panel.title, panel.scale) for panel in figures[0].panels] == [
+        ("all sizes, log-log", "logarithmic"),
+        ("to 2 MiB, log-linear", "from zero"),
+        ("to 128 KiB, log-linear", "from zero"),
+    ]
+    titles = [figure.title for figure in figures]
     assert [t for t in titles if t.startswith("Platforms")] == [
         "Platforms, 0 with 1: bandwidth in both directions",
         "Platforms, i with i+1: bandwidth in both directions",
@@ -329,7 +314,7 @@ def test_a_library_over_another_has_a_factor_for_each_test_and_size():
 def test_a_machine_in_print_is_reached_by_way_of_one_that_stands_for_another():
     planned = samples.cases(["torus", "fattree"], ["simgrid-mpich"], [128], ["bcast"])
     measured = arrange_results(samples.session(planned).results)
-    tables, missing = chained.build_chained_tables(measured, HISTORY, "NT Cluster")
+    tables, missing = ratios.build_chained_tables(measured, HISTORY, "NT Cluster")
     assert missing == ""
     (table,) = tables
     torus = next(row for row in table.rows if row[0] == "torus")
@@ -358,22 +343,6 @@ def test_a_machine_may_be_named_by_its_session_and_site():
 
 
 # Pages.
-
-
-@pytest.mark.parametrize("paper", ["luecke2001", "luecke2003", "rus", "taboada", "commtest"])
-def test_a_page_has_every_table_and_figure_and_needs_nothing_else(paper):
-    routines = ["pingpong", "bcast"] if paper.startswith("luecke") else ["bcast"]
-    planned = samples.cases(["torus"], ["simgrid-mpich"], (8, 32), routines)
-    more = night(("pingpong", "gather"), (32,), [2**k for k in range(3, 10)])
-    shift = [result("rightshift", 8 << k, p, 1e-6) for k in range(3) for p in (2, 8)]
-    measured = arrange_results([*samples.session(planned).results, *more, *shift])
-    views = build_paper(Asked(paper, pictures=True), measured)
-    page = format_paper(views, "html", ["one"])
-    figures = [figure for view in views for figure in view.figures]
-    assert figures
-    assert page.count("<figure>") == sum(len(figure.panels) for figure in figures)
-    assert page.count("<table>") == sum(len(view.tables) for view in views)
-    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
 
 
 @pytest.mark.parametrize("paper", PAPERS)

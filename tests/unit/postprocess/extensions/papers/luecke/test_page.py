@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from markdown_it import MarkdownIt
 
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.extensions.papers.luecke import page as papers
@@ -39,39 +38,21 @@ def views(summary):
     return build_paper_views(summary)
 
 
-def test_a_session_of_simulated_machines_has_every_view(views):
-    assert [part.title for part in views] == TITLES
-    assert views[1].tables[0].title == "How near the ratios come to the printed ones"
-    assert views[1].remarks[0] == papers.STANDS
-    assert views[0].remarks == [papers.FOUND]
-
-
 @pytest.mark.parametrize(
-    "exception",
-    ["but not on the NT cluster for large p;", "poor on the NT cluster for 10 kB,", "but for p < 8;"],
+    ("chosen", "titles", "few"),
+    [
+        ({"machines": ["torus"]}, TITLES[:1], False),
+        ({"machines": ["torus"], "counts": [8]}, [], False),
+        ({"counts": [8]}, ["Machines against torus, 8 processes"], False),
+        ({"counts": [2]}, ["Machines against torus, 2 processes"], True),
+        ({"machines": []}, [], False),
+    ],
 )
-def test_what_the_paper_found_is_told_with_its_exceptions(exception):
-    """Sections 4.7 and 4.8 of Luecke et al. (2001): neither finding holds for the NT cluster as a whole."""
-    assert exception in papers.FOUND
-
-
-def test_a_session_has_the_views_that_it_allows():
-    def titles(**chosen):
-        night = samples.session(samples.cases(**chosen))
-        return [part.title for part in build_paper_views(parse_summary(night.document()))]
-
-    assert titles(machines=["torus"]) == TITLES[:1]
-    assert titles(machines=["torus"], counts=[8]) == []
-    assert titles(counts=[8]) == ["Machines against torus, 8 processes"]
-
-
-def test_ratios_of_one_pair_of_processes_are_said_to_be_so():
-    def remarks(count):
-        night = samples.session(samples.cases(counts=[count]))
-        return build_paper_views(parse_summary(night.document()))[0].remarks
-
-    assert any("2 processes only: " in remark for remark in remarks(2))
-    assert not any("2 processes only: " in remark for remark in remarks(8))
+def test_a_session_has_the_views_that_it_allows(chosen, titles, few):
+    night = samples.session(samples.cases(**chosen))
+    views = build_paper_views(parse_summary(night.document()))
+    assert [part.title for part in views] == titles
+    assert few is any("2 processes only: " in remark for part in views for remark in part.remarks)
 
 
 def test_a_real_machine_has_no_words_about_models():
@@ -81,15 +62,6 @@ def test_a_real_machine_has_no_words_about_models():
     assert not any(part.remarks for part in views)
 
 
-def test_a_session_without_cases_has_no_views():
-    assert build_paper_views(parse_summary(samples.session([]).document())) == []
-
-
-def test_the_choice_is_obeyed(summary):
-    chosen = build_paper_views(summary, "fattree", 96)
-    assert chosen[1].title == "Machines against fattree, 96 processes"
-
-
 def test_missing_is_said_in_every_form(views, summary, tmp_path):
     markdown, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
@@ -97,27 +69,6 @@ def test_missing_is_said_in_every_form(views, summary, tmp_path):
     assert page.values("class").count("n missing") == 2 * 18 + 2 * 3  # ratios and nearness, two MPIs
     assert "missing" in markdown.read_text()
     assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", paper_views_as_text(views))
-
-
-def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summary, tmp_path):
-    _, html = write_paper_views(tmp_path, summary, views)
-    page = Page(html.read_text())
-    assert [table.title for part in views for table in part.tables if table.title not in page.text] == []
-    pictures = sum(len(p.panels) for part in views for c in part.chapters for p in c.pictures)
-    assert page.tags.count("figure") == pictures + 2
-    assert page.tags.count("h1") == 1
-    assert not any(value and "//" in value for _, value in page.attributes)
-    assert "simgrid-mpich" in page.text
-
-
-def test_markdown_has_every_table_whole(views, summary, tmp_path):
-    markdown, _ = write_paper_views(tmp_path, summary, views)
-    html = MarkdownIt("gfm-like", {"linkify": False}).render(markdown.read_text())
-    tables = [table for part in views for table in part.tables]
-    assert html.count("<table>") == len(tables)
-    assert html.count("<tr>") == sum(len(table.rows) + 1 for table in tables)
-    assert "<h2>Does it scale?</h2>" in html
-    assert html.count("<li>") == sum(len(part.remarks) for part in views)
 
 
 def test_text_is_aligned_and_harmless():

@@ -8,10 +8,9 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import MISSING, NOT_PRINTED
-from postprocess.extensions.papers.common.data import arrange_sessions
+from postprocess.extensions.papers.common.measurements import arrange_sessions
 from postprocess.extensions.papers.common.printed import load_history
-from postprocess.extensions.papers.luecke import ratio_tables, ratios
-from postprocess.extensions.papers.luecke.figures import build_agreement_plots, draw_agreement_plot
+from postprocess.extensions.papers.luecke import agreement, ratios
 from postprocess.extensions.papers.luecke.ratios import RatioBasis
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
@@ -98,13 +97,13 @@ def test_a_fitted_ratio_is_shown_and_is_no_evidence():
     fitted, other = row(these, "hypercube"), row(these, "myrinet")
     assert fitted.printed and not fitted.is_evidence
     assert other.is_evidence
-    printed = ratio_tables.format_ratio_table(these, table(these))
+    printed = ratios.format_ratio_table(these, table(these))
     assert {r[-1] for r in printed.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
     tables = ratios.build_paper_tables(these, HISTORY, TORUS)
-    nearness = ratio_tables.describe_nearness(these, HISTORY, tables)
+    nearness = agreement.describe_nearness(these, HISTORY, tables)
     counts = {r[0]: r[3] for r in nearness.rows}
     assert counts == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
-    _, drawn = build_agreement_plots(tables)
+    _, drawn = agreement.build_agreement_plots(tables)
     assert {len(each.dots) for each in drawn} == {40}
 
 
@@ -117,39 +116,35 @@ def test_a_missing_time_is_missing_and_never_a_number(lost):
     found = row(these, "hypercube")
     assert set(found.ratios.values()) == {None}
     assert found.over_printed("simgrid-mpich") is None
-    cells = [r for r in ratio_tables.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"]
+    cells = [r for r in ratios.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"]
     assert all(r[2:4] == (MISSING, MISSING) for r in cells)
-    nearness = ratio_tables.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
+    nearness = agreement.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
     lines = [r for r in nearness.rows if r[0] == "hypercube"]
     assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
 
 
-@pytest.mark.parametrize("verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT])
-def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
-    both = arrange_results(
-        [result("torus", 1.0), result("hypercube", 2.0, verdict=verdict), result("myrinet", 3.0)]
-    )
-    assert row(both, "hypercube").ratios == {"simgrid-mpich": None}
-    assert row(both, "myrinet").ratios == {"simgrid-mpich": 3.0}
+@pytest.mark.parametrize(
+    ("lost", "values"),
+    [
+        ([result("hypercube", 2.0, verdict=Verdict.INCORRECT)], None),
+        ([result("hypercube", 2.0, verdict=Verdict.INCOMPLETE)], None),
+        ([result("hypercube", 2.0, verdict=Verdict.CRASHED)], None),
+        ([result("hypercube", 2.0, verdict=Verdict.TIMEOUT)], None),
+        ([result("hypercube", None, peer=1), result("hypercube", 2.0, peer=2)], None),
+        ([result("hypercube", 4.0, peer=1), result("hypercube", 2.0, peer=2)], 3.0),
+    ],
+    ids=["incorrect", "incomplete", "crashed", "timeout", "without a partner", "the median over partners"],
+)
+def test_a_value_that_is_no_time_of_the_routine_is_missing(lost, values):
+    these = arrange_results([result("torus", 1.0), *lost, result("myrinet", 3.0)])
+    assert row(these, "hypercube").ratios == {"simgrid-mpich": values}
+    assert row(these, "myrinet").ratios == {"simgrid-mpich": 3.0}
 
 
 def test_what_was_skipped_is_not_missing():
     skipped = [result("torus", None, bytes=10_000, verdict=Verdict.SKIPPED)]
     both = [result("torus", 1.0), result("hypercube", 2.0)]
     assert [r.operation.bytes for r in table(arrange_results(both + skipped)).rows] == [8]
-
-
-def test_a_ping_pong_that_lacks_a_partner_is_missing():
-    peers = [
-        result(machine, time, routine="pingpong", peer=peer)
-        for machine, times in {"torus": (1, 2, 9), "hypercube": (4, 5, 6)}.items()
-        for peer, time in zip((1, 64, 127), times, strict=True)
-    ]
-    assert row(arrange_results(peers), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": 2.5}
-    lost = [replace(r, value=None) if r.value == 6 else r for r in peers] + [
-        result("myrinet", 8.0, routine="pingpong", peer=1)
-    ]
-    assert row(arrange_results(lost), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": None}
 
 
 def test_of_several_layouts_the_one_with_the_most_processes_per_node_counts():
@@ -168,7 +163,7 @@ def test_conditions_are_never_mixed():
     warm, flush = result("torus", 1.0), result("hypercube", 2.0, cache="flush")
     these = arrange_results([warm, flush, result("myrinet", 3.0)])
     assert row(these, "hypercube").ratios == {"simgrid-mpich": None}
-    assert ratio_tables.format_ratio_table(these, table(these)).labels == ("size", "cache", "machine")
+    assert ratios.format_ratio_table(these, table(these)).labels == ("size", "cache", "machine")
 
 
 # What to compare against.
@@ -188,12 +183,6 @@ def test_without_machines_of_the_papers_it_is_the_first_at_the_largest_shared_co
         ]
     )
     assert ratios.choose_basis(these, HISTORY, None, None) == RatioBasis("cpu", 128)
-
-
-def test_several_systems_are_told_apart():
-    these = arrange_results([result("cpu", 1.0, system="a"), result("cpu", 2.0, system="b")])
-    assert these.machines == ["a:cpu", "b:cpu"]
-    assert row(these, "b:cpu", basis=RatioBasis("a:cpu", 128)).ratios == {"simgrid-mpich": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -231,8 +220,7 @@ def test_an_empty_message_has_a_size_and_a_barrier_has_none():
     ]
     these = arrange_results(both)
     shown = [
-        ratio_tables.format_ratio_table(these, table(these, routine)).rows[0][0]
-        for routine in ("barrier", "bcast")
+        ratios.format_ratio_table(these, table(these, routine)).rows[0][0] for routine in ("barrier", "bcast")
     ]
     assert shown == ["", "0 B"]
 
@@ -253,7 +241,7 @@ def test_partitions_without_a_common_mpi_are_compared_each_with_its_own_as_in_th
         "myrinet": {"mpich-5": 3.0},
     }
     assert rows["hypercube"].over_printed("openmpi-4") == 1
-    shown = ratio_tables.format_ratio_table(these, table(these, basis=basis))
+    shown = ratios.format_ratio_table(these, table(these, basis=basis))
     assert shown.title == "bcast: time over that of torus with cray-mpich-8, 128 processes"
     assert shown.rows[0] == ("8 B", "hypercube", NOT_PRINTED, "2.50 (1.00)", "2.5 (fitted)")
 
@@ -265,55 +253,29 @@ def test_an_mpi_is_held_against_another_on_the_same_machine():
     assert row(these, "torus", basis=basis).ratios == pytest.approx({"simgrid-ompi": 1.2})
 
 
-def test_a_machine_is_held_against_another_ones_mpi_by_name():
-    basis = ratios.choose_basis(measured(), HISTORY, "torus:simgrid-ompi", None)
-    found = row(measured(), "myrinet", basis=basis)
-    same = row(measured(), "myrinet")
-    assert found.ratios["simgrid-mpich"] == pytest.approx(same.ratios["simgrid-mpich"] / 1.2)
-
-
-def test_a_partition_of_two_sessions_is_two_machines():
-    these = arrange_sessions({"one": [result("torus", 1.0)], "two": [result("torus", 3.0)]})
-    assert these.machines == ["one:torus", "two:torus"]
-    basis = ratios.choose_basis(these, HISTORY, "one:torus", None)
-    assert row(these, "two:torus", basis=basis).ratios == {"simgrid-mpich": 3.0}
-
-
-def test_sessions_that_measured_different_things_are_one_machine():
-    sends = [result("torus", 1.0, routine="pingpong")]
-    these = arrange_sessions({"one": sends, "two": [result("torus", 3.0)], "again": sends})
-    assert these.machines == ["again:torus", "one:torus"]
-    assert these.sessions["one:torus"] == ("one", "two")
-    assert {cell.operation.routine for cell in these.results if cell.machine == "one:torus"} == {
-        "bcast",
-        "pingpong",
-    }
-
-
-def test_sessions_of_one_place_that_may_not_be_joined_are_apart():
-    sessions = {"one": [result("torus", 1.0, routine="pingpong")], "two": [result("torus", 3.0)]}
-    these = arrange_sessions(sessions, lambda one, other: False)
-    assert these.machines == ["one:torus", "two:torus"]
-
-
-def test_partitions_of_two_sites_in_two_sessions_are_told_apart_by_the_system_alone():
-    these = arrange_sessions({"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]})
-    assert these.machines == ["a:cpu", "b:cpu"]
+@pytest.mark.parametrize(
+    ("sessions", "may_join", "machines"),
+    [
+        ({"one": {"system": "a"}, "two": {"system": "b"}}, True, ["a:torus", "b:torus"]),
+        ({"one": {}, "two": {}}, True, ["one:torus", "two:torus"]),
+        ({"one": {"routine": "pingpong"}, "two": {}}, True, ["torus"]),
+        ({"one": {"routine": "pingpong"}, "two": {}}, False, ["one:torus", "two:torus"]),
+        (
+            {"one": {"routine": "pingpong"}, "two": {}, "again": {"routine": "pingpong"}},
+            True,
+            ["again:torus", "one:torus"],
+        ),
+    ],
+    ids=["two sites", "the same", "different things", "not to be joined", "two of three"],
+)
+def test_sessions_of_a_partition_are_one_machine_if_they_complement_each_other(sessions, may_join, machines):
+    results = {name: [result("torus", 1.0, **changes)] for name, changes in sessions.items()}
+    these = arrange_sessions(results, lambda one, other: may_join)
+    assert these.machines == machines
+    assert sorted(name for each in these.sessions.values() for name in each) == sorted(sessions)
 
 
 # As it is shown.
-
-
-def test_the_table_has_the_form_of_the_papers():
-    printed = ratio_tables.format_ratio_table(measured(), table(measured()))
-    assert printed.title == "bcast: time over that of torus, 128 processes"
-    assert printed.labels == ("size", "machine")
-    assert printed.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
-    assert [r[1] for r in printed.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
-    assert printed.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
-    assert printed.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
-    (note,) = printed.notes
-    assert note.startswith("printed: Luecke 2001 Table 2; in brackets: the measured ratio over the printed one")
 
 
 def test_nearness_counts_factors_of_two():
@@ -327,25 +289,7 @@ def test_nearness_counts_factors_of_two():
         return 1.0 if case.partition == "torus" else seconds(case)
 
     these = measured(seconds=exact)
-    table = ratio_tables.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
+    table = agreement.describe_nearness(these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS))
     lines = {(r[0], r[2]): r[3:] for r in table.rows}
     assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
     assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")
-
-
-def test_every_machine_that_stands_for_another_says_how_it_differs():
-    remarks = ratio_tables.describe_stand_ins(measured(), HISTORY)
-    assert [remark.partition(" for ")[0] for remark in remarks] == [
-        each.partition for each in HISTORY.stand_ins
-    ]
-
-
-def test_the_picture_shows_each_ratio_by_the_sign_of_its_machine():
-    machines, drawn = build_agreement_plots(ratios.build_paper_tables(measured(), HISTORY, TORUS))
-    assert machines == ["hypercube", "myrinet", "ethernet"]
-    svg = draw_agreement_plot(drawn[0])
-    dots = [svg.count(f"fill: var(--series-{style}); stroke: var(--paper)") for style in range(4)]
-    assert dots == [12, 14, 14, 0]
-    assert "of 40 ratios by simgrid-mpich within a factor of 2" in svg
-    assert "ratio in print" in svg
-    assert not any(f">{word}<" in svg for word in ("nan", "inf"))

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.papers.common.data import PaperMeasurements
+from postprocess.extensions.papers.common.measurements import PaperMeasurements
 from postprocess.extensions.papers.common.printed import load_history
 from postprocess.extensions.papers.one_paper import Asked, build_figures, build_paper
-from postprocess.extensions.papers.taboada.figures import build_theory_table, parse_theory
 from postprocess.extensions.papers.taboada.model_fit import (
     ERRORS,
     find_model_size,
@@ -23,7 +22,9 @@ from postprocess.extensions.papers.taboada.model_fit import (
 from postprocess.extensions.papers.taboada.tables import (
     build_against_table,
     build_model_tables,
+    build_theory_table,
     describe_missing,
+    parse_theory,
 )
 from postprocess.model.case import Case
 from postprocess.model.routines.taboada import HELD_OUT
@@ -73,7 +74,7 @@ def test_the_paper_s_own_send_comes_out_and_hockney_is_worse():
     assert fit.ti == pytest.approx(TI, rel=0.05)
     assert fit.tb == pytest.approx(TB, rel=0.01)
     assert fit.errors["model"] < 0.02
-    assert fit.errors["Hockney"] > 5 * fit.errors["model"]
+    assert 5 * fit.errors["model"] < fit.errors["Hockney"] < fit.errors["Hockney, model's t0 and tb"]
     assert fit.time(1024) == pytest.approx(form(1024), rel=0.03)
 
 
@@ -83,6 +84,9 @@ def test_a_change_of_protocol_is_found_and_fitted_in_segments():
     assert fit.errors["in segments"] < 0.05 < fit.errors["Hockney"]
     assert fit.error == fit.errors["in segments"]
     assert fit.time(100_000) == pytest.approx(two_protocols(100_000), rel=0.05)
+    (row,) = build_model_tables(measure(lambda name, n, p: two_protocols(n)))[0].rows
+    assert fit.errors["model"] > 2 * fit.errors["in segments"]
+    assert row[-1].value == pytest.approx(100 * fit.errors["model"])  # of the t0, ti and tb beside it
 
 
 def test_without_sizes_to_judge_by_the_errors_are_of_the_fitted_ones():
@@ -115,21 +119,11 @@ def test_a_scan_of_as_many_steps_as_processes_is_named():
 
     measured = measure(seconds, (2, 4, 8, 16, 32), routine=("scan_sum", "bcast"))
     table = build_model_tables(measured)[0]
-    named = {row[0]: row[5] for row in table.rows}
-    assert named == {"bcast": "ceil(log2 p)", "scan_sum": "p (log2 p would do)"}
+    named = {row[0]: row[5:7] for row in table.rows}
+    assert named == {"bcast": ("ceil(log2 p)",) * 2, "scan_sum": ("p (log2 p would do)",) * 2}
     scan = next(row for row in table.rows if row[0] == "scan_sum")
     assert scan[2] == "-3 + 3 p"
     assert scan[8] == "350"  # F(p) / tb(p), at any p
-
-
-def test_a_scan_whose_start_is_short_and_whose_bytes_go_from_rank_to_rank_is_named_too():
-    measured = measure(
-        lambda name, n, p: math.ceil(math.log2(p)) * 3e-6 + (p - 1) * n / 350e6,
-        (2, 4, 8, 16, 32),
-        routine="scan_sum",
-    )
-    (row,) = build_model_tables(measured)[0].rows
-    assert row[5:7] == ("ceil(log2 p)", "p (log2 p would do)")
 
 
 def test_n_is_of_all_blocks_together_as_in_the_paper():
@@ -137,11 +131,12 @@ def test_n_is_of_all_blocks_together_as_in_the_paper():
     assert find_model_size("bcast_as_scatter_allgather", 8, 16) == 8
 
 
-def test_ping_pong_is_the_send_of_the_fewest_processes():
-    measured = measure(lambda name, n, p: p * (3e-6 + n / 350e6), (2, 8), routine="pingpong")
+def test_ping_pong_is_the_send_of_the_fewest_processes_and_its_empty_message_its_start_however_short():
+    measured = measure(lambda name, n, p: p * (3e-6 + n / 350e6 if n else 1e-6), (2, 8), routine="pingpong")
     (model,) = fit_measured(measured)
-    assert model.place.routine == "send"
+    assert model.routine == "send"
     assert list(model.fits) == [2]
+    assert model.fits[2].t0 == pytest.approx(2e-6)
 
 
 def saved(times: dict[str, float]) -> PaperMeasurements:
@@ -187,25 +182,6 @@ def test_a_fit_at_the_end_of_what_ti_may_be_is_refused_though_its_error_is_small
     fit = fit_model({size: 3e-6 if not size else 1e-6 + size / 350e6 for size in ALL_SIZES}, True)
     assert fit.ti == pytest.approx(-fit.t0, rel=1e-3)
     assert fit.is_degenerate and not fit.holds
-
-
-def test_the_error_beside_the_parameters_is_theirs_and_not_that_of_segments():
-    measured = measure(lambda name, n, p: two_protocols(n))
-    (row,) = build_model_tables(measured)[0].rows
-    fit = fit_model({size: two_protocols(size) for size in ALL_SIZES})
-    assert fit.errors["model"] > 2 * fit.errors["in segments"]
-    assert row[-1].value == pytest.approx(100 * fit.errors["model"])
-
-
-def test_hockney_is_fitted_by_himself():
-    fit = fit_model({size: form(size) for size in ALL_SIZES})
-    assert fit.errors["Hockney"] < fit.errors["Hockney, model's t0 and tb"]
-
-
-def test_the_send_s_empty_message_is_its_start_however_short_it_is():
-    measured = measure(lambda name, n, p: 3e-6 + n / 350e6 if n else 1e-6, routine="pingpong", counts=(2,))
-    (model,) = fit_measured(measured)
-    assert model.fits[2].t0 == pytest.approx(1e-6)
 
 
 def test_a_jump_between_segments_is_no_size_at_which_a_composition_becomes_faster():

@@ -9,9 +9,10 @@ is timed otherwise.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
@@ -23,7 +24,21 @@ from postprocess.report.panels import find_densest_layouts
 TESTS = tuple(dict.fromkeys(routine.test for routine in ROUTINES if routine.test))
 CONDITIONS = ("cache", "sync")
 SENDS = (PINGPONG, "pingpong_standard")  #: by MPI_Send
-#: Verdicts under which a value, if there is one, is no time of the routine.
+LABELS = ("machine", "MPI", "conditions")  #: of the cells of a :class:`Place`
+
+
+class Place(NamedTuple):
+    """An MPI on a machine, under the same conditions."""
+
+    machine: str
+    environment: str
+    cache: str
+    sync: str
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The first cells of a row, under ``LABELS``."""
+        return self.machine, self.environment, f"{self.cache}, {self.sync}"
 
 
 @dataclass(frozen=True, order=True)
@@ -39,6 +54,10 @@ class Operation:
     def size(self) -> str:
         """The size as people read it, empty where there is no payload."""
         return "" if self.routine == BARRIER else size(self.bytes)
+
+    def at(self, machine: str, environment: str) -> Place:
+        """Return the place at which an MPI of a machine does this."""
+        return Place(machine, environment, self.cache, self.sync)
 
 
 def operation_sort_key(operation: Operation) -> tuple[int, Operation]:
@@ -56,8 +75,12 @@ class PaperCell:
     operation: Operation
     processes: int
 
+    @property
+    def place(self) -> Place:
+        return self.operation.at(self.machine, self.environment)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, order=True)
 class PairLayout:
     """Between which processes a message goes."""
 
@@ -98,12 +121,28 @@ class PaperMeasurements:
 
     def environments_on(self, machine: str) -> list[str]:
         """Return the MPIs that were planned on a machine."""
-        return sorted({cell.environment for cell in self.results if cell.machine == machine})
+        return [environment for name, environment in self.mpis if name == machine]
+
+    @cached_property
+    def mpis(self) -> list[tuple[str, str]]:
+        """Each machine with each MPI that was planned on it."""
+        return sorted({(cell.machine, cell.environment) for cell in self.results})
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Each machine and MPI under each of the conditions of the sessions, measured or not."""
+        conditions = sorted({(operation.cache, operation.sync) for operation in self.operations})
+        return [Place(*mpi, *each) for mpi in self.mpis for each in conditions]
 
     @cached_property
     def operations(self) -> list[Operation]:
         """In the order of the tests of the papers."""
         return sorted({cell.operation for cell in self.results}, key=operation_sort_key)
+
+    def list_tests(self, routines: Collection[str]) -> list[tuple[str, str, Operation]]:
+        """List machine, MPI and operation of these routines, whether or not that MPI was to do it."""
+        chosen = [operation for operation in self.operations if operation.routine in routines]
+        return [(*mpi, operation) for mpi in self.mpis for operation in chosen]
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -146,32 +185,28 @@ class PaperMeasurements:
         """Name the values of an operation in the fields ``varying``, as ``cache warm``, where no head does."""
         return tuple(f"{name} {getattr(operation, name)}" for name in self.varying)
 
-    def select_sends(
-        self, machine: str, environment: str, cache: str, sync: str
-    ) -> tuple[PairLayout, Mapping[int, tuple[CaseResult, ...]]] | None:
+    def select_sends(self, place: Place) -> tuple[PairLayout, Mapping[int, tuple[CaseResult, ...]]] | None:
         """Select the ping-pongs that tell of a message between two processors of the network, by bytes.
 
         Those of two nodes before those of one, of few processes before many; of the two routines that time
         the same that of more sizes. None without any.
         """
-        found: dict[tuple[bool, int, int], dict[str, dict[int, list[CaseResult]]]] = {}
-        for result in self.pairs.get(machine, ()):
+        found: dict[PairLayout, dict[str, dict[int, list[CaseResult]]]] = {}
+        for result in self.pairs.get(place.machine, ()):
             case = result.case
-            if (case.environment, case.cache, case.sync) == (environment, cache, sync):
-                place = (case.peer < case.per_node, case.processes, case.per_node)
-                sizes = found.setdefault(place, {}).setdefault(case.routine, {})
+            if (case.environment, case.cache, case.sync) == (place.environment, place.cache, place.sync):
+                layout = PairLayout(case.peer < case.per_node, case.processes, case.per_node)
+                sizes = found.setdefault(layout, {}).setdefault(case.routine, {})
                 sizes.setdefault(case.bytes, []).append(result)
         if not found:
             return None
-        least = min(found)
-        _, sizes = max(found[least].items(), key=lambda item: (len(item[1]), item[0]))
-        return PairLayout(*least), {size: tuple(sizes[size]) for size in sorted(sizes)}
+        layout = min(found)
+        _, sizes = max(found[layout].items(), key=lambda item: (len(item[1]), item[0]))
+        return layout, {size: tuple(sizes[size]) for size in sorted(sizes)}
 
-    def collect_sends(
-        self, machine: str, environment: str, cache: str, sync: str
-    ) -> tuple[str, dict[int, float]]:
+    def collect_sends(self, place: Place) -> tuple[str, dict[int, float]]:
         """Collect half ping-pongs in seconds by bytes, and describe between which processes; empty without."""
-        found = self.select_sends(machine, environment, cache, sync)
+        found = self.select_sends(place)
         if found is None:
             return "", {}
         layout, results = found
@@ -181,6 +216,14 @@ class PaperMeasurements:
     def time(self, machine: str, environment: str, operation: Operation, processes: int) -> float | None:
         """Return the time in seconds, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
+
+    def curve(self, machine: str, environment: str, operation: Operation) -> dict[int, float]:
+        """Return the known times in seconds by the count of processes, of two and more."""
+        return {
+            count: time
+            for count in self.planned(machine, environment, operation)
+            if count > 1 and (time := self.time(machine, environment, operation, count)) is not None
+        }
 
 
 def arrange_sessions(
@@ -212,31 +255,6 @@ def arrange_sessions(
     results = {cell: tuple(group) for cell, group in found.items()}
     every = {machine: tuple(group) for machine, group in pairs.items()}
     return PaperMeasurements(results, systems, of, pairs=every)
-
-
-def describe_conditions(measured: PaperMeasurements) -> str:
-    """Describe the caches and the synchroniser of all cases where they are the same; else rows have them."""
-    same = [name for name in CONDITIONS if name not in measured.varying]
-    if not measured.operations or not same:
-        return ""
-    first = measured.operations[0]
-    told = ", ".join(f"{name} {getattr(first, name)}" for name in same)
-    return f"All measured with {told}."
-
-
-def describe_split(measured: PaperMeasurements) -> list[str]:
-    """Describe the partitions that are several machines here, and why."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for machine, place in measured.systems.items():
-        found.setdefault(place, []).append(machine)
-    return [
-        f"{', '.join(names)}: one partition, but several machines here: their sessions measured the same "
-        "operation, "
-        "ran other libraries, or had --set-env or --oversubscribe; name sessions that complement each other, "
-        "and they are one"
-        for names in found.values()
-        if len(names) > 1
-    ]
 
 
 _Part = tuple[tuple[str, ...], str, str]  #: sessions, system, partition

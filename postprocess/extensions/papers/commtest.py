@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.base.units import MEGABYTES
-from postprocess.extensions.papers.common.data import PaperMeasurements
-from postprocess.extensions.papers.common.numbers import write_bytes, write_rate, write_ratio
-from postprocess.extensions.papers.common.paper_figure import (
+from postprocess.extensions.papers.common.asides import PAIR
+from postprocess.extensions.papers.common.measurements import LABELS, PaperMeasurements, Place
+from postprocess.extensions.papers.common.presentation import (
     MOST_LINES,
     Curve,
     PaperFigure,
+    build_figure,
     build_panel,
     number_styles,
+    write_bytes,
+    write_rate,
+    write_ratio,
 )
 from postprocess.extensions.papers.taboada.model_fit import compute_minimum
 from postprocess.report.panels import FROM_ZERO, thin_values
@@ -32,9 +36,9 @@ RING = "ring"
 #: How the routines of each experiment begin; of its protocols the fastest counts: the paper's peak
 EXPERIMENTS = {"swap_first_": ALONE, "swap_next_": NEIGHBOURS, "swap_half_": "i with i+P/2", "swap_ring_": RING}
 SHIFT = "rightshift"  #: a ring too, and of two processes a swap
-PAIR = 2  #: processes
 LOST = 0.1  #: a share of the bandwidth that contention must take at least
 SYNCHRONOUS = "_synchronous"  #: how the routines end that wait for the receiver at every size
+COMMAND = "./plumbline run --family commtest"
 FEWEST = 6  #: sizes among which a change of the protocol is looked for
 Times = Mapping[int, float]
 
@@ -43,9 +47,7 @@ Times = Mapping[int, float]
 class Swaps:
     """Least times of the experiments of one MPI by experiment, processes and bytes, in seconds."""
 
-    machine: str
-    environment: str
-    conditions: str
+    place: Place
     times: Mapping[str, Mapping[int, Times]]
     protocols: Mapping[tuple[str, str], Mapping[int, Times]]  #: by experiment and routine
 
@@ -111,20 +113,18 @@ def find_onset(factors: Mapping[int, float]) -> int | None:
 
 def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
     """Collect the experiments of each machine and MPI, where there are times of one pair."""
-    found: dict[tuple[str, str, str], dict[str, dict[int, dict[int, float]]]] = {}
-    ways: dict[tuple[str, str, str], dict[tuple[str, str], dict[int, dict[int, float]]]] = {}
+    found: dict[Place, dict[str, dict[int, dict[int, float]]]] = {}
+    ways: dict[Place, dict[tuple[str, str], dict[int, dict[int, float]]]] = {}
     for cell, results in sorted(measured.results.items()):
-        time = compute_minimum(results)
-        if time is None or not cell.operation.bytes:
+        routine, size, time = cell.operation.routine, cell.operation.bytes, compute_minimum(results)
+        if time is None or not size:
             continue
-        place = (cell.machine, cell.environment, f"{cell.operation.cache}, {cell.operation.sync}")
-        for name in _experiments(cell.operation.routine, cell.processes):
-            size, count = cell.operation.bytes, cell.processes
-            times = found.setdefault(place, {}).setdefault(name, {}).setdefault(count, {})
+        for name in _experiments(routine, cell.processes):
+            times = found.setdefault(cell.place, {}).setdefault(name, {}).setdefault(cell.processes, {})
             times[size] = min(time, times.get(size, time))
-            way = ways.setdefault(place, {}).setdefault((name, cell.operation.routine), {})
-            way.setdefault(count, {})[size] = time
-    return [Swaps(*place, times, ways[place]) for place, times in found.items() if ALONE in times]
+            way = ways.setdefault(cell.place, {}).setdefault((name, routine), {})
+            way.setdefault(cell.processes, {})[size] = time
+    return [Swaps(place, times, ways[place]) for place, times in found.items() if ALONE in times]
 
 
 def _experiments(routine: str, processes: int) -> list[str]:
@@ -136,62 +136,60 @@ def _experiments(routine: str, processes: int) -> list[str]:
 def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build a table of what contention costs and where it begins, of peaks, and of protocol changes."""
     swaps = collect_swaps(measured)
-    rows = [row for each in swaps for row in _rows(each)]
-    if not swaps:
-        return []
-    tables = [
-        TextTable(
-            "Bandwidth of a process beside others, over that of 0 with 1 at the same count",
-            ("machine", "MPI", "conditions", "experiment", "processes"),
-            ("least size", "factor", "largest size", "factor there", "lowest", "contention from"),
-            tuple(rows),
-            (
-                f"contention from: the size from which on {LOST:.0%} and more is lost at every size, beyond "
-                "what is "
-                "lost at the least size already",
-                "factor: at the least size; below 1 the partners lie farther apart than 0 and 1, or wait for "
-                "others",
-                "0 with 1: beside others that sleep; of several protocols the fastest at each size",
-                "ring: waits for all its members, who leave the barrier before the trial one after the "
-                "other; pairs begin at the same time",
-                "in print: contention above 32 KB on a NEC SX-6/8 with four pairs",
-            ),
-        )
+    return [_contention(swaps), _peaks(swaps), _changes(swaps)]
+
+
+def _list_times(swaps: Sequence[Swaps]) -> list[tuple[Swaps, str, int, Times]]:
+    """List the times of each experiment at each count of processes."""
+    return [
+        (each, name, count, times)
+        for each in swaps
+        for name, counts in each.ordered.items()
+        for count, times in sorted(counts.items())
     ]
-    return [*(tables if rows else []), _peaks(swaps), _changes(swaps)]
 
 
-def _rows(swaps: Swaps) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for name, counts in swaps.ordered.items():
-        for count, times in sorted(counts.items()) if name != ALONE else ():
-            factors = compute_factors(swaps.alone_at(count), times)
-            if factors:
-                onset = find_onset(factors)
-                rows.append(
-                    (
-                        *(swaps.machine, swaps.environment, swaps.conditions, name, str(count)),
-                        *(write_bytes(min(factors)), write_ratio(factors[min(factors)])),
-                        *(write_bytes(max(factors)), write_ratio(factors[max(factors)])),
-                        write_ratio(min(factors.values())),
-                        write_bytes(onset) if onset else "none",
-                    )
+def _contention(swaps: Sequence[Swaps]) -> TextTable:
+    rows = []
+    for each, name, count, times in _list_times(swaps):
+        factors = compute_factors(each.alone_at(count), times) if name != ALONE else {}
+        if factors:
+            onset = find_onset(factors)
+            rows.append(
+                (
+                    *(*each.place.cells, name, str(count)),
+                    *(write_bytes(min(factors)), write_ratio(factors[min(factors)])),
+                    *(write_bytes(max(factors)), write_ratio(factors[max(factors)])),
+                    *(write_ratio(min(factors.values())), write_bytes(onset) if onset else "none"),
                 )
-    return rows
+            )
+    return TextTable(
+        "Bandwidth of a process beside others, over that of 0 with 1 at the same count",
+        (*LABELS, "experiment", "processes"),
+        ("least size", "factor", "largest size", "factor there", "lowest", "contention from"),
+        tuple(rows),
+        (
+            f"contention from: the size from which on {LOST:.0%} and more is lost at every size, beyond what "
+            "is lost at the least size already",
+            "factor: at the least size; below 1 the partners lie farther apart than 0 and 1, or wait for "
+            "others",
+            "0 with 1: beside others that sleep; of several protocols the fastest at each size",
+            "ring: waits for all its members, who leave the barrier before the trial one after the "
+            "other; pairs begin at the same time",
+            "in print: contention above 32 KB on a NEC SX-6/8 with four pairs",
+        ),
+    )
 
 
 def _peaks(swaps: Sequence[Swaps]) -> TextTable:
-    rows = []
-    for each in swaps:
-        for name, counts in each.ordered.items():
-            for count, times in sorted(counts.items()):
-                about = (each.machine, each.environment, each.conditions, name, str(count))
-                rows.append((*about, *_peak(times)))
     return TextTable(
         "Peak bandwidth of a process in both directions",
-        ("machine", "MPI", "conditions", "experiment", "processes"),
+        (*LABELS, "experiment", "processes"),
         ("peak (MB/s)", "at"),
-        tuple(rows),
+        tuple(
+            (*each.place.cells, name, str(count), *_peak(times))
+            for each, name, count, times in _list_times(swaps)
+        ),
         ("2 n / T, of several protocols the fastest",),
     )
 
@@ -203,24 +201,23 @@ def _peak(times: Times) -> tuple[str, str]:
 
 def _changes(swaps: Sequence[Swaps]) -> TextTable:
     """Build a row for each MPI: where the protocol changes in all experiments by all ways to send."""
-    rows = []
-    for each in swaps:
-        changes = find_protocol_changes(each)
-        parts = [f"{format_size(low)} to {format_size(high)}" for low, high in changes or ()]
-        told = NOT_PRINTED if changes is None else ", ".join(parts) or "none"
-        rows.append((each.machine, each.environment, each.conditions, told))
     return TextTable(
         "Where the protocol changes",
-        ("machine", "MPI", "conditions"),
+        LABELS,
         ("for all experiments",),
-        tuple(rows),
+        tuple((*each.place.cells, _write_changes(find_protocol_changes(each))) for each in swaps),
         (
-            "a break of the curves of all experiments, by every way to send but the synchronous one, which "
-            "has one "
-            f"protocol; others are contention or noise; {NOT_PRINTED}: fewer than {FEWEST} sizes",
+            "a break of the curves of all experiments, by every way to send but the synchronous one, which has "
+            f"one protocol; others are contention or noise; {NOT_PRINTED}: fewer than {FEWEST} sizes",
             "in print: a change between 64 KB and 128 KB",
         ),
     )
+
+
+def _write_changes(changes: Sequence[tuple[int, int]] | None) -> str:
+    if changes is None:
+        return NOT_PRINTED
+    return ", ".join(f"{format_size(low)} to {format_size(high)}" for low, high in changes) or "none"
 
 
 def find_protocol_changes(swaps: Swaps) -> list[tuple[int, int]] | None:
@@ -254,10 +251,7 @@ def describe_missing_swaps(measured: PaperMeasurements) -> str:
     """Describe which command measures what no session has of the experiments."""
     there = {name for swaps in collect_swaps(measured) for name in swaps.times}
     lacking = [name for name in EXPERIMENTS.values() if name not in there]
-    if not lacking:
-        return ""
-    command = "./plumbline run --family commtest"
-    return f"Not measured: {', '.join(lacking)}; {command}"
+    return f"Not measured: {', '.join(lacking)}; {COMMAND}" if lacking else ""
 
 
 LOG_LINEAR = (2**21, 2**17, 2**13)  #: largest sizes of the pictures with a linear bandwidth
@@ -270,12 +264,12 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
     figures = []
     for each in swaps:
         for count in thin_values(each.counts, MOST_COUNTS):
-            title = f"{each.machine}, {each.environment}, {each.conditions}, {count} processes"
+            title = f"{', '.join(each.place)}, {count} processes"
             curves = {name: _bandwidths(times) for name, times in each.at(count).items()}
             figures.append(_swap_figure(title, curves))
     for experiment in (ALONE, NEIGHBOURS):
         platforms = {
-            f"{each.machine}, {each.environment}": _bandwidths(each.at(each.counts[-1])[experiment])
+            ", ".join(each.place[:2]): _bandwidths(each.at(each.counts[-1])[experiment])
             for each in swaps
             if each.counts and experiment in each.at(each.counts[-1])
         }
@@ -290,12 +284,11 @@ def _bandwidths(times: Times) -> Curve:
 
 
 def _swap_figure(title: str, curves: Mapping[str, Curve]) -> PaperFigure:
-    styles = number_styles([*curves])
+    styles = number_styles(curves)
     panels = [build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
     for most in LOG_LINEAR:
         small = {n: {s: v for s, v in curve.items() if s <= most} for n, curve in curves.items()}
         if any(len(curve) > 2 for curve in small.values()):
             name = f"to {format_size(most)}, log-linear"
-            panel = build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO)
-            panels.append(panel)
-    return PaperFigure(f"{title}: bandwidth in both directions", tuple(filter(None, panels)))
+            panels.append(build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
+    return build_figure(f"{title}: bandwidth in both directions", panels)

@@ -1,4 +1,4 @@
-"""What ``agree --bindings`` wrote, on the pages of the papers that compare languages."""
+"""What stands beside the papers' own tables: skew, and what ``agree --bindings`` wrote of languages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,43 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import render_text
-from postprocess.extensions.papers.common.languages import build_language_tables, load_languages
-from postprocess.extensions.papers.one_paper import Asked, build_paper
+from postprocess.extensions.papers.common.asides import build_skew_table, load_languages, read_skews
+from postprocess.extensions.papers.one_paper import PAPERS, Asked, build_paper
+from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
+
+
+def test_a_short_call_whose_start_took_long_is_told_and_no_other():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum", "pingpong"])
+    night = samples.session(planned)
+    measured = arrange_results(night.results)
+    times = {each.case.key: each.value for each in night.results}
+    waits = {"bcast": 0.5, "scan_sum": 0.2, "pingpong": 1.0}
+    skews = {case.key: waits[case.routine] * times[case.key] for case in planned}
+    table = build_skew_table(measured, {"": skews})
+    (row,) = table.rows
+    assert row[:6] == ("torus", "simgrid-mpich", "warm, dissemination", "bcast", "8 B", "32")
+    assert row[8] == "0.50"
+    assert build_skew_table(measured, {}).rows == ()
+
+
+def test_the_skew_of_a_case_is_the_median_of_its_counted_trials():
+    frame = pl.DataFrame(
+        {
+            "session": ["a", "a", "b"],
+            "key": ["x", "x", "x"],
+            "skew": [[9.0, 1.0, 2.0], [9.0, 3.0, 8.0], [5.0, 5.0, 5.0]],
+            "late": [[False] * 3, [False, False, True], [False] * 3],
+            "dropped": [1, 1, 1],
+        }
+    )
+    assert read_skews(frame, "a") == {"x": 2.0}
+    assert read_skews(pl.DataFrame(), "a") == {}
 
 
 def write_rows(work: Path, name: str, *rows: dict[str, Any]) -> None:
@@ -42,17 +73,16 @@ def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_p
 )
 def test_the_interval_has_its_word(tmp_path, low, high, word):
     write_rows(tmp_path, "1.json", {"low": low, "high": high})
-    (table,) = build_language_tables("rus", load_languages(tmp_path))
-    assert word in table.rows[0]
+    view, *_ = build_paper(Asked("rus", languages=load_languages(tmp_path)), None)
+    assert word in view.tables[0].rows[0]
 
 
 def test_a_paper_shows_its_own_language_alone(tmp_path):
     assert load_languages(tmp_path) == []
-    write_rows(tmp_path, "1.json", {})
+    write_rows(tmp_path, "1.json", {"language": "java-mpj"})
     rows = load_languages(tmp_path)
-    assert build_language_tables("taboada", rows) == [] == build_language_tables("luecke2001", rows)
-    write_rows(tmp_path, "2.json", {"language": "java-mpj"})
-    assert build_language_tables("taboada", load_languages(tmp_path))
+    shown = {name: build_paper(Asked(name, languages=rows), None)[0].title for name in PAPERS}
+    assert [name for name, title in shown.items() if title == "Measured"] == ["taboada"]
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -1,14 +1,20 @@
-"""Numbers of a paper's tables: as people read them, and in full for CSV."""
+"""What tables and figures of papers are made of: numbers as people read them and in full for CSV; panels."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from postprocess.base.formats import format_percent, format_significant, microseconds, ratio
 from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.units import SECONDS
+from postprocess.extensions.papers.common.measurements import Operation, PaperMeasurements
+from postprocess.report.panels import LOGARITHMIC, Panel, PanelLine, Point, thin_values
+
+_Value = TypeVar("_Value")
 
 KIB = 1024
 #: Of the CSV: what a number is and of what; a line for each number
@@ -95,6 +101,11 @@ def write_bytes(size: float) -> Number:
     return Number(f"{size:.0f} B", size, "B")
 
 
+def write_span(counts: Sequence[int]) -> str:
+    """Write the first and the last of sorted counts of processes, as in ``2 to 128``."""
+    return f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else "".join(map(str, counts))
+
+
 def format_csv(tables: Iterable[tuple[str, TextTable]]) -> str:
     """Format tables, each with its part of the page: a line for each number, and for each refusal."""
     out = io.StringIO()
@@ -133,3 +144,72 @@ def _read_labels(table: TextTable, row: Sequence[str]) -> tuple[dict[str, Any], 
         elif cell and cell != NOT_PRINTED:
             notes.append(f"{label} {cell}")
     return about, notes
+
+
+MOST_LINES = 8  #: of a panel, so that each has a colour of its own
+Curve = Mapping[int, float]  #: seconds or MB/s by x
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """Panels side by side with one legend, which has the names of their lines."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    remark: str = ""
+
+    @property
+    def lines(self) -> list[PanelLine]:
+        """One line of each name: the measured ones in the order of their styles, then those of models."""
+        found = {line.name: line for panel in self.panels for line in panel.lines}
+        return sorted(found.values(), key=lambda line: (line.modelled, line.style))
+
+
+def build_figure(title: str, panels: Iterable[Panel | None], remark: str = "") -> PaperFigure:
+    """Build a figure of the panels that have a line."""
+    return PaperFigure(title, tuple(filter(None, panels)), remark)
+
+
+def build_panel(
+    title: str,
+    x: str,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, int],
+    unit: str = SECONDS,
+    modelled: Collection[str] = (),
+    scale: str = LOGARITHMIC,
+) -> Panel | None:
+    """Build a panel with a line for each curve; None if none has a point.
+
+    ``curves``: values in the unit by x; ``styles``: of the lines; ``modelled``: of a model.
+    """
+    lines = tuple(
+        PanelLine(
+            name,
+            styles[name],
+            tuple(Point(at, curve[at], None, False) for at in sorted(curve)),
+            name in modelled,
+        )
+        for name, curve in curves.items()
+        if curve
+    )
+    return Panel(title, x, lines, unit, scale) if lines else None
+
+
+def number_styles(names: Iterable[str]) -> dict[str, int]:
+    """Return a style for each line, in their order."""
+    return {name: number for number, name in enumerate(names)}
+
+
+def choose_evenly(values: Sequence[_Value], most: int) -> list[_Value]:
+    """Choose at most ``most`` of the values, evenly, the first and the last among them."""
+    return [values[n] for n in thin_values(range(len(values)), most)]
+
+
+def group_operations(measured: PaperMeasurements) -> dict[tuple[str, ...], list[Operation]]:
+    """Group the operations that share a figure: one routine under the same conditions."""
+    found: dict[tuple[str, ...], list[Operation]] = {}
+    for operation in measured.operations:
+        about = (operation.routine, *measured.name_conditions(operation))
+        found.setdefault(about, []).append(operation)
+    return found

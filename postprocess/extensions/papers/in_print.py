@@ -1,0 +1,265 @@
+"""The tables of the papers as they are printed, with what follows from them beside. They need no session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from postprocess.base.formats import size
+from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.extensions.papers.common.linear_model import (
+    COMPOSITIONS,
+    Growth,
+    compute_peak_bandwidth,
+    compute_peak_startup,
+    find_crossovers,
+    list_powers_of_two,
+)
+from postprocess.extensions.papers.common.presentation import Number, write_plain, write_rate
+from postprocess.extensions.papers.common.printed import (
+    History,
+    PrintedCost,
+    PrintedCrossover,
+    PrintedFigure,
+    PrintedKernel,
+    PrintedModel,
+    PrintedRatio,
+)
+from postprocess.extensions.papers.rus import costs as rus
+from postprocess.model.routines.rus import LATENCY
+
+ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
+KB = 1024
+NO_MODEL = "N/A"
+UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
+_Row = TypeVar("_Row", PrintedRatio, PrintedCost, PrintedModel, PrintedKernel)
+
+
+def _group_by_source(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    """Group rows by the table of the paper that they are of."""
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.source, []).append(row)
+    return found
+
+
+def _write_amount(count: float) -> str:
+    """Write a size of RUS's or Taboada's, whose KB is 1024 bytes."""
+    if count < KB:
+        return f"{count:.0f} B"
+    return f"{count / KB:.4g} KiB" if count % KB**2 else f"{count / KB**2:.0f} MiB"
+
+
+def list_ratio_machines(history: History) -> list[str]:
+    """List the machines of tables 1 to 9 of Luecke et al. (2001), that of the divisor first."""
+    against = dict.fromkeys(ratio.against for ratio in history.ratios)
+    return list(dict.fromkeys([*against, *(ratio.machine for ratio in history.ratios)]))
+
+
+def build_ratio_tables(history: History, against: str | None) -> list[TextTable]:
+    """Build tables 1 to 9 of Luecke et al. (2001), divided by a machine in print; None for the paper's own."""
+    machines = list_ratio_machines(history)
+    tables = []
+    for source, rows in _group_by_source(history.ratios).items():
+        first = rows[0]
+        sizes = sorted({ratio.bytes for ratio in rows})
+        times = {(each.machine, each.bytes): each.ratio for each in rows}
+        times |= {(first.against, count): 1.0 for count in sizes}
+        basis = against or first.against
+        tables.append(
+            TextTable(
+                f"{first.routine}: time over that of the {basis}, {first.processes} processes",
+                ("machine",),
+                tuple(size(count) if count else "ratio" for count in sizes),
+                tuple(
+                    (name, *(_write_ratio(times[name, n] / times[basis, n], n) for n in sizes))
+                    for name in machines
+                    if name != basis
+                ),
+                (source, *(() if basis == first.against else ("ratios of ratios in print",))),
+                (("routine", first.routine), ("processes", str(first.processes))),
+            )
+        )
+    return tables
+
+
+def _write_ratio(value: float, count: int) -> Number:
+    return Number(f"{value:.3g}", value, quantity="ratio", about={"bytes": count} if count else {})
+
+
+def build_cost_tables(history: History) -> list[TextTable]:
+    """Build the tables of RUS Stuttgart, with the aggregated bandwidths that follow from them."""
+    tables = []
+    for source, costs in _group_by_source(history.costs).items():
+        machine, buffer = costs[0].machine, _write_amount(costs[0].bytes)
+        title = f"{machine}: time per call in us, buffer of {buffer}"
+        tables.append(_by_count(title, source, costs, _write_cost))
+        if costs[0].bytes > LATENCY:
+            moved = [cost for cost in costs if cost.routine in rus.MOVED_BY_ALL]
+            title = f"{machine}: aggregated bandwidth in MB/s, buffer of {buffer}"
+            tables.append(_by_count(title, f"from {source}", moved, _write_bandwidth))
+    return tables
+
+
+def _by_count(
+    title: str, source: str, costs: Sequence[PrintedCost], show: Callable[[PrintedCost], str]
+) -> TextTable:
+    counts = sorted({cost.processes for cost in costs})
+    cells = {(cost.routine, cost.processes): show(cost) for cost in costs}
+    return TextTable(
+        title,
+        ("routine",),
+        tuple(f"p = {n}" for n in counts),
+        tuple(
+            (name, *(cells[name, count] for count in counts))
+            for name in dict.fromkeys(cost.routine for cost in costs)
+        ),
+        (source,),
+        (("machine", costs[0].machine), ("bytes", str(costs[0].bytes))),
+    )
+
+
+def _write_cost(cost: PrintedCost) -> str:
+    about = {"processes": cost.processes}
+    return write_plain(cost.microseconds, "us", 9, quantity="time of a call", about=about)
+
+
+def _write_bandwidth(cost: PrintedCost) -> str:
+    seconds = cost.microseconds * 1e-6
+    rate = rus.compute_aggregated_bandwidth(cost.routine, cost.bytes, cost.processes, seconds)
+    return write_rate(rate, quantity="aggregated bandwidth", about={"processes": cost.processes})
+
+
+def build_model_tables(history: History) -> list[TextTable]:
+    """Build tables 1 to 4 of Taboada et al., with the peaks that follow from the models."""
+    return [
+        TextTable(
+            f"{models[0].machine}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",
+            ("routine", "library"),
+            ("t0 (us)", "ti (us)", "tb (ns/B)", "pi0 (KB/s)", "pi0 follows", "Bw (MB/s)", "Bw follows"),
+            tuple(
+                (
+                    *(model.routine, model.library, _write_growth(model.t0, "us")),
+                    *(_write_growth(model.ti, "us"), _write_growth(model.tb, "ns/B")),
+                    *_write_peaks(model),
+                )
+                for model in models
+            ),
+            (source, "follows: the peak that follows from the model, where it is not the one in print"),
+            (("machine", models[0].machine),),
+        )
+        for source, models in _group_by_source(history.models).items()
+    ]
+
+
+def _write_growth(growth: Growth | None, unit: str) -> str:
+    """Write a parameter as printed; a number where it is one."""
+    if growth is None:
+        return NO_MODEL
+    constant = all(not name for _, name in growth.terms)
+    return Number(growth.text, growth.at(2), unit) if constant else growth.text
+
+
+def _write_peaks(each: PrintedModel) -> tuple[str, ...]:
+    """Return both peaks in print, each with what follows from the model if that is another."""
+    counts = list_powers_of_two(each.least, each.most)
+    startup = _write_peak(each.startup, compute_peak_startup(each.model, each.routine, counts) / 1e3, "KB/s")
+    if each.bandwidth is None:
+        return (*startup, NO_MODEL, "")
+    follows = compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
+    return (*startup, *_write_peak(each.bandwidth, follows, "MB/s"))
+
+
+def _write_peak(printed: float, follows: float, unit: str) -> tuple[str, str]:
+    differs = abs(follows / printed - 1) > ROUNDED
+    return Number(f"{printed:.4g}", printed, unit), Number(f"{follows:.4g}", follows, unit) if differs else ""
+
+
+def build_substitution_table(history: History) -> TextTable:
+    """Build table 5 of Taboada et al., with the crossovers that follow from the models."""
+    saved = {
+        (each.machine, each.library, each.routine, each.processes): Number(
+            f"{each.percent:g}% at {_write_amount(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
+        )
+        for each in history.reductions
+    }
+    return TextTable(
+        "Where a composition is faster than what it replaces",
+        ("machine", "library", "replace", "processes"),
+        ("in print", "by the model", "measured saving"),
+        tuple(
+            (
+                *(each.machine, each.library),
+                f"{each.routine} by {' + '.join(COMPOSITIONS[each.routine])}",
+                str(each.processes),
+                Number(f"{each.side} {_write_amount(each.bytes)}", each.bytes, "B", note=each.side),
+                _find_crossovers(history, each),
+                saved.get((each.machine, each.library, each.routine, each.processes), NOT_PRINTED),
+            )
+            for each in history.crossovers
+        ),
+        ("Taboada Table 5", "Allreduce of MPJ/Ibis: in print, replace always"),
+    )
+
+
+def _find_crossovers(history: History, each: PrintedCrossover) -> str:
+    place = (each.machine, each.library)
+    models = {m.routine: m.model for m in history.models if (m.machine, m.library) == place}
+    found = find_crossovers(models, each.routine, each.processes)
+    return ", ".join(f"{side} {_write_amount(count)}" for count, side in found) or "never crosses"
+
+
+def build_kernel_tables(history: History) -> list[TextTable]:
+    """Build tables 6 to 8 of Taboada et al."""
+    return [_kernel_table(source, kernels) for source, kernels in _group_by_source(history.kernels).items()]
+
+
+def _kernel_table(source: str, kernels: Sequence[PrintedKernel]) -> TextTable:
+    heads = dict.fromkeys((each.size, each.processes, each.over_processes) for each in kernels)
+    cells = {
+        ((e.library, e.kernel), (e.size, e.processes, e.over_processes)): Number(
+            f"{e.ratio:.2f}",
+            e.ratio,
+            quantity="ratio",
+            about={"processes": e.processes},
+            note=f"size {e.size}, over {e.over_processes} processes",
+        )
+        for e in kernels
+    }
+    return TextTable(
+        f"{source}: kernels, time with {kernels[0].per_node} per node over {kernels[0].over_per_node} per node",
+        ("library", "kernel"),
+        tuple(f"size {kind}, p = {n} over {over}" for kind, n, over in heads),
+        tuple(
+            (*place, *(cells[place, head] for head in heads))
+            for place in dict.fromkeys((each.library, each.kernel) for each in kernels)
+        ),
+        (
+            "size: of the kernel, A the smallest; p: processes of the one over those of the other; above "
+            "1: the denser placement is faster",
+        ),
+    )
+
+
+def build_text_table(history: History, paper: str) -> TextTable:
+    """Build the table of the figures in the running text of a paper, by its name in their file."""
+    return TextTable(
+        "Figures of the text",
+        ("machine", "library", "routine", "processes", "bytes", "quantity"),
+        ("value",),
+        tuple(
+            (
+                *(figure.machine, figure.library, figure.routine, figure.processes, figure.bytes),
+                *(figure.quantity.replace("_", " "), _write_figure(figure)),
+            )
+            for figure in history.figures
+            if figure.paper == paper
+        ),
+    )
+
+
+def _write_figure(each: PrintedFigure) -> str:
+    if each.unit == "bool":
+        return "yes" if each.value else "no"
+    text = f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
+    return Number(text, each.value, "%" if each.unit == "percent" else each.unit)
