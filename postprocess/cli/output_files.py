@@ -27,13 +27,15 @@ DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv
 RESULTS = (*("references", "proposal", "drift", "selftest", "bindings"), *("compare", "offer", "accept"))
 FIX = "choose another file, or pass --force"
 
-#: Of an export, offers and acceptances as CSV, an acceptance as Markdown, a sealed folder, pages, JUnit's
-#: XML and OpenMetrics of ours.
+#: Of an export, offers and acceptances as CSV, pages in Markdown, a sealed folder, pages, JUnit's XML and
+#: OpenMetrics of ours.
 BEGINNINGS = (
     b"session,",
     b"offer,case,demand,",
     b"row,demand,verdict,",
     b"# Plumbline acceptance: ",
+    b"# Plumbline drift: ",
+    b"# Plumbline offers: ",
     b"manifest.txt\0",
     b"""<!DOCTYPE html>
 <html lang="en">

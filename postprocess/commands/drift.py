@@ -9,7 +9,7 @@ from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import cluster_changes
 from postprocess.analyses.drift.data import day_before, read_nights
 from postprocess.analyses.drift.detect import NightSeries, detect_trends
-from postprocess.analyses.drift.page import PAGE, write_drift_page
+from postprocess.analyses.drift.page import PAGE, build_drift_document
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
@@ -19,6 +19,7 @@ from postprocess.cli.options import add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import matches_patterns
+from postprocess.report.document import write_document
 
 DAYS = 365  #: that are looked at unless told otherwise
 
@@ -36,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_json(parser)
     add_output_directory(
-        parser, "--output", "write the page to DIR (default: the work directory)", pages=[PAGE]
+        parser, "--output", "write the pages to DIR (default: the work directory)", pages=[PAGE, "drift.md"]
     )
 
 
@@ -57,7 +58,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     found = cluster_changes(trends)
     if found:
         print(render_text(text.build_drift_table(found)).lstrip("\n"))
-    page = write_drift_page(arguments.output or work.root / "drift", trends, found, since)
+    directory = arguments.output or work.root / "drift"
+    page = write_document(build_drift_document(trends, found, since), directory / PAGE)
     if arguments.json:
         write_summary(arguments.json, text.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def _environment(**options: Any) -> jinja2.Environment:
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),
         lines=sanitize.sanitize_lines,
-        code_block=_code_block,
+        code_block=render_code_block,
         table=_finished(text_table.render_markdown_table),
         sign=lambda word: Verdict(word).sign,
         tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
@@ -111,7 +111,7 @@ def _as_markdown(value: object) -> str:
     return value if isinstance(value, Markup) else sanitize.escape_markdown(value)
 
 
-def _code_block(commands: list[str]) -> Markup:
+def render_code_block(commands: Sequence[str]) -> Markup:
     """Return a Markdown code block of one line each that no line can end."""
     text = "\n".join(map(sanitize.sanitize_line, commands))
     fence = sanitize.choose_fence(text)

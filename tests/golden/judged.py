@@ -19,8 +19,9 @@ from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder
 from postprocess.features.compare import data
 from postprocess.features.compare.measure.run import conclude
-from postprocess.features.links.page import write_links_page
+from postprocess.features.links.page import PAGE, build_links_document
 from postprocess.model.session import Session
+from postprocess.report.document import write_document
 from postprocess.results.summary import load_summary
 from site_configs.topology.machine import Machine
 from tests.golden.numbers import show
@@ -100,8 +101,8 @@ def sweep(stage: Stage) -> None:
     folder.mkdir()
     told = told_of(replace(EXACT, slow_nodes={3: 1.9}, slow_pairs={(1, 6): 5.0}))
     session = Session(folder, "links", "local", ["./plumbline"], False)
-    page = write_links_page(session, [told], ["n1 failed"], "2 findings")
-    for path in (page, page.with_suffix(".json")):
+    write_document(build_links_document(session, [told], ["n1 failed"], "2 findings"), folder / PAGE)
+    for path in sorted(folder.glob("links.*")):
         stage.keep(f"links{path.suffix}", path.read_text(encoding="utf-8"))
 
 

@@ -13,7 +13,7 @@ from tests.golden.stage import open_stage
 OUTPUTS = Path(__file__).with_name("outputs")
 COMMAND = ".plumbline/venv/bin/python -m tests.golden.record"
 #: Modules whose ``play(stage)`` is recorded, each into a folder of its name.
-SCENES = ("usage", "errors", "damages", "schemas", "numbers", "reports", "store", "judged")
+SCENES = ("usage", "errors", "damages", "schemas", "numbers", "reports", "store", "judged", "pages")
 
 
 def play(scene: str) -> dict[str, str]:

@@ -1,15 +1,15 @@
-"""HTML page of drift: a section for each change, a plot for each of its worst cases."""
+"""The pages of drift: a section for each change, a plot for each of its worst cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from functools import partial
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from postprocess.analyses.drift import text
@@ -17,7 +17,18 @@ from postprocess.analyses.drift.clusters import Cluster, DriftChange
 from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Floats, NightSeries, Trend
 from postprocess.base.formats import SHOWN, plural
 from postprocess.report import axes as small
-from postprocess.report import templating
+from postprocess.report.document import (
+    Block,
+    Document,
+    Legend,
+    Lines,
+    Picture,
+    Role,
+    Section,
+    Tone,
+    Toned,
+    css_key,
+)
 from postprocess.report.judged_value import JUDGED
 from postprocess.report.plots import BAND, LEVELS, Y_LABELS
 from postprocess.report.svg import BAD, INK, MUTED, SERIES, apply_style, render_inline_svg
@@ -119,89 +130,84 @@ def _dates(axes: Axes, x: Floats) -> None:
 PAGE = "drift.html"
 MOST_SECTIONS = 100  #: changes that are drawn: a picture takes a twentieth of a second and 10 kB
 MOST_OF_ONE = 6  #: of many cases that changed at once
+LEGEND = Legend(
+    (
+        (css_key("key"), "fitted level"),
+        (css_key("key begin"), "a change begins"),
+        (css_key("key reference"), "reference"),
+        (css_key("key band"), "its band"),
+        (css_key("key epoch"), "reference or MPI library changed"),
+        (Markup(), "pale: nights before that; triangles: beyond the picture"),
+    )
+)
+HOW_TO_READ = (
+    f"One dot is the median launch of a night. {JUDGED}",
+    f"A step is a change of the level that lasted at least {LEAST_NIGHTS} nights, by the fit of levels with "
+    "the least absolute deviation; a creep is told where a cumulative sum of what lies above the reference "
+    "says so and no step does: a slow change, or one that was there on the reference's first night already. "
+    f"Both are told from {LEAST:.0%} on.",
+    "Of 1,000 healthy cases of 60 nights fewer than two are told; where the machine itself wanders over days, "
+    "some 25. p bounds the probability that such noise does it anywhere in the series.",
+    "Faster is no failure: look whether the reference is stale. A new reference, or a new MPI library, begins "
+    "a new epoch.",
+)
 
 
-@dataclass(frozen=True, eq=False)
-class DriftPicture:
-    """The picture of a case, and its captions."""
-
-    trend: Trend
-    key: str
-    captions: Sequence[str]
-
-
-@dataclass(frozen=True, eq=False)
-class DriftSection:
-    """A section of the page. Empty texts are left out."""
-
-    what: str
-    slow: bool
-    title: str
-    text: str
-    pictures: Sequence[DriftPicture]
-    more: str
-
-
-def write_drift_page(directory: Path, trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> Path:
-    """Write ``drift.html``; its path.
-
-    :raises UsageError: if it cannot be written.
-    """
-    page = directory / PAGE
-    templating.write_pages({page: render_drift_page(trends, found, since)})
-    return page
-
-
-def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> str:
-    """Render the page as one HTML file that needs nothing but itself."""
+def build_drift_document(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> Document:
+    """Build what the pages say: every change with pictures of its worst cases, and all changes as a table."""
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
-    context = {
-        "good": not any(cluster.slow for cluster in found),
-        "headline": text.format_drift_title(found),
-        "summary": text.summarise_drift(trends, found),
-        "since": since,
-        "sections": list(build_drift_sections(drawn)),
-        "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all" if left else "",
-        "least": f"{LEAST:.0%}",
-        "least_nights": LEAST_NIGHTS,
-        "judged": JUDGED,
-    }
-    return templating.render_html_template("drift.html.j2", context, series=draw_drift_plot)
-
-
-def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
-    """Build a section for each change of many cases, and one for all single changes in a direction."""
-    for way, some in groupby(found, key=lambda each: text.describe_direction(each.worst.finding)):
-        together = list(some)
-        for each in together:
-            if each.place:
-                yield build_cluster_section(way, each)
-        if alone := [each.worst for each in together if not each.place]:
-            yield DriftSection(way, together[0].slow, "", "", build_drift_pictures(alone), "")
-
-
-def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
-    """Build the section of a change of many cases, with the worst of them."""
-    sizes = text.format_log_range(change.finding.size for change in cluster.changes)
-    left = len(cluster.changes) - MOST_OF_ONE
-    return DriftSection(
-        way,
-        cluster.slow,
-        text.format_cluster_share(cluster),
-        f"{cluster.worst.finding.kind}, {sizes}, since {text.format_drift_period(cluster)}: "
-        "one cause is likely",
-        build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
-        f"{plural(left, 'more case')} like these" if left > 0 else "",
+    left_out = [f"{plural(left, 'further change')} not drawn: --json FILE has all"] if left else []
+    return Document(
+        "drift",
+        [f"nights since {since}"],
+        Tone.BAD if any(cluster.slow for cluster in found) else Tone.GOOD,
+        text.format_drift_title(found),
+        [text.summarise_drift(trends, found)],
+        [
+            *([Section("", [LEGEND])] if found else []),
+            *build_drift_sections(drawn),
+            Section("", [Lines(Role.CAVEAT, left_out)]),
+            Section("Every change", [text.build_drift_table(found)], folded=True),
+        ],
+        HOW_TO_READ,
     )
 
 
-def build_drift_pictures(changes: Sequence[DriftChange]) -> list[DriftPicture]:
+def build_drift_sections(found: Sequence[Cluster]) -> Iterator[Section]:
+    """Build a section for each change of many cases, and one for all single changes in a direction."""
+    for way, some in groupby(found, key=lambda each: text.describe_direction(each.worst.finding)):
+        together = list(some)
+        mark = Toned(way, Tone.BAD if together[0].slow else Tone.FAIR)
+        for each in together:
+            if each.place:
+                yield build_cluster_section(mark, each)
+        if alone := [each.worst for each in together if not each.place]:
+            yield Section("", build_drift_pictures(alone), mark=mark)
+
+
+def build_cluster_section(mark: Toned, cluster: Cluster) -> Section:
+    """Build the section of a change of many cases, with the worst of them."""
+    sizes = text.format_log_range(change.finding.size for change in cluster.changes)
+    period = f"{cluster.worst.finding.kind}, {sizes}, since {text.format_drift_period(cluster)}"
+    left = len(cluster.changes) - MOST_OF_ONE
+    more = [f"{plural(left, 'more case')} like these"] if left > 0 else []
+    blocks: list[Block] = [
+        Lines(Role.REMARK, [f"{period}: one cause is likely"]),
+        *build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
+        Lines(Role.REMARK, more),
+    ]
+    return Section(text.format_cluster_share(cluster), blocks, mark=mark)
+
+
+def build_drift_pictures(changes: Sequence[DriftChange]) -> list[Picture]:
     """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
     for change in changes:
         by_case.setdefault(change.trend.nights.case.key, []).append(change)
     return [
-        DriftPicture(some[0].trend, key, [text.format_caption(each) for each in some])
+        Picture(
+            partial(draw_drift_plot, some[0].trend), captions=list(map(text.format_caption, some)), subject=key
+        )
         for key, some in by_case.items()
     ]

@@ -26,7 +26,7 @@ from postprocess.extensions.agreement.compare import (
     compare_programs,
 )
 from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
-from postprocess.extensions.agreement.page import write_agreement_page
+from postprocess.extensions.agreement.page import PAGE, build_agreement_document
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -34,6 +34,7 @@ from postprocess.model.options import BYTES, ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.report.document import write_document
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -147,7 +148,8 @@ def finish_agreement(
         summary, _ = write_files(context, session, finished, summary)
     print(format_agreement(agreement, failures), end="", flush=True)
     with context.progress.phase("analysis"):
-        page = write_agreement_page(session, agreement, failures)
+        document = build_agreement_document(session, agreement, failures)
+        page = write_document(document, session.directory / PAGE)
     return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 

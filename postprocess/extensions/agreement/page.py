@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from postprocess.base.sanitize import sanitize_line
 from postprocess.extensions.agreement import text
-from postprocess.extensions.agreement.compare import (
-    PAIRS,
-    AgreementResult,
-    ProgramComparison,
-    RatioStatus,
-    Topic,
-)
+from postprocess.extensions.agreement.compare import PAIRS, AgreementResult, ProgramComparison, RatioStatus
 from postprocess.extensions.agreement.text import format_topic
 from postprocess.model.session import Session
 from postprocess.report import axes as small
-from postprocess.report import legend, templating
+from postprocess.report import legend
+from postprocess.report.document import Document, Legend, Lines, Picture, Role, Section, Tone
 from postprocess.report.plots import RING, choose_line_style
 from postprocess.report.svg import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 
@@ -114,37 +110,42 @@ def _inside(value: float, ends: tuple[float, float]) -> float:
 
 
 PAGE = "agreement.html"
+HOW_TO_READ = (
+    "A case is a finding if its ratio is outside of the range by more than chance does among all ratios of the "
+    "session: of a hundred sessions with three sound programs at most five name anything. 'open': the interval "
+    "holds an end of the range.",
+)
 
 
-def write_agreement_page(session: Session, agreement: AgreementResult, failures: list[str]) -> Path:
-    """Write ``agreement.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
-
-    :raises UsageError: if they cannot be written.
-    """
-    context = {
-        "good": agreement.good and not failures,
-        "headline": text.format_agreement_title(agreement),
-        "summary": text.summarise_agreement(agreement),
-        "session": session.name,
-        "site": session.site,
-        "failures": failures,
-        "findings": [text.format_disagreement(finding) for finding in agreement.findings],
-        "gaps": text.format_gaps(agreement.gaps, most=None),
-        "why": text.WHY,
-        "ranges": text.describe_expected_ranges(),
-        "chapters": text.build_ratio_tables(agreement.comparisons),
-        "pairs": [f"{over}/{under}" for over, under in PAIRS],
-    }
-    drawing: dict[str, Callable[..., str]] = {"ratios": draw_ratio_plot, "marker": legend.draw_marker_key}
-    page = session.directory / PAGE
-    templating.write_pages(
-        {
-            page: templating.render_html_template("agree.html.j2", context, **drawing),
-            page.with_suffix(".md"): templating.render_markdown_template("agree.md.j2", context),
-            page.with_suffix(".json"): json.dumps(agreement_as_data(agreement, session.name), indent=1) + "\n",
-        }
+def build_agreement_document(session: Session, agreement: AgreementResult, failures: list[str]) -> Document:
+    """Build what the pages say: findings, the ratios of each place, and why ratios are not 1."""
+    findings = [text.format_disagreement(finding) for finding in agreement.findings]
+    pairs = [(Markup(legend.draw_marker_key(n)), f"{over}/{under}") for n, (over, under) in enumerate(PAIRS)]
+    signs = ("line: 95 % interval", "shade: expected", "ring: disagrees")
+    keys = Legend([*pairs, *((Markup(), sign) for sign in signs)])
+    chapters = [
+        Section(
+            place, (keys, Picture(partial(draw_ratio_plot, place, found), width=640), replace(table, title=""))
+        )
+        for place, table, found in text.build_ratio_tables(agreement.comparisons)
+    ]
+    return Document(
+        "agree",
+        (session.site, session.name),
+        Tone.GOOD if agreement.good and not failures else Tone.BAD,
+        text.format_agreement_title(agreement),
+        [text.summarise_agreement(agreement)],
+        [
+            Section("", [Lines(Role.FINDING, findings)]),
+            *chapters,
+            Section("Not compared", [Lines(Role.DETAIL, text.format_gaps(agreement.gaps, most=None))]),
+            Section("Why ratios are not 1", [Lines(Role.DETAIL, text.WHY), text.describe_expected_ranges()]),
+        ],
+        HOW_TO_READ,
+        agreement_as_data(agreement, session.name),
+        failures,
+        report="launches, MPIs and all values",
     )
-    return page
 
 
 def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any
         "good": agreement.good,
         "ratios": [
             {
-                **topic_as_data(comparison.topic),
+                **asdict(comparison.topic),
                 "over": comparison.over,
                 "under": comparison.under,
                 "launches": comparison.launches,
@@ -168,21 +169,8 @@ def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any
             for comparison in agreement.comparisons
         ],
         "findings": [
-            {"name": finding.name, **topic_as_data(finding.topic), "text": text.format_disagreement(finding)}
+            {"name": finding.name, **asdict(finding.topic), "text": text.format_disagreement(finding)}
             for finding in agreement.findings
         ],
-        "gaps": [
-            {**topic_as_data(gap.topic), "program": gap.program, "reason": gap.reason} for gap in agreement.gaps
-        ],
-    }
-
-
-def topic_as_data(topic: Topic) -> dict[str, Any]:
-    """Return the keys of a topic."""
-    return {
-        "place": topic.place,
-        "environment": topic.environment,
-        "layout": topic.layout,
-        "routine": topic.routine,
-        "bytes": topic.bytes,
+        "gaps": [{**asdict(gap.topic), "program": gap.program, "reason": gap.reason} for gap in agreement.gaps],
     }

@@ -18,6 +18,7 @@ from postprocess.extensions.agreement.compare import (
     RatioStatus,
     Topic,
 )
+from postprocess.report.document import Tone, Toned
 
 MARKS = {
     RatioStatus.AGREE: "",
@@ -163,7 +164,10 @@ def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
 
 def format_ratio_cell(each: ProgramComparison | None) -> str:
     """Format a ratio with its interval and status; a dash where a program has no value."""
-    return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.status]
+    if each is None:
+        return NOT_PRINTED
+    cell = format_ratio_interval(each) + MARKS[each.status]
+    return Toned(cell, Tone.BAD) if each.status is RatioStatus.DISAGREE else cell
 
 
 def compute_definition_factor(found: Sequence[ProgramComparison]) -> str:

@@ -8,14 +8,16 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from postprocess.base.files import write_output, write_summary
+from postprocess.base.files import write_output
 from postprocess.base.formats import factor, format_percent, number, plural, size
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable
 from postprocess.base.units import compute_slowdown
 from postprocess.extensions.procurement.check.offer import OpenedOffer
@@ -23,7 +25,7 @@ from postprocess.extensions.procurement.form.commitments import StoredCommitment
 from postprocess.extensions.procurement.form.rows import is_worse, limit_of, summarise_values
 from postprocess.extensions.procurement.form.spreadsheet import guard_cell
 from postprocess.extensions.procurement.rules.rules import BASELINE, RuleCase, Rules
-from postprocess.report import templating
+from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section, write_document
 from postprocess.report.svg import INK, MUTED, SERIES, apply_style, render_inline_svg
 
 #: Values of a system by case and bytes, in the unit of the case.
@@ -245,45 +247,51 @@ def compute_weighted_mean(parts: Sequence[tuple[float, float]]) -> float | None:
 
 
 SCHEMA = 1
-COMPARE = ("offers.html", "offers.csv", "offers.json")
-MISSING = "missing"
+PAGE = "offers.html"
+COMPARE = (PAGE, "offers.md", "offers.csv", "offers.json")
+MISSING = Toned("missing", Tone.BAD)
+NOTES = (
+    "responsive: every must row is committed within its limit, and no violation is a reason to reject.",
+    "should: share of the weights of should rows that are committed within their limits.",
+    "Of each row the best commitment of any MPI counts; that MPI stands beside it.",
+    "A ratio: times as fast as the buyer's reference system; without one, as the slowest offer.",
+    "merit, and the column of each routine: geometric means of ratios, over rows that all offers have.",
+    "worst: the smallest ratio of any row. A missing row keeps no limit, and is 0 there.",
+    "Projected values are of hardware that is not there. They stand apart, and count for nothing.",
+)
 BAR = 0.17  #: inches of a bar in height
 LEGEND = 80  #: letters beside each other in the legend
 
 
 def write_comparison(folder: Path, found: OfferComparison) -> Path:
-    """Write offers side by side as HTML, CSV and JSON.
+    """Write offers side by side as HTML, Markdown, CSV and JSON; the path of the page.
 
     :raises UsageError: if they cannot be written
     """
-    html, table, data = (folder / name for name in COMPARE)
-    context = {
-        "good": found.scores[0].is_responsive,
-        "headline": describe_outcome(found),
-        "failures": list(found.shared),
-        "kicker": f"offers · {found.rules.title}",
-        "facts": [
-            f"figure of merit: {found.rules.merit} of ratios over {found.common} of "
-            f"{plural(len(found.rows), 'row')} that all offers have"
+    page = write_document(build_comparison_document(found), folder / PAGE)
+    write_output(page.with_suffix(".csv"), format_comparison_csv(found))
+    return page
+
+
+def build_comparison_document(found: OfferComparison) -> Document:
+    """Build what the pages say: what each offer comes to, and every row."""
+    rows = plural(len(found.rows), "row")
+    tables = (tabulate_scores(found), *tabulate_rows(found))
+    return Document(
+        "offers",
+        [found.rules.title],
+        Tone.GOOD if found.scores[0].is_responsive else Tone.BAD,
+        describe_outcome(found),
+        [f"figure of merit: {found.rules.merit} of ratios over {found.common} of {rows} that all offers have"],
+        [
+            *(table_section(table, new_page=place == 2) for place, table in enumerate(tables)),
+            Section("", [Picture(partial(draw_families, found), width=900)]),
         ],
-        "tables": (tabulate_scores(found), *tabulate_rows(found)),
-        "notes": [
-            "responsive: every must row is committed within its limit, and no violation is a reason to reject.",
-            "should: share of the weights of should rows that are committed within their limits.",
-            "Of each row the best commitment of any MPI counts; that MPI stands beside it.",
-            "A ratio: times as fast as the buyer's reference system; without one, as the slowest offer.",
-            "merit, and the column of each routine: geometric means of ratios, over rows that all offers have.",
-            "worst: the smallest ratio of any row. A missing row keeps no limit, and is 0 there.",
-            "Projected values are of hardware that is not there. They stand apart, and count for nothing.",
-        ],
-        "pictures": (found,),
-        "sheet": 2,
-    }
-    page = templating.render_html_template("offer.html.j2", context, draw=draw_families)
-    templating.write_pages({html: page})
-    write_output(table, format_comparison_csv(found))
-    write_summary(data, build_comparison_json(found))
-    return html
+        NOTES,
+        build_comparison_json(found),
+        found.shared,
+        landscape=True,
+    )
 
 
 def describe_outcome(found: OfferComparison) -> str:
@@ -412,7 +420,7 @@ def draw_families(found: OfferComparison) -> str:
         ratios = [score.families.get(name) or 1.0 for name in families]
         widths = [ratio - 1.0 for ratio in ratios]
         color = SERIES[place % len(SERIES)]
-        bars_of = axes.barh(spots, widths, height * 0.9, left=1.0, color=color, label=score.name)
+        bars_of = axes.barh(spots, widths, height * 0.9, left=1.0, color=color, label=sanitize_line(score.name))
         told = [factor(score.families.get(name)) for name in families]
         axes.bar_label(bars_of, told, padding=3, fontsize=8, color=INK)
     axes.set_xscale("log")

@@ -8,6 +8,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -26,9 +27,18 @@ from postprocess.extensions.procurement.check.violations import (
 from postprocess.extensions.procurement.form.rows import describe_when
 from postprocess.extensions.procurement.judge import ALL_PAIRS, EASY, Acceptance, JudgedRow
 from postprocess.extensions.procurement.rules.rules import Rules
-from postprocess.report import templating
+from postprocess.report.document import (
+    Document,
+    Picture,
+    Section,
+    Tone,
+    Toned,
+    render_html,
+    render_markdown,
+    table_section,
+)
 from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
-from postprocess.stats.procurement.acceptance import Open, OperatingCharacteristic
+from postprocess.stats.procurement.acceptance import Open, OperatingCharacteristic, RowVerdict
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")
@@ -37,7 +47,22 @@ CSV_KEYS = (
     *("row", "demand", "verdict", "unit", "committed", "limit", "measured", "launches", "launches_more"),
     *("launches_apart", "why", "launches_needed", "slack"),
 )
-PICTURE = "The picture: how often a row of a machine so much slower than committed is met and missed."
+PICTURE = "How often a row of a machine so much slower than committed is met and missed"
+NOTES = (
+    "A row is named by its case, bytes, MPI and category.",
+    "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
+    "A row that was not run counts as missed; an undecided one says what would decide it.",
+    "farther apart: launches whose cores were farther from each other than in any launch of the offer. "
+    "They do not count, and others are made; if chance does not explain them, all must be within.",
+    "committed / measured: of a rate the other way round. Above 1: better than committed.",
+    "confidence: between which values the machine's own lies, in the unit of the row.",
+)
+TONES = {
+    RowVerdict.MET: Tone.GOOD,
+    RowVerdict.MISSED: Tone.BAD,
+    RowVerdict.NOT_RUN: Tone.BAD,
+    RowVerdict.UNDECIDED: Tone.FAIR,
+}
 
 
 @dataclass(frozen=True)
@@ -82,29 +107,26 @@ def render_protocol(
         f"measured on {', '.join(sorted({row.key.environment for row in found.rows}))}",
         f"launches {describe_when(measured)}",
     ]
-    context = {
-        "tone": find_tone(found, violations),
-        "headline": describe_outcome(found, violations),
-        "kicker": f"acceptance · {rules.title}",
-        "failures": list_broken(violations),
-        "facts": [*facts, *describe_hardness(found), *describe_risks(rules, found)],
-        "tables": (tabulate_acceptance(found), *tabulate_links(found), tabulate_violations(violations)),
-        "notes": [
-            "A row is named by its case, bytes, MPI and category.",
-            "met: the confidence limits are within the commitment with its tolerance; missed: they are beyond.",
-            "A row that was not run counts as missed; an undecided one says what would decide it.",
-            "farther apart: launches whose cores were farther from each other than in any launch of the offer. "
-            "They do not count, and others are made; if chance does not explain them, all must be within.",
-            "committed / measured: of a rate the other way round. Above 1: better than committed.",
-            "confidence: between which values the machine's own lies, in the unit of the row.",
+    tables = (tabulate_acceptance(found), *tabulate_links(found), tabulate_violations(violations))
+    curve = Picture(partial(draw_characteristic, found.characteristic), PICTURE, width=900)
+    document = Document(
+        "acceptance",
+        [rules.title],
+        find_tone(found, violations),
+        describe_outcome(found, violations),
+        [*facts, *describe_hardness(found), *describe_risks(rules, found)],
+        [
+            *(table_section(table, new_page=place == 1) for place, table in enumerate(tables)),
+            Section("", [curve]),
         ],
-        "picture_note": PICTURE,
-        "pictures": (found.characteristic,),
-    }
+        NOTES,
+        failures=list_broken(violations),
+        landscape=True,
+    )
     told = build_acceptance_json(rules, parties, found, violations)
     return {
-        html: templating.render_html_template("offer.html.j2", context, draw=draw_characteristic),
-        markdown: templating.render_markdown_template("accept.md.j2", context),
+        html: render_html(document),
+        markdown: render_markdown(document),
         table: format_acceptance_csv(found, violations),
         data: json.dumps(told, indent=1, allow_nan=False) + "\n",
     }
@@ -115,11 +137,11 @@ def find_status(found: Acceptance, violations: Sequence[Violation]) -> int:
     return 1 if is_rejected(violations) else found.status
 
 
-def find_tone(found: Acceptance, violations: Sequence[Violation]) -> str:
+def find_tone(found: Acceptance, violations: Sequence[Violation]) -> Tone:
     """Find the colour of the page: amber where rows are undecided, or most of them were met easily."""
     status = find_status(found, violations)
     easy = 2 * found.easy > len(found.rows)
-    return {0: "fair" if easy else "good", 3: "fair"}.get(status, "bad")
+    return {0: Tone.FAIR if easy else Tone.GOOD, 3: Tone.FAIR}.get(status, Tone.BAD)
 
 
 def describe_outcome(found: Acceptance, violations: Sequence[Violation]) -> str:
@@ -212,7 +234,7 @@ def tabulate_acceptance(found: Acceptance) -> TextTable:
         (
             row.key.key,
             row.demand,
-            describe_row_verdict(row, found.rules.risk.most_launches),
+            Toned(describe_row_verdict(row, found.rules.risk.most_launches), TONES[row.found.verdict]),
             quantity(row.committed, row.unit),
             quantity(row.limit, row.unit),
             quantity(row.value, row.unit),
@@ -235,7 +257,7 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
         return ()
     links = found.links
     more = f" ({plural(links.launches_more, 'launch', 'es')} more)" if links.launches_more else ""
-    told = (("verdict", f"{links.verdict}{more}"), ("demand", links.demand))
+    told = (("verdict", Toned(f"{links.verdict}{more}", TONES[links.verdict])), ("demand", links.demand))
     rows = [*told, *(("slow", each) for each in links.slow), *(("", remark) for remark in links.remarks)]
     return (TextTable("All pairs of nodes", ("", ""), (), tuple(rows)),)
 

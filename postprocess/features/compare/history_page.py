@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.files import write_summary
+from markupsafe import Markup
+
 from postprocess.base.formats import DASH, SHOWN, factor, first_of, format_signed, number, plural, quantity
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.history import CaseHistory, JudgedHistory
 from postprocess.features.compare.text import format_controls, join_lines
 from postprocess.report import axes as small
-from postprocess.report import templating
+from postprocess.report.document import (
+    Commands,
+    Document,
+    Legend,
+    Lines,
+    Picture,
+    Role,
+    Section,
+    Tone,
+    table_section,
+    write_document,
+)
 from postprocess.report.judged_value import JUDGED
 from postprocess.report.plots import Y_LABELS
 from postprocess.report.svg import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
@@ -136,55 +149,56 @@ def format_history_text(judged: JudgedHistory) -> str:
     return text
 
 
-HTML, MARKDOWN, JSON = "history.html", "history.md", "history.json"
+PAGE, JSON = "history.html", "history.json"
 SCHEMA = 1
 EXTENT = (420, 230)  #: of a picture, in CSS pixels
 DRAWN = 60  #: cases, those with the largest steps first: a picture takes 10 kB
 LINE: dict[str, Any] = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 STEP: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
+LEGEND = Legend([(Markup("▲"), "a step to slower"), (Markup("▼"), "a step to faster"), (Markup("✗"), "fails")])
 
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:
-    """Write all pages of a history; return that for people. The JSON comes last: with it, all is there.
+    """Write all pages of a history; return that for people.
 
     :raises UsageError: if they cannot be written
     """
-    context = build_history_context(judged)
-    drawn = templating.render_html_template(
-        "history.html.j2", context, series=lambda case: draw_history(case, judged)
-    )
-    page = directory / HTML
-    markdown = templating.render_markdown_template("history.md.j2", context)
-    templating.write_pages({page: drawn, directory / MARKDOWN: markdown})
-    write_summary(directory / JSON, build_history_json(judged))
-    return page
+    return write_document(build_history_document(judged), directory / PAGE)
 
 
-def build_history_context(judged: JudgedHistory) -> dict[str, Any]:
-    """Build what the templates print."""
+def build_history_document(judged: JudgedHistory) -> Document:
+    """Build what the pages say: what each version changed, pictures of the cases that step, and every case."""
+    header = judged.header
     ordered = order_cases(judged.cases)
     stepping = [history for history in ordered if history.found or history.failures]
     drawn = (stepping or ordered)[:DRAWN]
     left = len(stepping) - len(drawn)
-    return {
-        "good": judged.status == 0,
-        "headline": format_headline(judged),
-        "header": judged.header,
-        "facts": format_history_facts(judged),
-        "versions": format_steps(judged),
-        "pictures": [
-            {"case": history, "place": history.case.place.words, "lines": describe_steps(history, judged)}
-            for history in drawn
+    left_out = [f"{plural(left, 'more case')} with steps not drawn"] if left > 0 else []
+    names = [f"{history.case.words}, {history.case.place.words}" for history in drawn]
+    pictures = [
+        Picture(partial(draw_history, history, judged), "", describe_steps(history, judged), name)
+        for name, history in zip(names, drawn, strict=True)
+    ]
+    again = [
+        Commands(name, list(dict.fromkeys(history.rerun.values())))
+        for name, history in zip(names, drawn, strict=True)
+    ]
+    return Document(
+        "history",
+        (f"{header.old.label} → {header.new.label}", header.started_utc),
+        Tone.GOOD if judged.status == 0 else Tone.BAD,
+        format_headline(judged),
+        format_history_facts(judged),
+        [
+            Section("What each version changed", [Lines(Role.ITEM, format_steps(judged))]),
+            Section("Cases over versions", [LEGEND, *pictures, Lines(Role.CAVEAT, left_out)]),
+            table_section(tabulate_history("Every case", judged, ordered)),
+            table_section(tabulate_history("Controls without MPI", judged, judged.controls)),
+            Section("Each case again", again),
         ],
-        "left_out": f"{plural(left, 'more case')} with steps not drawn" if left > 0 else "",
-        "every": tabulate_history("Every case", judged, ordered),
-        "controls": tabulate_history("Controls without MPI", judged, judged.controls),
-        "rerun": [
-            (history.case.words, history.case.place.words, list(dict.fromkeys(history.rerun.values())))
-            for history in drawn
-        ],
-        "how_to_read": HOW_TO_READ,
-    }
+        HOW_TO_READ,
+        build_history_json(judged),
+    )
 
 
 @apply_style

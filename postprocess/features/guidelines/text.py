@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from postprocess.base.formats import factor, microseconds, plural, size
@@ -22,7 +20,7 @@ from postprocess.features.guidelines.judge import (
 )
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.model.session import Session
-from postprocess.report import templating
+from postprocess.report.document import Document, Lines, Role, Section, Tone, table_section
 from postprocess.report.judged_value import NOT_STEADY
 from postprocess.stats.comparison.paired_verdicts import ERROR
 
@@ -226,35 +224,27 @@ def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
 PAGE = "guidelines.html"
 
 
-def write_guideline_page(session: Session, found: GuidelineResult) -> Path:
-    """Write ``guidelines.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
-
-    :raises UsageError: if they cannot be written.
-    """
-    context = {
-        "good": not found.failures and bool(found.judged) and not found.violated,
-        "headline": format_title(found),
-        "summary": summarise(found),
-        "session": session.name,
-        "site": session.site,
-        "failures": found.failures,
-        "caveats": found.caveats,
-        "violations": build_violation_tables(found.violated),
-        "overrides": build_override_tables(found.overrides),
-        "rules": build_rule_table(found.judged),
-        "every": build_full_table(found.judged),
-        "how": HOW_TO_READ,
-    }
-    page = session.directory / PAGE
-    data = json.dumps(build_guideline_json(found, session.name), indent=1) + "\n"
-    templating.write_pages(
-        {
-            page: templating.render_html_template("guidelines.html.j2", context),
-            page.with_suffix(".md"): templating.render_markdown_template("guidelines.md.j2", context),
-            page.with_suffix(".json"): data,
-        }
+def build_guideline_document(session: Session, found: GuidelineResult) -> Document:
+    """Build what the pages say: what is violated, what helps, and every guideline."""
+    good = not found.failures and bool(found.judged) and not found.violated
+    return Document(
+        "guidelines",
+        (session.site, session.name),
+        Tone.GOOD if good else Tone.BAD,
+        format_title(found),
+        (summarise(found),),
+        (
+            Section("", [Lines(Role.CAVEAT, found.caveats)]),
+            Section("Violated", build_violation_tables(found.violated)),
+            Section("Settings that were tried", build_override_tables(found.overrides)),
+            table_section(build_rule_table(found.judged)),
+            replace(table_section(build_full_table(found.judged)), folded=True),
+        ),
+        HOW_TO_READ,
+        build_guideline_json(found, session.name),
+        found.failures,
+        report="launches, MPIs and all values",
     )
-    return page
 
 
 def build_full_table(judged: tuple[JudgedGuideline, ...]) -> TextTable:
@@ -285,9 +275,7 @@ def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]
         "caveats": found.caveats,
         "guidelines": [
             {
-                "partition": each.place.partition,
-                "environment": each.place.environment,
-                "layout": each.place.layout,
+                **asdict(each.place),
                 "rule": str(each.guideline.rule),
                 "special": [each.guideline.special.routine, each.guideline.special.bytes],
                 "general": [each.guideline.general.routine, each.guideline.general.bytes],
@@ -304,9 +292,7 @@ def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]
         ],
         "overrides": [
             {
-                "partition": override.place.partition,
-                "environment": override.place.environment,
-                "layout": override.place.layout,
+                **asdict(override.place),
                 "operation": [override.operation.routine, override.operation.bytes],
                 "setting": override.setting,
                 "variables": dict(override.variables),

@@ -24,7 +24,7 @@ from postprocess.features.links.data import (
     write_pair_trials,
 )
 from postprocess.features.links.detect import FEWEST_NODES, SlowItem, analyse_sweep, count_launches_needed
-from postprocess.features.links.page import SweepReport, write_links_page
+from postprocess.features.links.page import PAGE, SweepReport, build_links_document
 from postprocess.features.links.text import (
     check_sweep_launch,
     describe_contention,
@@ -42,6 +42,7 @@ from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.routines.mpicost import TOURNAMENT, WARM
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.report.document import write_document
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.lifecycle.context import (
@@ -218,7 +219,8 @@ def finish_links(
         for text in [found.text for found in report.findings] + list(report.remarks):
             progress.say(f"{report.title}: {text}" if len(told) > 1 else text)
     with progress.phase("analysis"):
-        page = write_links_page(session, told, failures, format_links_headline(named, failures))
+        document = build_links_document(session, told, failures, format_links_headline(named, failures))
+        page = write_document(document, session.directory / PAGE)
     return end_session(context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from itertools import count, groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import Matrix, SweepAnalysis
 from postprocess.features.links.text import LinkFinding
 from postprocess.model.session import Session
-from postprocess.report import templating
+from postprocess.report.document import Block, Document, Legend, Lines, Picture, Role, Section, Tone, css_key
 from postprocess.report.judged_value import NOT_STEADY
 
 #: Ratios at which the next colour begins, the colour's name, and what the legend says of it.
@@ -32,6 +31,17 @@ STEPS = (
     (1.5, "slow3", "to 2"),
     (2.0, "slow4", "to 4"),
     (4.0, "slow5", "above 4"),
+)
+HOW_TO_READ = (
+    "A colour is the time of a pair over what the faster of its two nodes needs with its median partner.",
+    f"What is compared are medians and means of the trials of a launch, {NOT_STEADY}. Nodes and links are "
+    "compared with each other, not with yesterday: what slows all of them alike is not seen here, nor a cable "
+    "over which most nodes reach some partner.",
+    "A node is slow if it is so with nearly all of its partners; a link if the pair is slower than the worst "
+    "pair of ordinary nodes; both in every launch. A node that is alone on a far switch looks slow too, unless "
+    "--nodes-per-switch is given.",
+    "p-values are multiplied by all that was looked at: of a hundred sweeps of a healthy machine at most one "
+    "names anything.",
 )
 MISSING = -1
 SIDE = 520  #: of the square of all cells, in CSS pixels, as far as cells are not too large or small
@@ -161,18 +171,37 @@ class SweepReport:
         return f"{self.sweep.partition}, {self.sweep.environment}"
 
 
-def write_links_page(
+def build_links_document(
     session: Session, told: Sequence[SweepReport], failures: Sequence[str], headline: str
-) -> Path:
-    """Write ``links.html`` and ``links.json`` beside the session's report; the path of the page.
+) -> Document:
+    """Build what the pages say: for each sweep what stands out, with a heat map of each measure."""
+    good = not failures and not any(report.findings for report in told)
+    return Document(
+        "links",
+        (session.site, session.name),
+        Tone.GOOD if good else Tone.BAD,
+        headline,
+        (),
+        list(map(build_sweep_section, told)),
+        HOW_TO_READ,
+        links_as_data(told, failures, session.name),
+        failures,
+        report="launches, MPIs and all trials",
+        styles=["links.css"],
+    )
 
-    :raises UsageError: if they cannot be written.
-    """
-    page = session.directory / PAGE
-    html = render_links_page(told, failures, headline, session.name, session.site)
-    data = json.dumps(links_as_data(told, failures, session.name), indent=1) + "\n"
-    templating.write_pages({page: html, page.with_suffix(".json"): data})
-    return page
+
+def build_sweep_section(report: SweepReport) -> Section:
+    """Build the section of a sweep."""
+    steps = [(css_key(name), meaning) for _, name, meaning in STEPS]
+    maps = build_pair_heat_maps(report.sweep, report.analysis)
+    blocks: list[Block] = [
+        Lines(Role.FINDING, [found.text for found in report.findings]),
+        Lines(Role.REMARK, report.remarks),
+        Legend([*steps, (css_key("missing"), "not measured"), (css_key("marked"), "named")]),
+        *(Picture(partial(draw_heat_map, shown), shown.title, width=0) for shown in maps),
+    ]
+    return Section(report.title, blocks)
 
 
 def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session: str) -> dict[str, Any]:
@@ -195,31 +224,6 @@ def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session:
         for report in told
     ]
     return {"session": session, "failures": list(failures), "sweeps": sweeps}
-
-
-def render_links_page(
-    told: Sequence[SweepReport], failures: Sequence[str], headline: str, session: str, site: str
-) -> str:
-    """Render the page as one HTML file that needs nothing but itself."""
-    context = {
-        "good": not failures and not any(report.findings for report in told),
-        "headline": headline,
-        "session": session,
-        "site": site,
-        "failures": failures,
-        "steps": STEPS,
-        "not_steady": NOT_STEADY,
-        "sweeps": [
-            {
-                "title": report.title,
-                "findings": [found.text for found in report.findings],
-                "remarks": report.remarks,
-                "maps": build_pair_heat_maps(report.sweep, report.analysis),
-            }
-            for report in told
-        ],
-    }
-    return templating.render_html_template("links.html.j2", context, drawn=draw_heat_map)
 
 
 def build_pair_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[PairHeatMap]:

@@ -51,7 +51,7 @@ from postprocess.extensions.procurement.form.spreadsheet import (
 )
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
 from postprocess.model.case import Case
-from postprocess.report import templating
+from postprocess.report.document import Document, Tone, render_html, table_section
 
 FORM_HTML = "offer.html"
 TEXTS = 6  #: columns, from demand to category
@@ -78,16 +78,10 @@ def render_form_page(
     )
     risks = tuple(dict.fromkeys(row.risk for row in rows))
     table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *TYPED]), lines, ())
-    context = {
-        "good": True,
-        "headline": title,
-        "kicker": "form of an offer",
-        "facts": facts,
-        "tables": (table,),
-        "notes": [*NOTES, *(f"proposed: {risk}" for risk in risks)],
-        "pictures": (),
-    }
-    return templating.render_html_template("offer.html.j2", context, draw=lambda _: "")
+    notes = [*NOTES, *(f"proposed: {risk}" for risk in risks)]
+    return render_html(
+        Document("form of an offer", (), Tone.GOOD, title, facts, [table_section(table)], notes, landscape=True)
+    )
 
 
 def show_cell(cell: Cell, digits: int = DIGITS) -> str:

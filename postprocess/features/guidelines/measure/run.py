@@ -29,10 +29,11 @@ from postprocess.features.guidelines.judge import (
 )
 from postprocess.features.guidelines.overrides import Override, list_overrides, merge_overrides
 from postprocess.features.guidelines.text import (
+    PAGE,
     GuidelineResult,
+    build_guideline_document,
     build_guideline_json,
     format_guidelines,
-    write_guideline_page,
 )
 from postprocess.judging.evaluate import evaluate_flagged
 from postprocess.model.launch import FinishedLaunch
@@ -40,6 +41,7 @@ from postprocess.model.options import BYTES, PARTITION, PER_NODE, PROCESSES, PRO
 from postprocess.model.routines.guidelines import Measured
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
+from postprocess.report.document import write_document
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -251,7 +253,7 @@ def finish_guidelines(
         summary, _ = write_files(context, session, finished, summary)
     print(format_guidelines(found), end="", flush=True)
     with context.progress.phase("analysis"):
-        page = write_guideline_page(session, found)
+        page = write_document(build_guideline_document(session, found), session.directory / PAGE)
     if file := context.request.json_file:
         write_output(file, json.dumps(build_guideline_json(found, session.name), indent=1) + "\n")
     quiet = replace(context, request=replace(context.request, json_file=None))

@@ -16,6 +16,7 @@ from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import FEWEST, cluster_changes
 from postprocess.analyses.drift.detect import Trend, detect_trends
 from postprocess.main import main
+from postprocess.report.document import render_html, render_markdown
 from postprocess.results.store import write_session
 from tests.support.factories.drift import CASE, nights, noise, session, started, stepped, write_nights
 from tests.support.faults import Declared, plants
@@ -175,7 +176,9 @@ def test_status_0_where_nothing_is_slower(work, capsys):
 def test_a_pattern_chooses_cases(work, capsys):
     assert drift(work, "--case", "*:mpich-5.0.2:*", "--output", str(work / "elsewhere")) == 1
     assert "of 6 cases" in capsys.readouterr().out
-    assert (work / "elsewhere" / drift_page.PAGE).exists()
+    written = sorted(path.name for path in (work / "elsewhere").iterdir())
+    assert written == ["drift.html", "drift.md"]
+    assert drift(work, "--output", str(work / "elsewhere")) == 1  # over what it has written
 
 
 @plants("use", "a case, a site or a time of which there is no night", "options of `drift`", "", 2,
@@ -222,9 +225,8 @@ def test_text_from_outside_does_nothing_on_the_page():
     """A date or a library string is data of a file that others wrote."""
     some = nights(stepped(30, 0.5))
     (trend,) = detect_trends([some])
-    page = drift_page.render_drift_page([trend], cluster_changes([trend]), "<script>alert(1)</script>")
-    assert "<script>" not in page
-    assert "steady time" in page
+    told = drift_page.build_drift_document([trend], cluster_changes([trend]), "<script>alert(1)</script>")
+    assert "<script>" not in render_html(told) and "<script>" not in render_markdown(told)
 
 
 # ---------------------------------------------------------------- the line of a night

@@ -1,22 +1,18 @@
 """What is said of the agreement of programs: samples, tables, picture, page, verdicts and exit status."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from postprocess.base.text_table import render_text
 from postprocess.extensions.agreement import text as words
 from postprocess.extensions.agreement.command import (
     find_suspect_program,
-    format_agreement,
     judge_agreement,
     list_agreement_failures,
 )
 from postprocess.extensions.agreement.compare import (
-    PAIRS,
     PROGRAMS,
     Disagreement,
     Gap,
@@ -25,12 +21,14 @@ from postprocess.extensions.agreement.compare import (
     compare_programs,
 )
 from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
-from postprocess.extensions.agreement.page import draw_ratio_plot, write_agreement_page
+from postprocess.extensions.agreement.page import build_agreement_document, draw_ratio_plot
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import SkippedCase
 from postprocess.model.routines.mpicost import COMPARED
+from postprocess.model.session import Session
 from postprocess.model.verdict import Verdict
+from postprocess.report.document import Tone
 from tests.support.factories import launch as launch_samples
 
 TOPIC = Topic("local:cpu", "mpich-5_0_2", "2x2", "alltoall", 65536)
@@ -63,14 +61,6 @@ def opinions(factor=3.0, launches=5, programs=PROGRAMS):
 # --- words ---
 
 
-def test_a_finding_tells_name_case_ratio_and_range():
-    (found,) = opinions().findings
-    line = words.format_disagreement(found)
-    assert line.startswith("imb-alone: alltoall 64 KiB on local:cpu, mpich-5_0_2, 2x2: ")
-    assert "mpicost over imb is 0.33 (" in line and "osu over imb is 0.33 (" in line
-    assert "0.75 to 1.33 is expected" in line
-
-
 @pytest.mark.parametrize(
     ("found", "headline", "summary"),
     [
@@ -86,17 +76,6 @@ def test_a_finding_tells_name_case_ratio_and_range():
 def test_headline_and_summary(found, headline, summary):
     expected = (headline, summary)
     assert (words.format_agreement_title(found), words.summarise_agreement(found)) == expected
-
-
-def test_the_table_has_a_column_for_each_pair_and_marks_what_disagrees():
-    ((place, table, compared),) = words.build_ratio_tables(opinions().comparisons)
-    assert place == "local:cpu, mpich-5_0_2, 2x2" and len(compared) == 6
-    assert table.columns == ("mpicost/osu", "mpicost/imb", "osu/imb", "definition")
-    row = next(row for row in table.rows if row[0] == "alltoall")
-    assert row[1] == "64 KiB" and [cell.endswith(" DISAGREE") for cell in row[2:5]] == [False, True, True]
-    assert row[5] == "1.00"
-    assert "5 launches" in table.notes[0]
-    assert "barrier" in render_text(table)
 
 
 def test_a_pair_without_values_is_a_dash():
@@ -135,38 +114,13 @@ def test_the_picture_holds_whatever_there_is(found):
         assert draw_ratio_plot(place, compared).startswith("<svg")
 
 
-def test_the_page_says_it_all_and_needs_nothing_else(tmp_path: Path):
-    session = SimpleNamespace(directory=tmp_path, name="s1", site="<b>here</b>")
-    found = opinions()
-    page = write_agreement_page(session, found, ["something crashed"])
-    html, markdown = page.read_text(), page.with_suffix(".md").read_text()
-    for line in (
-        words.format_disagreement(found.findings[0]),
-        "something crashed",
-        words.summarise_agreement(found),
-    ):
-        assert line in html
-    assert "✗" in html and "<b>here" not in html and html.count("<svg") == 1 + len(PAIRS)
-    assert 'src="http' not in html and "<script" not in html and "<link" not in html
-    assert "imb-alone" in markdown and "Why ratios are not 1" in markdown
-    data = json.loads(page.with_suffix(".json").read_text())
-    assert not data["good"] and len(data["ratios"]) == 6
-    assert {each["standing"] for each in data["ratios"]} == {"agree", "disagree"}
-
-
-def test_a_page_with_a_failure_is_not_good(tmp_path: Path):
-    session = SimpleNamespace(directory=tmp_path, name="s1", site="here")
-    assert "✓" in write_agreement_page(session, opinions(1.0), []).read_text()
-    assert "✗" in write_agreement_page(session, opinions(1.0), ["osu crashed"]).read_text()
-
-
-def test_the_terminal_has_tables_gaps_failures_and_findings():
-    found = opinions()
-    lines = format_agreement(found, ["osu crashed"]).splitlines()
-    assert lines[-1] == words.summarise_agreement(found) and lines[-2] == words.format_disagreement(
-        found.findings[0]
-    )
-    assert lines[-3] == "osu crashed"
+def test_a_page_with_a_finding_or_a_failure_is_not_good(tmp_path: Path):
+    session = Session(tmp_path, "s1", "here", ["./plumbline"], False)
+    tones = [
+        build_agreement_document(session, opinions(factor), failures).tone
+        for factor, failures in ((1.0, []), (3.0, []), (1.0, ["osu crashed"]))
+    ]
+    assert tones == [Tone.GOOD, Tone.BAD, Tone.BAD]
 
 
 # --- from launches to samples, and back to verdicts ---

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,15 +84,3 @@ def test_the_order_of_a_round_is_drawn_and_comes_again() -> None:
     orders = [tuple(draw_round(7, number, NAMES)) for number in range(20)]
     assert orders == [tuple(draw_round(7, number, NAMES)) for number in range(20)]
     assert all(sorted(each) == sorted(NAMES) for each in orders) and len(set(orders)) > 5
-
-
-def test_the_pages_show_each_case_over_versions(tmp_path: Path) -> None:
-    judged = judge_history(measure({STEPPING: (1, None, 1.3, 1.1), STEADY: (1, 1, 1, 1)}))
-    html = history_page.write_history(tmp_path, judged).read_text()
-    markdown = (tmp_path / history_page.MARKDOWN).read_text()
-    for text in (html, markdown, history_page.format_history_text(judged)):
-        assert "mpich@5.0.0" in text and "▲" in text and "✗" in text
-        assert "left out: mpich@3.4.3: no wheel" in text
-    assert "<svg" in html and "slower, +" in html
-    told = json.loads((tmp_path / history_page.JSON).read_text())
-    assert told["exit_status"] == 1 and told["kind"] == "history" and len(told["cases"]) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +23,9 @@ from postprocess.features.guidelines.measure.run import choose_best, list_gains
 from postprocess.features.guidelines.overrides import OPERATIONS, Override, list_overrides, merge_overrides
 from postprocess.features.guidelines.text import (
     GuidelineResult,
-    format_guidelines,
+    build_guideline_document,
     format_ratio,
     list_caveats,
-    summarise,
-    write_guideline_page,
 )
 from postprocess.model.routines.guidelines import (
     Guideline,
@@ -40,6 +37,7 @@ from postprocess.model.routines.guidelines import (
 )
 from postprocess.model.routines.mpicost import BARRIER, find_routine
 from postprocess.model.session import Session
+from postprocess.report.document import Tone
 
 PLACE = Place("local:cpu", "openmpi-5_0_11", "4x4")
 BCAST, SENDS = Measured("bcast", 8), Measured("bcast_as_sends", 8)
@@ -193,37 +191,22 @@ def test_the_best_setting_is_chosen_by_the_same_rounds() -> None:
     assert choose_best(SENDS, looked, [good]) is None
 
 
-def test_the_words_name_operation_rival_ratio_and_setting() -> None:
-    judged = tuple(judge_guidelines(launches(1.3)))
-    overrides = tuple(judge_overrides([effect(2.0), replace(effect(1), gains=(), setting="")], False))
-    result = GuidelineResult(judged, overrides)
-    told = format_guidelines(result)
-    assert "bcast 8 B" in told and "bcast_as_sends 8 B" in told and "1.3" in told
-    assert "NAME=2" in told and "advised" in told and "none looked faster" in told
-    assert summarise(result).startswith("1 guideline: 1 violated; a setting helps 1 of 2")
-    assert "nothing is said of a network" in told
-
-
 def test_two_processes_are_said_to_tell_little() -> None:
     (line,) = list_caveats([replace(PLACE, layout="2x2")])
     assert "with 2 processes" in line and "not algorithms" in line
     assert list_caveats([replace(PLACE, layout="4x1")]) == []
 
 
-def test_the_page_and_its_data_say_the_same(tmp_path: Path) -> None:
-    """A violated guideline is no failure of the session, and yet nothing that a page calls good."""
-    result = GuidelineResult(
-        tuple(judge_guidelines(launches(1.3))),
-        tuple(judge_overrides([effect(2.0)], exact=False)),
-        notes=("machine is <busy>",),
-    )
+def test_a_violated_guideline_is_no_page_that_is_called_good(tmp_path: Path) -> None:
+    """Though it is no failure of the session. What else the pages say is among the golden outputs."""
     session = Session(tmp_path, "guidelines", "local", ["./plumbline"], False)
-    page = write_guideline_page(session, result)
-    shown = page.read_text()
-    assert "1 of 1 guideline violated" in shown and "✗" in shown and "machine is &lt;busy&gt;" in shown
-    assert "NAME=2" in shown and "NAME=2" in page.with_suffix(".md").read_text()
-    told = json.loads(page.with_suffix(".json").read_text())
-    assert [each["standing"] for each in told["guidelines"]] == ["violated"]
-    assert [each["advised"] for each in told["overrides"]] == [True]
+    tones = [
+        build_guideline_document(session, GuidelineResult(tuple(judge_guidelines(launches(factor))), ())).tone
+        for factor in (1.0, 1.3)
+    ]
+    assert tones == [Tone.GOOD, Tone.BAD]
+
+
+def test_a_ratio_of_simulated_time_has_no_interval() -> None:
     exact = judge_guidelines([replace(launches(1.2, spread=0, count=1)[0], exact=True)])
     assert format_ratio(exact[0].ratio, exact[0].limits) == "1.20"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -35,11 +34,9 @@ from postprocess.features.links.page import (
     PairHeatMap,
     SweepReport,
     assign_colour_steps,
+    build_links_document,
     choose_label_positions,
     draw_heat_map,
-    links_as_data,
-    render_links_page,
-    write_links_page,
 )
 from postprocess.features.links.text import (
     describe_contention,
@@ -54,6 +51,7 @@ from postprocess.main import build_parser
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import Verdict
+from postprocess.report.document import Tone
 from postprocess.runner.reframe_pass import NoCaseSelected
 from tests.support.factories.launch import planned
 from tests.support.factories.links import Machine, Tournament
@@ -289,26 +287,14 @@ def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch, declared: De
         plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
-def test_the_page_shows_findings_marks_and_what_failed(tmp_path: Path):
-    told = told_of(replace(EXACT, slow_nodes={3: 1.9}, slow_pairs={(1, 6): 5.0}))
-    session = Session(tmp_path, "links", "<site>", ["./plumbline"], False)
-    page = write_links_page(session, [told], ["n<1> failed"], "2 findings")
-    text = page.read_text()
-    assert "node n3: 1.9 times" in text and "link n1-n6: 5 times" in text
-    assert "n&lt;1&gt; failed" in text and "&lt;site&gt;" in text and "<site>" not in text
-    assert text.count("<svg") == 2
-    assert "http" not in re.sub(r"http-equiv", "", text)
-    data = json.loads(page.with_suffix(".json").read_text())
-    assert data == links_as_data([told], ["n<1> failed"], session.name)
-    named = [(each["kind"], each["who"]) for each in data["sweeps"][0]["findings"]]
-    assert named == [("node", [["n3"]]), ("link", [["n1", "n6"]])]
-
-
-def test_a_healthy_page_is_good():
-    text = render_links_page([told_of(EXACT)], [], "Nothing stands out", "s", "site")
-    assert "not the steady time" in text
-    assert 'header class="good"' in text and "nothing stands out among 8 nodes" in text
-    assert 'header class="bad"' in render_links_page([told_of(EXACT)], ["failed"], "x", "s", "site")
+def test_only_a_page_without_findings_and_failures_is_good(tmp_path: Path):
+    session = Session(tmp_path, "links", "site", ["./plumbline"], False)
+    slow_node = replace(EXACT, slow_nodes={3: 1.9})
+    tones = [
+        build_links_document(session, [told_of(machine)], failures, "").tone
+        for machine, failures in ((EXACT, []), (EXACT, ["failed"]), (slow_node, []))
+    ]
+    assert tones == [Tone.GOOD, Tone.BAD, Tone.BAD]
 
 
 @pytest.mark.parametrize("number", [4, 64, 256])

@@ -1,0 +1,105 @@
+"""A document: hostile text stays text, a page asks for nothing, and all files are written or none."""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import TextTable
+from postprocess.report.document import (
+    Commands,
+    Document,
+    Legend,
+    Lines,
+    Picture,
+    Role,
+    Section,
+    Tone,
+    Toned,
+    css_key,
+    render_html,
+    render_markdown,
+    table_section,
+    write_document,
+)
+
+HOSTILE = "<script>alert(1)</script> | `x` <img src=http://a> \x1b[31m {{ 7 * 7 }}"
+TABLE = TextTable(HOSTILE, (HOSTILE, ""), (HOSTILE,), ((HOSTILE, "-", Toned(HOSTILE, Tone.BAD)),), (HOSTILE,))
+DRAWN = Picture(lambda: "<svg></svg>", HOSTILE, (HOSTILE,), HOSTILE)
+BLOCKS = (
+    *(Lines(role, (HOSTILE, "a line")) for role in Role),
+    *(TABLE, DRAWN, Commands(HOSTILE, (HOSTILE,)), Legend([(css_key("begin"), HOSTILE)])),
+)
+HOSTILE_DOCUMENT = Document(
+    HOSTILE,
+    (HOSTILE, HOSTILE),
+    Tone.GOOD,
+    HOSTILE,
+    (HOSTILE,),
+    (
+        Section(HOSTILE, BLOCKS, mark=Toned(HOSTILE, Tone.BAD)),
+        Section(HOSTILE, BLOCKS, folded=True, new_page=True),
+        table_section(TABLE),
+    ),
+    (HOSTILE,),
+    {"said": HOSTILE},
+    [HOSTILE],
+    report=HOSTILE,
+    styles=("links.css",),
+    landscape=True,
+)
+
+
+def test_hostile_text_is_shown_and_does_nothing() -> None:
+    html = render_html(HOSTILE_DOCUMENT)
+    assert "<script" not in html and "<img" not in html and "\x1b" not in html and "{{ 7 * 7 }}" in html
+    assert html.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 40
+    markdown = render_markdown(HOSTILE_DOCUMENT)
+    code = re.compile(r"^(`{3,})\n.*?^\1$", re.MULTILINE | re.DOTALL)
+    assert len(code.findall(markdown)) == 2
+    assert "<" not in code.sub("", markdown) and "\x1b" not in markdown
+    assert not re.search(r"(?<!\\)`", code.sub("", markdown)) and "http://" not in code.sub("", markdown)
+
+
+def test_a_page_asks_for_nothing_and_needs_no_script() -> None:
+    html = render_html(replace(HOSTILE_DOCUMENT, report="launches"))
+    assert "default-src 'none'" in html and not re.search(r"<(script|link|iframe|object|form)\b", html)
+    assert set(re.findall(r'(?:src|href|action)="([^"]*)"', html)) == {"report.html"}
+    assert not re.search(r"url\(|@import", html)
+
+
+def test_a_picture_without_captions_tells_its_subject() -> None:
+    drawn = Picture(lambda: "<svg></svg>", subject="bcast of 8 B")
+    assert "bcast of 8 B" in render_html(replace(HOSTILE_DOCUMENT, sections=[Section("", [drawn])]))
+
+
+def test_what_has_nothing_to_show_is_left_out() -> None:
+    empty = (Lines(Role.ITEM, ()), TextTable("none", ("a",), (), ()))
+    told = replace(HOSTILE_DOCUMENT, sections=(Section("nothing here", empty), Section("", [*empty, DRAWN])))
+    for text in (render_html(told), render_markdown(told)):
+        assert "nothing here" not in text and "none</h4>" not in text and "**none**" not in text
+
+
+def test_all_files_are_written_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "some.html"
+    write_document(HOSTILE_DOCUMENT, page)
+    write_document(replace(HOSTILE_DOCUMENT, data=None), tmp_path / "other.html")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["other.html", "other.md", "some.html", "some.json", "some.md"]
+    write = files._write
+
+    def fill_disk(path: Path, data: bytes, target: Path) -> None:
+        if target.suffix == ".json":
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        write(path, data, target)
+
+    monkeypatch.setattr(files, "_write", fill_disk)
+    with pytest.raises(UsageError, match=r"some\.json: cannot be written: No space left"):
+        write_document(replace(HOSTILE_DOCUMENT, headline="another"), page)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
