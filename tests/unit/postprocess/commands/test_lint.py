@@ -176,7 +176,7 @@ def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "line", "complaint"),
     [
-        ('library="Open MPI v5.0"', 'library=""', "environment(", "library: is empty, and would"),
+        ('library="Open MPI v5.0"', 'library=""', "environment(", "library: '': write name and version"),
         ("environment, partition, site", "environment, partition", "site(", "name 'site'"),
     ],
 )
