@@ -40,12 +40,20 @@ def find_fault(value: Any, kind: Any) -> str:
     except (msgspec.ValidationError, RecursionError):
         pass
     else:
-        return ""
+        if not isinstance(value, set | frozenset):  # in which words have no order
+            parts = _list_parts(value, _strip(kind))
+            return next(filter(None, (_find_set(*part) for part in parts)), "")
     for name, part, its_kind in _list_parts(value, _strip(kind)):
         if fault := find_fault(part, its_kind):
             return f"{name}: {fault}" if name else fault
     shown = list(value) if isinstance(value, tuple) else value
     return f"{shown!r}: write {_describe(kind)}"
+
+
+def _find_set(name: str, part: Any, kind: Any) -> str:
+    """Find a set below a part of a value, which msgspec takes for a list; empty if there is none."""
+    fault = find_fault(part, kind)
+    return f"{name}: {fault}" if fault and name else fault
 
 
 def check_fields(piece: Any) -> None:

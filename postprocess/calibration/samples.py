@@ -123,10 +123,14 @@ def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLau
 
 
 def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> str:
-    """List the names of the facts in which two launches differ."""
+    """List the names of the facts in which two launches differ; transports where both tell them."""
     differing = list_differing_keys(one.shared, other.shared)
     told = LIMITS in one.shared and LIMITS in other.shared  # older launches do not tell them
-    return ", ".join(key for key in differing if key != LIMITS or told)
+    found = [key for key in differing if key != LIMITS or told]
+    both = one.transports.keys() & other.transports.keys()
+    if any(one.transports[pairs] != other.transports[pairs] for pairs in both):
+        found.append("transports")
+    return ", ".join(found)
 
 
 def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:

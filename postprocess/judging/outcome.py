@@ -31,6 +31,7 @@ from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN, BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.mpi.family import is_library
+from site_configs.mpi.standard_abi import LIBRARY
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
@@ -225,7 +226,7 @@ def explain_other_interface(launch: PlannedLaunch, run: Mapping[str, Any]) -> st
         return f"the program's binary interface is {ran}, not {wanted}"
     if not told or not os.path.isdir(launch.standard_abi):
         return ""
-    if os.path.realpath(launch.standard_abi) == os.path.dirname(told["library"]):
+    if os.path.realpath(os.path.join(launch.standard_abi, LIBRARY)) == os.path.realpath(told["library"]):
         return ""
     return f"ran on {told['library']}, not on the library of {launch.standard_abi}; see LD_LIBRARY_PATH"
 

@@ -178,12 +178,22 @@ def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return told[CALIBRATIONS]
 
 
-def find_transports(origin: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Find by what pairs of ranks talked when a file was last calibrated, by class of pairs, if it tells."""
-    calibrations = [each for told in origin["programs"].values() for each in list_calibrations(told)]
+def find_transports(origin: Mapping[str, Any], case: Case | None = None) -> dict[str, tuple[str, ...]]:
+    """Find by what pairs of ranks talked when a case was calibrated, by class of pairs, if that is told.
+
+    What was calibrated with options set by hand tells nothing of launches without.
+
+    :param case: None for all cases of the file, of which each may talk as any other does
+    """
+    if case is None:
+        calibrations = [each for told in origin["programs"].values() for each in list_calibrations(told)]
+    else:
+        own = find_case_calibration(origin["programs"].get(case.program), case.key)
+        calibrations = [own] if own else []
     found: dict[str, tuple[str, ...]] = {}
-    for calibration in sorted(calibrations, key=lambda each: each["date_utc"]):
-        found |= {pairs: tuple(names) for pairs, names in calibration.get(TRANSPORTS, {}).items()}
+    for calibration in calibrations:
+        for pairs, names in calibration.get(TRANSPORTS, {}).items() if "options" not in calibration else ():
+            found[pairs] = tuple(dict.fromkeys([*found.get(pairs, ()), *names]))
     return found
 
 

@@ -135,9 +135,9 @@ def css_key(name: str) -> Markup:
 
 
 def write_document(document: Document, page: Path) -> Path:
-    """Write a document as HTML, as ``.md`` beside it and, if it has data, as ``.json``: all or none.
+    """Write a document as HTML, as ``.md`` beside it and, if it has data, as ``.json``, which comes last.
 
-    The data comes last: with it, all is there. Returns the path of the page.
+    Returns the path of the page.
 
     :raises UsageError: if they cannot be written
     """

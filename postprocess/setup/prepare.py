@@ -83,6 +83,8 @@ def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
     extras = environment["extras"]
     if extras.get(STANDARD_ABI):
         raise SpackEnvironmentError(ONE_BUILD)
+    if extras.get("container"):
+        raise SpackEnvironmentError("its MPI is in a container")
     family, version = identify_library(extras["library"])
     if extras["family"] not in PACKAGES or family != extras["family"]:
         known = ", ".join(PACKAGES)

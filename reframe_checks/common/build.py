@@ -217,7 +217,7 @@ class build_mpicost(BuildProgram):
         # Builds of several partitions, or of environments that share one, must not meet in it.
         lock = quote_word(f"{directory}.lock")
         folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
-        made_for = f"{quote_word(str(SOURCE))} {folder}"
+        made_for = " ".join([quote_word(str(SOURCE)), folder, *map(quote_word, facts.container)])
         first, choose = [], []
         if facts.standard_abi:
             # It stays linked to the library of the first MPI, or each further one would build anew. If that MPI

@@ -50,8 +50,8 @@ FOLLOW_FROM = {
 
 NAME_RULE = "letters, digits, _ and - only, a letter first"
 Name = Annotated[str, Meta(pattern=whole(NAME.pattern), description=NAME_RULE)]
-Text = Annotated[str, Meta(pattern=r"\S")]  #: that is not empty
-ONE_LINE = r"^(?=.*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+$"
+Text = Annotated[str, Meta(pattern=r"^[^\x00]*\S[^\x00]*$")]  #: that is not empty
+ONE_LINE = r"^(?=.*\S)[^\x00\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+$"
 Line = Annotated[str, Meta(pattern=ONE_LINE, description="a text of one line, in quotes")]
 #: Of a module: ReFrame writes it into a script as it is.
 Module = Annotated[
@@ -241,6 +241,8 @@ def find_environment_faults(environment: Environment, only_looking: bool) -> Ite
         yield f"standard_abi: {names} cannot run, only mpicost is built for it; {fix}"
     if environment.standard_abi and environment.container:
         yield "standard_abi: no program is built for it in a container; leave one of the two out"
+    if environment.prefix and environment.container:
+        yield "prefix: Spack builds nothing in a container; leave one of the two out"
 
 
 def find_partition_faults(partition: Partition, layouts: Sequence[tuple[int, int]]) -> Iterator[str]:

@@ -170,9 +170,9 @@ def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
     if container := environment.extras.get("container"):
         load = [f"module load {' '.join(map(quote_word, names))} >&2"] if names else []
-        inside = [*container, "sh", "-c", f"command -v {quote_word(mpicc)}"]
-        if problem := explain_failure("container", [*load, " ".join(map(quote_word, inside))]):
-            yield environment.fault("container", f"{mpicc!r} is not there in it: {problem}")
+        inside = " ".join(map(quote_word, [*container, mpicc, "--version"]))
+        if problem := explain_failure("container", [*load, inside]):
+            yield environment.fault("container", f"{mpicc!r} does not run in it: {problem}")
         return
     if not names or reading.sound_configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
         if not shutil.which(mpicc):

@@ -144,16 +144,19 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
     ]
 
 
+UNREADABLE = "cbf29ce484222325"  #: the hash of a file of which nothing could be read
+
+
 def describe_shared_program(old: SideFacts | None, new: SideFacts | None) -> str:
     """Describe in a sentence that both sides ran the same file; empty if they did not, or do not tell.
 
     Only programs that are built against the standard ABI tell: of others each MPI has its own.
     """
     one, two = (side.standard_abi if side else {} for side in (old, new))
-    if not one or one.get("program") != two.get("program"):
+    program, version = one.get("program"), one.get("version")
+    if not program or not version or program == UNREADABLE or program != two.get("program"):
         return ""
-    file = f"the same file ({one['program']})"
-    return f"Both sides ran {file}, built once against the standard ABI {one['version']} of MPI"
+    return f"Both sides ran the same file ({program}), built once against the standard ABI {version} of MPI"
 
 
 def compare_maps(

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from postprocess.base import files
 from postprocess.base.documents.memory import recall, remember
@@ -44,10 +45,18 @@ Place = tuple[str, str, str]  #: partition, environment, and class of pairs
 
 @dataclass(frozen=True)
 class KnownTransports:
-    """By what each place talked when its references were measured, or it was seen first."""
+    """By what each place talked when it was calibrated, or seen first."""
 
     schema: int = 1
     places: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: by the words of a place
+
+
+@dataclass(frozen=True)
+class ReferenceOrigin:
+    """Where the references of a partition and environment are from."""
+
+    provenance: Mapping[str, Any]
+    reviewed: bool  #: or only the work directory's own
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class TransportProof:
     paths: Mapping[Place, Sequence[TransportPath]]  #: none of a place: unknown
     expected: Mapping[Place, ExpectedTransport] = field(default_factory=dict)
     known: KnownTransports = KnownTransports()
+    #: The references of each partition and environment that has some
+    references: Mapping[tuple[str, str], ReferenceOrigin] = field(default_factory=dict)
     #: Environments with variables set by hand: what they talk by tells nothing of other sessions
     by_hand: Collection[str] = ()
     #: Places whose verbose start failed without a word of its transports
@@ -75,7 +86,7 @@ class TransportProof:
             return result
         for pairs in classify_pairs(case.processes, case.per_node):
             place = f"{case.system}:{case.partition}", case.environment, pairs
-            if fault := self.find_fault(place):
+            if fault := self.find_fault(place, case):
                 return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault)
         return result
 
@@ -87,14 +98,17 @@ class TransportProof:
                 faults[place[1]].append(f"on {place[0]} {fault}")
         return {environment: "; ".join(found) for environment, found in faults.items()}
 
-    def find_fault(self, place: Place) -> str:
-        """Find what is wrong with the transports of a place, with the library's own line; empty if nothing."""
+    def find_fault(self, place: Place, case: Case | None = None) -> str:
+        """Find what is wrong with the transports of a place, with the library's own line; empty if nothing.
+
+        :param case: that is judged; None for whatever is measured there
+        """
         if place in self.expected and place in self.silent:
             where = f"{WORDS[place[-1]]} the site expects {self.expected[place].text!r}"
             return f"{where}, and the start that should tell it failed"
         if place in self.expected:
             return find_wrong_path(self.paths.get(place, ()), place[-1], self.expected[place])
-        return self.find_avoidable(place) or self.find_change(place)
+        return self.find_avoidable(place) or self.find_change(place, case)
 
     def find_avoidable(self, place: Place) -> str:
         """Find TCP in a node, where memory is shared, unless the site file expects something there."""
@@ -105,14 +119,19 @@ class TransportProof:
                 return f"in a node its MPI uses {path}, where memory is shared; {fix}: {path.line}"
         return ""
 
-    def find_change(self, place: Place) -> str:
-        """Find a way that a place did not use when it was calibrated."""
-        _, environment, _ = place
-        before = () if environment in self.by_hand else self.known.places.get(" ".join(place), ())
+    def find_change(self, place: Place, case: Case | None = None) -> str:
+        """Find a way that a place did not use when its references were measured, or when it was seen first."""
+        *where, pairs = place
+        if where[1] in self.by_hand:
+            return ""
+        origin = self.references.get((where[0], where[1]))
+        told = find_transports(origin.provenance, case).get(pairs) if origin else None
+        before = told or self.known.places.get(" ".join(place), ())
         for path in self.paths.get(place, ()):
             if before and str(path) not in before:
-                used = f"{WORDS[place[-1]]} its MPI uses {path}, and used {', '.join(before)} before"
-                return f"{used}; if that is meant, run ./plumbline calibrate: {path.line}"
+                used = f"{WORDS[pairs]} its MPI uses {path}, and used {', '.join(before)} before"
+                review = "; then ./plumbline references propose" if told and origin and origin.reviewed else ""
+                return f"{used}; if that is meant, run ./plumbline calibrate{review}: {path.line}"
         return ""
 
     def remember(self, path: Path, afresh: bool = False, environments: Collection[str] | None = None) -> None:
@@ -171,7 +190,8 @@ def prove_transports(
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
-        KnownTransports() if calibrating else recall_transports(context, chosen),
+        KnownTransports() if calibrating else recall(context.work.root / FILE, KnownTransports),
+        {} if calibrating else find_origins(context, chosen),
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
     )
@@ -180,18 +200,15 @@ def prove_transports(
     return proof
 
 
-def recall_transports(context: SessionContext, places: Collection[Place]) -> KnownTransports:
-    """Recall by what these places talked when their references were measured, else when they were last seen.
-
-    References that others have reviewed tell it in a work directory that has seen nothing.
-    """
-    known = dict(recall(context.work.root / FILE, KnownTransports).places)
+def find_origins(context: SessionContext, places: Collection[Place]) -> dict[tuple[str, str], ReferenceOrigin]:
+    """Find the references of these places: they tell transports in a work directory that has seen nothing."""
+    found = {}
     for partition, environment in sorted({place[:2] for place in places}):
         system, _, name = partition.partition(":")
-        path = find_reference_file(context.reference_roots, system, name, environment)
-        told = find_transports(read_provenance(path)) if path else {}
-        known |= {f"{partition} {environment} {pairs}": names for pairs, names in told.items()}
-    return KnownTransports(places=known)
+        if path := find_reference_file(context.reference_roots, system, name, environment):
+            reviewed = context.work.provisional not in path.parents
+            found[partition, environment] = ReferenceOrigin(read_provenance(path), reviewed)
+    return found
 
 
 def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool) -> Path:

@@ -56,7 +56,7 @@ def test_an_mpi_in_a_container_is_built_and_launched_in_it(
 
 
 @plants("environment", "a container without the MPI that it should hold", "a site file", "", 1,
-        "container: '/mnt/bin/mpicc' is not there in it")  # fmt: skip
+        "container: '/mnt/bin/mpicc' does not run in it")  # fmt: skip
 def test_a_container_without_its_mpi_is_told(
     workshop: Workshop, mpich: Installation, container: list[str], tmp_path: Path, declared: Declared
 ) -> None:

@@ -29,6 +29,15 @@ def test_launches_of_something_else_do_not_count(changes, name: str):
     assert (left.launches, left.differing) == (1, name)
 
 
+def test_launches_by_another_transport_do_not_count_where_both_tell_it():
+    sysv, posix = ({"node": (name,)} for name in ("ucx:sysv", "ucx:posix"))
+    untold = launch(1.0, 1)
+    some = [untold, launch(2.0, 2, transports=sysv), launch(3.0, 3, transports=posix)]
+    assert collect_samples(some)[CASES[0]].values == [1.0, 3.0]
+    (left,) = list_excluded(some)
+    assert (left.launches, left.differing) == (1, "transports")
+
+
 def test_what_cannot_change_a_time_does_not_part_launches():
     facts = {"mpi_library": "MPICH at /a/path", "spec": "mpicost/another-hash"}
     there = launch(1.0, 1, facts=facts, machine={"host": "login2"})

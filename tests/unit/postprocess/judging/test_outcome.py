@@ -210,6 +210,9 @@ def test_the_library_of_the_standard_abi_may_be_reached_through_a_link(tmp_path:
     told = standard_abi(f"{tmp_path.resolve()}/real/libmpi_abi.so.1")
     assert assessed(tmp_path, whole(**told), launch=planned(standard_abi=f"{tmp_path}/link")) == ("", "")
     assert assessed(tmp_path, whole(**told), launch=planned(standard_abi="/of/a/compute/node")) == ("", "")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "libmpi_abi.so.1").symlink_to("../real/libmpi_abi.so.1")
+    assert assessed(tmp_path, whole(**told), launch=planned(standard_abi=f"{tmp_path}/files")) == ("", "")
 
 
 @plants("schedulers", "a world of 4 processes instead of 2", "a launcher", "incorrect", 1,

@@ -36,6 +36,10 @@ def an_environment(**changes: Any) -> dict[str, Any]:
     return environment("mpich", **values | changes)
 
 
+def in_container(**changes: Any) -> dict[str, Any]:
+    return an_environment(container=["apptainer", "exec", "/mpi.sif"], **changes)
+
+
 def a_partition(**changes: Any) -> dict[str, Any]:
     return partition("cpu", **{"topology": TOPOLOGY, "environments": ["mpich"]} | changes)
 
@@ -78,6 +82,11 @@ WRONG = [
     (an_environment, "launcher", " ", "' ': write a launcher of ReFrame's"),
     (an_environment, "launcher", [], "[]: write a launcher of ReFrame's"),
     (an_environment, "launcher", ["mpirun", " "], "['mpirun', ' ']: write a launcher"),
+    (an_environment, "launcher", {"mpirun"}, "{'mpirun'}: write a launcher of ReFrame's"),
+    (an_environment, "container", {"box"}, "{'box'}: write a list"),
+    (an_environment, "container", ["box\0"], r"'box\x00': write a text of one line, in quotes"),
+    (in_container, "prefix", "/opt/mpi", "Spack builds nothing in a container; leave one of the two out"),
+    (in_container, "standard_abi", "/lib", "no program is built for it in a container; leave one of the two"),
     (an_environment, "mpicc", None, "None: write the name or path"),
     (an_environment, "modules", [None], "None: write letters, digits and _@%+=:,./- only"),
     (an_environment, "modules", "mpich", "'mpich': write a list"),
@@ -139,7 +148,7 @@ WRONG = [
 def test_a_wrong_value_is_refused_with_its_key_and_what_to_write(piece, key, value, said):
     with pytest.raises(ValueError) as refused:
         piece(**{key: value})
-    title = {an_environment: "environment 'mpich'", a_site: "site 'here'"}
+    title = {**dict.fromkeys((an_environment, in_container), "environment 'mpich'"), a_site: "site 'here'"}
     text = f"{title.get(piece, 'partition ' + repr('cpu'))}: "
     text += f"defaults: {key}: " if piece is with_default else f"{key}"
     assert str(refused.value).startswith(text), refused.value

@@ -150,3 +150,4 @@ def test_both_sides_ran_the_same_file_only_if_both_say_so() -> None:
     assert describe_shared_program(one, one) == said
     others = ((one, other), (one, own), (own, one), (own, own), (None, one), (one, None))
     assert [describe_shared_program(*pair) for pair in others] == [""] * len(others)
+    assert describe_shared_program(unread := replace(one, standard_abi={"program": "x"}), unread) == ""

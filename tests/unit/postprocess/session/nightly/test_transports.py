@@ -20,9 +20,10 @@ from postprocess.parsers.transports import TransportPath
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.nightly.transports import (
     KnownTransports,
+    ReferenceOrigin,
     TransportProof,
+    find_origins,
     prove_measured,
-    recall_transports,
 )
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
@@ -90,23 +91,52 @@ def test_a_night_is_held_against_the_transports_of_its_calibration(tmp_path: Pat
     assert judge(replace(night, known=recall(file, KnownTransports))) == PASSED
 
 
-def test_reviewed_references_tell_it_where_a_work_directory_has_seen_nothing(tmp_path: Path) -> None:
-    calibrations = [
-        {"date_utc": f"2026-11-0{day} 02:00:00 UTC", "transports": {"node": [name]}}
-        for day, name in ((2, "ucx:sysv"), (1, "ucx:posix"))
+def make_origin(case: Case, *calibrations: tuple[str, str, dict[str, Any]]) -> ReferenceOrigin:
+    """References of a case of each name, each with the transports and options of its calibration."""
+    told = [
+        {
+            "date_utc": "2026-11-01 02:00:00 UTC",
+            "transports": {"node": [transport]},
+            "series": [{"launches": [], "headlines": {replace(case, routine=routine).key: []}}],
+            **more,
+        }
+        for routine, transport, more in calibrations
     ]
+    return ReferenceOrigin({"machine": "m", "programs": {case.program: {"calibrations": told}}}, True)
+
+
+def test_reviewed_references_tell_it_where_a_work_directory_has_seen_nothing(tmp_path: Path) -> None:
+    origin = make_origin(CASE, (CASE.routine, "ucx:sysv", {}))
     path = tmp_path / "reviewed" / "s" / "p" / "mpi.tsv"
     path.parent.mkdir(parents=True)
     path.touch()
-    origin = {"machine": "m", "programs": {"mpicost": {"calibrations": calibrations}}}
-    path.with_name("mpi.provenance.json").write_text(json.dumps(origin), encoding="utf-8")
-    work = SimpleNamespace(root=tmp_path)
-    context = SimpleNamespace(work=work, reference_roots=[tmp_path / "provisional", tmp_path / "reviewed"])
-    TransportProof({NODE: [path_of("posix", layer="ucx")]}).remember(tmp_path / "transports.json")
+    path.with_name("mpi.provenance.json").write_text(json.dumps(origin.provenance), encoding="utf-8")
+    work = SimpleNamespace(root=tmp_path, provisional=tmp_path / "provisional")
+    context = SimpleNamespace(work=work, reference_roots=[tmp_path / "reviewed", work.provisional])
+    found = find_origins(cast(SessionContext, context), [NODE])
+    assert found == {NODE[:2]: origin}
     night = TransportProof(
-        {NODE: [path_of("posix", layer="ucx")]}, known=recall_transports(cast(SessionContext, context), [NODE])
+        {NODE: [path_of("posix", layer="ucx")]},
+        known=KnownTransports(places={" ".join(NODE): ("ucx:posix",)}),
+        references=found,
     )
+    result = judge(night)
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert "./plumbline references propose" in result.reason
+
+
+def test_each_case_is_held_against_the_transports_of_its_own_references() -> None:
+    """Another case that was calibrated since by another transport lifts nothing."""
+    both = make_origin(CASE, (CASE.routine, "ucx:sysv", {}), ("bcast", "ucx:posix", {}))
+    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, references={NODE[:2]: both})
     assert judge(night).verdict is Verdict.NOT_COMPARABLE
+    assert night.find_faults() == {}
+
+
+def test_references_measured_with_options_by_hand_tell_nothing_of_launches_without() -> None:
+    by_hand = make_origin(CASE, (CASE.routine, "ucx:sysv", {"options": {"set_env": {"UCX_TLS": "sysv"}}}))
+    night = TransportProof({NODE: [path_of("posix", layer="ucx")]}, references={NODE[:2]: by_hand})
+    assert judge(night) == PASSED
 
 
 def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
