@@ -63,7 +63,7 @@ def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop:
     eager = [each for each in results if each.case.bytes < RENDEZVOUS]
     assert ended.summary["cases"]
     fitted = fit_measured(arrange_sessions({"": eager}))
-    (send,) = [each for each in fitted if each.place.routine == "send"]
+    (send,) = [each for each in fitted if each.routine == "send"]
     (fit,) = send.fits.values()
     links = round(fit.t0 / LATENCY)
     assert fit.t0 == pytest.approx(links * LATENCY, rel=0.02)
