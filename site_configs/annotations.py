@@ -37,23 +37,14 @@ def find_fault(value: Any, kind: Any) -> str:
     """Find the innermost part of a value that its type refuses: ``place: part: write what``; or nothing."""
     try:
         msgspec.convert(value, kind)
+        right = not isinstance(value, set | frozenset)  # which it takes for a list, and has no order
     except (msgspec.ValidationError, RecursionError):
-        pass
-    else:
-        if not isinstance(value, set | frozenset):  # in which words have no order
-            parts = _list_parts(value, _strip(kind))
-            return next(filter(None, (_find_set(*part) for part in parts)), "")
+        right = False
     for name, part, its_kind in _list_parts(value, _strip(kind)):
         if fault := find_fault(part, its_kind):
             return f"{name}: {fault}" if name else fault
     shown = list(value) if isinstance(value, tuple) else value
-    return f"{shown!r}: write {_describe(kind)}"
-
-
-def _find_set(name: str, part: Any, kind: Any) -> str:
-    """Find a set below a part of a value, which msgspec takes for a list; empty if there is none."""
-    fault = find_fault(part, kind)
-    return f"{name}: {fault}" if fault and name else fault
+    return "" if right else f"{shown!r}: write {_describe(kind)}"
 
 
 def check_fields(piece: Any) -> None:

@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import reframe as rfm
@@ -175,6 +175,42 @@ def write_script(path: Path, container: Sequence[str], program: str) -> Iterator
     yield f"chmod +x {quote_word(str(path))}"
 
 
+@dataclass(frozen=True)
+class CmakeMpi:
+    """How CMake gets at the MPI of an environment."""
+
+    options: Sequence[str]
+    prepare: Sequence[str] = ()  #: commands in the build folder, before CMake
+    check: Sequence[str] = ()  #: commands that empty the build folder if it is of no use
+
+
+def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi:
+    """Choose how CMake gets at an MPI: by its wrapper, by a script that enters its container, or by its ABI.
+
+    :param folder: in which is built
+    :param variable: of CMake, by which it takes a wrapper
+    """
+    if facts.standard_abi:
+        # It stays linked to the library of the first MPI, or each further one would build anew. If that MPI
+        # is gone, so is its header, and the build begins anew.
+        linked, place = quote_word(str(folder / LINKED)), quote_word(str(folder))
+        library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
+        return CmakeMpi(
+            [f'-DMPICOST_STANDARD_ABI="$(cat {linked})"'],
+            [f"test -e {linked} || printf '%s\\n' {library} > {linked}"],
+            [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {place}; mkdir -p {place}; }}'],
+        )
+    if facts.container:
+        # CMake would look outside for the paths that a wrapper shows; of a compiler it asks for none. Of what
+        # that makes, Ninja cannot change the rpath.
+        script = folder / "container" / "mpicc"
+        compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
+        commands = write_script(script, facts.container, facts.wrappers[0])
+        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], [*commands])
+    wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
+    return CmakeMpi([f'-D{variable}="$({wrappers})"'])  # found once the modules are loaded
+
+
 class build_mpicost(BuildProgram):
     """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
 
@@ -194,47 +230,26 @@ class build_mpicost(BuildProgram):
         self.build_system.builddir = quote_word(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
-        variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
-        in_container: list[str] = []
-        if facts.container:
-            # CMake would look outside for the paths that the wrapper shows; of a compiler it asks for none.
-            variable_of_wrapper = "CMAKE_C_COMPILER"
-            script = directory / "container" / "mpicc"
-            wrappers = f"command -v {quote_word(str(script))}"
-            in_container = list(write_script(script, facts.container, facts.wrappers[0]))
-        mpi = f'-D{variable_of_wrapper}="$({wrappers})"'  # found once the modules are loaded
-        linked = quote_word(str(directory / LINKED))
-        if facts.standard_abi:
-            mpi = f'-DMPICOST_STANDARD_ABI="$(cat {linked})"'
+        mpi = choose_mpi(facts, directory, extras.get("compiler_variable", "MPI_C_COMPILER"))
         self.build_system.config_opts = [
             *(["-G Ninja"] if is_in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
-            mpi,
+            *mpi.options,
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
-            *(["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"] if facts.container else []),  # Ninja cannot change it
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
         lock = quote_word(f"{directory}.lock")
         folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
         made_for = " ".join([quote_word(str(SOURCE)), folder, *map(quote_word, facts.container)])
-        first, choose = [], []
-        if facts.standard_abi:
-            # It stays linked to the library of the first MPI, or each further one would build anew. If that MPI
-            # is gone, so is its header, and the build begins anew.
-            library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
-            first = [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {folder}; mkdir -p {folder}; }}']
-            choose = [f"test -e {linked} || printf '%s\\n' {library} > {linked}"]
         self.prebuild_cmds = [
             f"mkdir -p {folder}",
             f"exec 9> {lock}",
             "flock 9",
-            *first,
+            *mpi.check,
             # CMake refuses what was made in another place: a copied work directory, or another clone.
             f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
             f"printf '%s\\n' {made_for} > {stamp}; }}",
-            *in_container,
-            *choose,
+            *mpi.prepare,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
         self.postbuild_cmds = [

@@ -32,9 +32,8 @@ COMPILERS = (
     re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
 )
 PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
-STANDARD_ABI = (
-    "standard_abi"  #: of ``extras``: folder of the library of the standard ABI, where programs use that
-)
+#: Of ``extras``: folder of the library of the standard ABI, where programs use that.
+STANDARD_ABI = "standard_abi"
 #: Why an environment of the standard ABI has neither OSU nor IMB.
 ONLY_MPICOST = "of the standard ABI of MPI, only mpicost is built"
 

@@ -26,32 +26,37 @@ bool standard_abi_is_used(void)
 
 #ifdef MPICOST_STANDARD_ABI
 
-/* FNV-1a, as of loaded objects; of an unreadable file that of nothing. */
-static uint64_t hash_program(void)
+/* FNV-1a, as of loaded objects; false if the file cannot be read whole. */
+static bool hash_program(uint64_t *hash)
 {
     unsigned char data[65536];
-    uint64_t hash = 0xcbf29ce484222325u;
     size_t bytes;
     FILE *file = fopen("/proc/self/exe", "rb");
-    while (file != NULL && (bytes = fread(data, 1, sizeof data, file)) > 0)
+    if (file == NULL)
+        return false;
+    *hash = 0xcbf29ce484222325u;
+    while ((bytes = fread(data, 1, sizeof data, file)) > 0)
         for (size_t i = 0; i < bytes; i++)
-            hash = (hash ^ data[i]) * 0x100000001b3u;
-    if (file != NULL)
-        fclose(file);
-    return hash;
+            *hash = (*hash ^ data[i]) * 0x100000001b3u;
+    bool whole = ferror(file) == 0;
+    fclose(file);
+    return whole;
 }
 
 void standard_abi_write(struct json *json)
 {
     char text[32];
+    uint64_t hash;
     const char *loaded = library_path();
     char *path = loaded != NULL ? realpath(loaded, NULL) : NULL;
     json_key(json, "standard_abi");
     json_open(json, '{');
     snprintf(text, sizeof text, "%d.%d", MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
     json_key_string(json, "version", text);
-    snprintf(text, sizeof text, "%016" PRIx64, hash_program());
-    json_key_string(json, "program", text);
+    if (hash_program(&hash)) {
+        snprintf(text, sizeof text, "%016" PRIx64, hash);
+        json_key_string(json, "program", text);
+    }
     json_key_string(json, "library", path != NULL ? path : "unknown");
     json_close(json, '}');
     free(path);

@@ -144,9 +144,6 @@ def compare_facts(old: SideFacts, new: SideFacts) -> list[FactDifference]:
     ]
 
 
-UNREADABLE = "cbf29ce484222325"  #: the hash of a file of which nothing could be read
-
-
 def describe_shared_program(old: SideFacts | None, new: SideFacts | None) -> str:
     """Describe in a sentence that both sides ran the same file; empty if they did not, or do not tell.
 
@@ -154,7 +151,7 @@ def describe_shared_program(old: SideFacts | None, new: SideFacts | None) -> str
     """
     one, two = (side.standard_abi if side else {} for side in (old, new))
     program, version = one.get("program"), one.get("version")
-    if not program or not version or program == UNREADABLE or program != two.get("program"):
+    if not program or not version or program != two.get("program"):
         return ""
     return f"Both sides ran the same file ({program}), built once against the standard ABI {version} of MPI"
 

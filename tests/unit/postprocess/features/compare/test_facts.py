@@ -150,4 +150,5 @@ def test_both_sides_ran_the_same_file_only_if_both_say_so() -> None:
     assert describe_shared_program(one, one) == said
     others = ((one, other), (one, own), (own, one), (own, own), (None, one), (one, None))
     assert [describe_shared_program(*pair) for pair in others] == [""] * len(others)
-    assert describe_shared_program(unread := replace(one, standard_abi={"program": "x"}), unread) == ""
+    for part in ({"program": "x"}, {"version": "1.0", "library": "/x"}):  # whose own file cannot be read
+        assert describe_shared_program(unread := replace(one, standard_abi=part), unread) == ""
