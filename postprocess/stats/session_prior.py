@@ -62,11 +62,18 @@ def find_stored_prior(table: PriorTable, case: Case) -> Prior | None:
 
 
 def add_session_priors(references: Mapping[Case, Reference], table: PriorTable) -> dict[Case, Reference]:
-    """Return the references with what is known of their sessions, from similar cases and from the table."""
+    """Return the references with what is known of their sessions, from similar cases and from the table.
+
+    Where the similar cases are too few, all cases of the program stand in.
+    """
     families: dict[CaseGroup, list[Reference]] = {}
+    programs: dict[str, list[Reference]] = {}
     for reference in references.values():
-        families.setdefault(group_of(reference.case), []).append(replace(reference, session_prior=None))
-    similar = {key: estimate_similar_spread(members) for key, members in families.items()}
+        own = replace(reference, session_prior=None)
+        families.setdefault(group_of(reference.case), []).append(own)
+        programs.setdefault(reference.case.program, []).append(own)
+    everybody = {name: estimate_similar_spread(members) for name, members in programs.items()}
+    similar = {key: estimate_similar_spread(members) or everybody[key[0]] for key, members in families.items()}
     found = {}
     for case, each in references.items():
         stored = None if each.exact else find_stored_prior(table, case)
@@ -76,7 +83,10 @@ def add_session_priors(references: Mapping[Case, Reference], table: PriorTable) 
 
 
 def estimate_similar_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
-    """Estimate the spread between sessions of similar cases, and what their sessions are worth; None of one."""
+    """Estimate the spread between sessions of these cases, and what their sessions are worth.
+
+    None if they are too few, or of one session.
+    """
     known = [(reference, *estimate_means_variance(reference)) for reference in some if not reference.exact]
     known = [each for each in known if each[1] > 0]
     if len(known) < LEAST_GROUP_SIZE:

@@ -135,6 +135,15 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
     assert SLOW_ALPHA / 6 < np.mean(beyond) < SLOW_ALPHA + 0.012
 
 
+def test_a_class_of_few_cases_learns_from_all_of_its_program():
+    many = [case("bcast", 8 + number) for number in range(12)]
+    few = [case("bcast", 4_000 + number) for number in range(3)]
+    told = {each: replace(known(sessions=10, between=0.0004), case=each) for each in many + few}
+    found = add_session_priors(told, TABLE)
+    assert found[few[0]].session_prior.spread == pytest.approx(found[many[0]].session_prior.spread)
+    assert found[few[0]].session_prior.degrees > TABLE["evict", 1_000].degrees
+
+
 def test_a_table_of_spreads_follows_from_launches():
     random = np.random.default_rng(3)
     rows = [
