@@ -143,7 +143,7 @@ def write_document(document: Document, page: Path) -> Path:
     """
     pages = {page: render_html(document), page.with_suffix(".md"): render_markdown(document)}
     if document.data is not None:
-        pages[page.with_suffix(".json")] = json.dumps(document.data, indent=1) + "\n"
+        pages[page.with_suffix(".json")] = json.dumps(document.data, indent=1, allow_nan=False) + "\n"
     templating.write_pages(pages)
     return page
 
@@ -175,8 +175,9 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 def render_markdown(document: Document) -> str:
     """Render a document in Markdown."""
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
+    stamp = templating.STAMPS[document.tone]
     parts = [
-        f"# Plumbline {escape_markdown(document.kind)}: {escape_markdown(document.headline)}",
+        f"# Plumbline {escape_markdown(document.kind)}: {stamp} {escape_markdown(document.headline)}",
         escape_markdown(" · ".join(document.where)),
         render_block(Lines(Role.ITEM, [*document.failures, *document.facts])),
     ]

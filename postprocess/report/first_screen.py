@@ -36,6 +36,7 @@ class Proposal:
 class NumberedGroup:
     """Cases of which the same is said, with the command that measures all of them again."""
 
+    number: int  #: of ``run --failed SESSION:NUMBER``
     group: CaseGroup
     failed: bool
     again: str
@@ -51,6 +52,7 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
     """List the groups of cases that are not healthy, as the terminal does."""
     return [
         NumberedGroup(
+            number,
             group,
             any(not result.counts_as_healthy(summary.strict) for result in group.results),
             format_again(group, number, summary),

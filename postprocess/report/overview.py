@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from postprocess.base.formats import format_whole, plural
-from postprocess.model.groups import CaseGroup, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import STRICT_HEALTHY, CaseResult, Verdict, count_verdicts
 from postprocess.report.sensitivity import select_with_power
@@ -17,11 +16,6 @@ from postprocess.stats.power import BLIND
 
 MOST_REASONS = 3  #: for skipping, in one line
 LONGEST_REASON = 60
-
-
-def group_failures(results: Sequence[CaseResult]) -> list[CaseGroup]:
-    """Group cases by common cause, else by verdict and reason; worst first."""
-    return group_cases(sort_by_severity(results))
 
 
 def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:

@@ -17,6 +17,11 @@ from postprocess.base.errors import UsageError
 from postprocess.model.verdict import Verdict, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
+STAMPS = {
+    "good": "✓",
+    "fair": "?",
+    "bad": "✗",
+}  #: what stands beside a tone, or for it where there is no colour
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ def _environment(**options: Any) -> jinja2.Environment:
         lines=sanitize.sanitize_lines,
         code_block=render_code_block,
         table=_finished(text_table.render_markdown_table),
+        stamp=lambda tone: STAMPS[str(tone)],
         sign=lambda word: Verdict(word).sign,
         tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
     )

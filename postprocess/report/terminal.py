@@ -1,8 +1,8 @@
 """The verdict table in a terminal, and the same as plain lines in a pipe.
 
-A pipe gets no line folded and the key of every case, so that ``grep`` finds it. A terminal gets colour, and
-lines of its width. Reasons and notes stand once, however many cases they are of. Neither gets more cases than
-anyone reads; a line says how many more there are.
+A pipe gets no line folded and the key of every case that failed, so that ``grep`` finds it. A terminal gets
+colour, and lines of its width. Reasons and notes stand once, however many cases they are of. Neither gets more
+cases than anyone reads; a line says how many more there are.
 """
 
 from __future__ import annotations
@@ -104,10 +104,12 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     groups = case_lines.list_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
     named = [result for group in groups for result in group.results]
-    chosen = {result.case for result in overview.sample_each_verdict(_heads(groups, terminal), most)}
+    heads = [result for group in groups for result in _first_of(group, summary.strict, terminal)]
+    chosen = {result.case for result in overview.sample_each_verdict(heads, most)}
     width = console.width if terminal else 0
     for number, group in enumerate(groups, 1):
-        if shown := [result for result in _first_of(group, terminal) if result.case in chosen]:
+        first = _first_of(group, summary.strict, terminal)
+        if shown := [result for result in first if result.case in chosen]:
             for line in case_lines.format_group(group, number, summary, shown, width):
                 _print(console, line)
             console.print()
@@ -115,14 +117,10 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     _print_unlisted(console, named, listed, summary.session)
 
 
-def _heads(groups: Sequence[CaseGroup], terminal: bool) -> list[CaseResult]:
-    """Return the cases that would be listed if there were no limit on all of them."""
-    return [result for group in groups for result in _first_of(group, terminal)]
-
-
-def _first_of(group: CaseGroup, terminal: bool) -> Sequence[CaseResult]:
-    """Return the cases of a group that are listed: on a terminal the first few."""
-    return group.results[: case_lines.MOST_IN_GROUP] if terminal else group.results
+def _first_of(group: CaseGroup, strict: bool, terminal: bool) -> Sequence[CaseResult]:
+    """Return the cases of a group that are listed: the first few, but in a pipe all that failed."""
+    failed = not all(result.counts_as_healthy(strict) for result in group.results)
+    return group.results if failed and not terminal else group.results[: case_lines.MOST_IN_GROUP]
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:

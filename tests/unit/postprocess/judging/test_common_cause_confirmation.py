@@ -23,12 +23,12 @@ from postprocess.judging.common_cause import (
 )
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
+from postprocess.model.groups import group_cases
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.report import overview
 from postprocess.results.store import StoreError
 from postprocess.stats.band import compute_band
 from postprocess.stats.confirmation_rule import PASSES
@@ -176,7 +176,7 @@ def test_the_cases_of_a_cause_are_one_group():
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
     shared = [each for each in named if each.cause]
     assert len(shared) > 50
-    groups = [each for each in overview.group_failures(named) if each.results[0].cause]
+    groups = [each for each in group_cases(named) if each.results[0].cause]
     (together,) = groups
     assert len(together.results) == len(shared)
     assert together.reason.startswith("common cause: cpu: everything 7% slower")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.formats import plural
+from postprocess.model.groups import group_cases
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import overview
 from postprocess.results.summary import parse_summary
@@ -54,7 +55,7 @@ def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
 
 
 def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
-    failure_groups = overview.group_failures(SUMMARY.failed)
+    failure_groups = group_cases(overview.sort_by_severity(SUMMARY.failed))
     sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in failure_groups]
     assert sizes == [*(("incorrect", 1), ("timeout", 6), ("regressed", 1), ("regressed", 1), ("regressed", 1))]
     assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
