@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from postprocess.base.formats import DASH
-from postprocess.base.sanitize import escape_markdown
+from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
 from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.report import templating
 
@@ -198,13 +198,22 @@ def render_block(block: Block) -> str:
         title = f"**{escape_markdown(block.title)}**\n\n" if block.title else ""
         return title + render_markdown_table(block).rstrip("\n")
     if isinstance(block, Commands):
-        return f"**{escape_markdown(block.title)}**\n\n{templating.render_code_block(block.commands)}"
+        return f"**{escape_markdown(block.title)}**\n\n{render_code_block(block.commands)}"
     lines: Sequence[str] = ()
     if isinstance(block, Lines):
         lines = block.lines
+        if block.role is Role.REMARK:
+            return "\n\n".join(map(escape_markdown, lines))
     elif isinstance(block, Picture):
         lines = [f"{block.subject}: {caption}" for caption in block.captions]
     return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+
+
+def render_code_block(commands: Sequence[str]) -> str:
+    """Render a Markdown code block of one line each that no line can end."""
+    text = "\n".join(map(sanitize_line, commands))
+    fence = choose_fence(text)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def drop_empty(sections: Sequence[Section]) -> list[Section]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from postprocess.base import files, formats, sanitize, text_table
+from postprocess.base import files, formats, sanitize
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import Verdict, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
-STAMPS = {
-    "good": "✓",
-    "fair": "?",
-    "bad": "✗",
-}  #: what stands beside a tone, or for it where there is no colour
+#: What stands beside a tone, or for it where there is no colour.
+STAMPS = {"good": "✓", "fair": "?", "bad": "✗"}
 
 
 @dataclass(frozen=True)
@@ -41,15 +38,8 @@ def read_script(name: str) -> PageScript:
 
 def render_html_template(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> str:
     """Render a page, with what it prints escaped. ``pictures`` are its filters that draw SVG."""
-    environment = _environment(autoescape=True, finalize=_as_html)
-    environment.globals.update(quantity=_finished(_quantity))
+    environment = _open_templates()
     environment.filters.update({name: _finished(draw) for name, draw in pictures.items()})
-    return environment.get_template(template).render(context)
-
-
-def render_markdown_template(template: str, context: Mapping[str, Any]) -> str:
-    """Render a template in Markdown."""
-    environment = _environment(autoescape=False, finalize=_as_markdown)
     return environment.get_template(template).render(context)
 
 
@@ -65,20 +55,21 @@ def write_pages(pages: Mapping[Path, str]) -> None:
         raise UsageError(f"{problem}; make room or change its rights") from None
 
 
-def _environment(**options: Any) -> jinja2.Environment:
+def _open_templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        **options,
+        autoescape=True,
+        finalize=_as_html,
     )
     environment.globals.update(
         plural=formats.plural,
         percent=_finished(formats.format_percent),
         number=_finished(formats.number),
-        quantity=_finished(formats.quantity),
+        quantity=_finished(_quantity),
         band=_finished(formats.format_band),
     )
     environment.filters.update(
@@ -89,8 +80,6 @@ def _environment(**options: Any) -> jinja2.Environment:
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),
         lines=sanitize.sanitize_lines,
-        code_block=render_code_block,
-        table=_finished(text_table.render_markdown_table),
         stamp=lambda tone: STAMPS[str(tone)],
         sign=lambda word: Verdict(word).sign,
         tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
@@ -111,14 +100,3 @@ def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
 def _as_html(value: object) -> object:
     """Return what a template prints, before it is escaped: finished markup as it is, the rest sanitised."""
     return value if isinstance(value, Markup) else sanitize.sanitize_line(value)
-
-
-def _as_markdown(value: object) -> str:
-    return value if isinstance(value, Markup) else sanitize.escape_markdown(value)
-
-
-def render_code_block(commands: Sequence[str]) -> Markup:
-    """Return a Markdown code block of one line each that no line can end."""
-    text = "\n".join(map(sanitize.sanitize_line, commands))
-    fence = sanitize.choose_fence(text)
-    return Markup(f"{fence}\n{text}\n{fence}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,19 @@ from postprocess.features.compare.decision import SignedDecision, tell_waivers
 from postprocess.features.compare.facts import SHOWN_WHOLE
 from postprocess.features.compare.fingerprint import describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
+from postprocess.features.compare.next_steps import NextStep
 from postprocess.report import templating
+from postprocess.report.document import (
+    Block,
+    Commands,
+    Document,
+    Lines,
+    Role,
+    Section,
+    Tone,
+    render_markdown,
+    table_section,
+)
 from postprocess.report.legend import draw_line_keys
 from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.plots import draw_lines
@@ -92,7 +104,7 @@ def render_comparison(judged: JudgedComparison, decided: SignedDecision | None =
     legend = {"sides": draw_line_keys(names)}
     return {
         HTML: templating.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
-        MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
+        MARKDOWN: render_markdown(build_document(judged, decided)),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }
 
@@ -134,7 +146,6 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         "axis": axis,
         "cards": cards,
         "maps": build_ratio_heat_maps(judged.measured),
-        "map_tables": tabulate_heat_maps(judged),
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
         "cases": ordered,
@@ -144,6 +155,57 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         "most_groups": MOST_GROUPS,
         "how_to_read": text.select_how_to_read(judged),
     }
+
+
+def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> Document:
+    """Build the document of a comparison, which has no pictures."""
+    ordered = text.order_by_badness(judged.measured)
+    told = [f"{each.name}: {' → '.join(each.texts)}" for each in judged.facts if each.kind in SHOWN_WHOLE]
+    differs = [f"{what}: {old} → {new}" for what, old, new in text.list_declared_differences(judged)]
+    silent = [f"The MPI of the {s} side tells nothing of itself: {why}" for s, why in judged.untold.items()]
+    settings = "Settings of the old side, each tried on the new one against itself:"
+    groups = [f"{group.verdict}: {group.words}" for group in group_cases(judged.measured)]
+    sections = [
+        Section("Decided", [Lines(Role.ITEM, format_decided(decided) if decided else [])]),
+        Section(
+            "What to do next",
+            [
+                *(_show_step(step) for step in judged.deciding),
+                Lines(Role.ITEM, [settings] if judged.settings else []),
+                *(_show_step(setting) for setting in judged.settings),
+            ],
+        ),
+        Section("What differs", [Lines(Role.ITEM, [*(differs or ["Nothing: a control."]), *told, *silent])]),
+        Section("", text.tabulate_facts(judged.facts)),
+        Section("Fingerprint", [replace(text.tabulate_fingerprint(judged), title="")]),
+        Section("In groups", [Lines(Role.ITEM, groups)]),
+        Section("Ratios, new over old", tabulate_heat_maps(judged)),
+        table_section(text.tabulate_cases("Every case", ordered)),
+        table_section(text.tabulate_cases("Controls without MPI", judged.controls)),
+        Section("Each case again", [_show_rerun(each) for each in ordered]),
+        Section("Afterwards", [Lines(Role.ITEM, text.format_effects(judged.effects))]),
+    ]
+    return Document(
+        kind="compare",
+        where=(judged.header.old.label, judged.header.new.label),
+        tone=Tone(TONES[judged.decision]),
+        headline=text.format_decision(judged),
+        facts=text.format_comparison_facts(judged),
+        sections=sections,
+        how_to_read=text.select_how_to_read(judged),
+    )
+
+
+def _show_step(step: NextStep) -> Block:
+    """Show something to do, with the command that does it."""
+    return Commands(step.words, [step.command]) if step.command else Lines(Role.ITEM, [step.words])
+
+
+def _show_rerun(each: ComparedCase) -> Commands:
+    """Show the commands that measure just this case, of each side."""
+    case = each.case
+    what = f"{case.words} {case.layout} {case.program}: {each.verdict}"
+    return Commands(f"{what}: {each.reason}" if each.reason else what, list(dict.fromkeys(each.rerun.values())))
 
 
 def format_decided(decided: SignedDecision) -> list[str]:
@@ -167,12 +229,12 @@ def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
     return maps
 
 
+DASH = "–"
+
+
 def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
     """Tabulate the ratios of each place, routine by size, for where there are no colours."""
     return [each.table for each in build_ratio_heat_maps(judged.measured)]
-
-
-DASH = "–"
 
 
 def build_cell(each: ComparedCase | None) -> HeatCell | None:

@@ -19,7 +19,8 @@ from postprocess.extensions.papers.common.printed import History
 from postprocess.extensions.papers.luecke import agreement, models, ratios
 from postprocess.extensions.papers.luecke.agreement import Agreement
 from postprocess.extensions.papers.rus.sends import read_settings
-from postprocess.report import legend, plots, templating
+from postprocess.report import document, legend, plots, templating
+from postprocess.report.document import Document, Lines, Role, Section, Tone
 from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
 
@@ -115,11 +116,29 @@ def write_paper_views(
         "marker": legend.draw_marker_key,
     }
     pages = {
-        session_dir / "papers.md": templating.render_markdown_template("papers.md.j2", context),
+        session_dir / "papers.md": document.render_markdown(build_document(summary, views)),
         session_dir / "papers.html": templating.render_html_template("papers.html.j2", context, **drawing),
     }
     templating.write_pages(pages)
     return list(pages)
+
+
+def build_document(summary: SessionSummary, views: Sequence[PaperView]) -> Document:
+    """Build the document of the views, which has their tables and no pictures."""
+    sections = [
+        Section(
+            part.title,
+            [
+                Lines(Role.REMARK, [part.introduction]),
+                Lines(Role.ITEM, part.remarks),
+                *part.tables,
+                Lines(Role.ITEM, part.notes),
+            ],
+        )
+        for part in views
+    ]
+    where = (f"{summary.mode} at {summary.site}", f"session {summary.session}")
+    return Document("papers", where, Tone.GOOD, "The views of the papers", [], sections, [])
 
 
 def paper_views_as_text(views: Sequence[PaperView]) -> str:
