@@ -91,7 +91,7 @@ def test_a_case_takes_three_lines_of_a_terminal():
     ]
 
 
-def test_cases_of_one_reason_are_counted_and_on_a_terminal_the_first_few_listed():
+def test_cases_of_one_reason_are_counted_and_the_first_few_listed_but_in_a_pipe_all_that_failed():
     night = samples.bad_night(samples.few_cases())
     night.results = [
         replace(each, verdict=Verdict.NOT_COMPARABLE, reason="lib.so is in front", q=None)
@@ -103,6 +103,9 @@ def test_cases_of_one_reason_are_counted_and_on_a_terminal_the_first_few_listed(
     assert lines.count("  why: lib.so is in front") == 1
     whole = tables.render_terminal(summary, 80, False)
     assert all(f"    {each.case.key}\n" in whole for each in night.results)
+    night.results = [replace(each, verdict=Verdict.CLEARED, value=1.0) for each in night.results]
+    short = tables.render_terminal(summary_of(night), 80, False)
+    assert sum(each.case.key in short for each in night.results) == 5
 
 
 def test_notes_that_were_said_are_not_printed_again(bad):
