@@ -1,7 +1,8 @@
 """Find who was held up in a launch more than the others: the hits, of which many launches tell what is chance.
 
-A launch has places: its nodes, or where these are fewer than three the CPUs of its ranks. Of each kind of lateness
-a place has a value; it is hit if that is far above the others'. What chance makes of them: ``late_places.py``.
+A launch has places: its nodes, or where these are fewer than three the CPUs of its ranks. Of each kind
+of lateness a place has a value; it is hit if that is far above the others'. What chance makes of them:
+``late_places.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ SLOW = "slow"  #: seconds of equal work
 FAR = "far"  #: round trips, over those that are usual in the launch
 KINDS = (WAITED, LOST, SLOW, FAR)
 LEAST_NODES = 3  #: of which one can differ from the others; of fewer the CPUs are compared
-LEAST_SHARE = 0.01  #: by which a share must exceed what is usual
+LEAST_SHARE = 0.01  #: by which the share of a node must exceed what is usual
+#: The same of a CPU: the first one of a node has the launcher, and more interrupts than the others
+LEAST_SHARE_OF_CPU = 0.05
+LEAST_WATCHED = 0.5  #: seconds; in a shorter launch its own start is much of what a rank waits for
 LEAST_TIMES = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: what is usual
 MOST_HIT = 4  #: one of so many places; where more are hit none stands out
 
@@ -75,7 +79,8 @@ def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
         values[FAR] = _find_far([host["name"] for host in record["hosts"]], places, told.reach)
     for kind, found in values.items():
         if len(found) > 1:
-            hits = _find_hits(kind, found, when, ranks)
+            least = LEAST_SHARE if nodes else LEAST_SHARE_OF_CPU
+            hits = _find_hits(kind, found, when, ranks, least)
             yield Watch(kind, when, run.launch.exact, len(found), tuple(sorted(found)), hits)
 
 
@@ -88,7 +93,7 @@ def _name_places(ranks: Iterable[Mapping[str, str]], hosts: int) -> tuple[list[s
 
 
 def _compute_wait(rank: RankLateness, told: Lateness) -> float | None:
-    return None if rank.waited is None or told.watched <= 0 else rank.waited / told.watched
+    return None if rank.waited is None or told.watched < LEAST_WATCHED else rank.waited / told.watched
 
 
 def _find_worst(places: list[str], ranks: Iterable[RankLateness], measure: object) -> dict[str, _Value]:
@@ -123,12 +128,14 @@ def _find_far(hosts: list[str], places: list[str], reach: Iterable[tuple[float, 
     return {host: _Value(value, places.index(host)) for host, value in zip(hosts, values, strict=True)}
 
 
-def _find_hits(kind: str, found: Mapping[str, _Value], when: float, cpus: list[str]) -> dict[str, Hit]:
+def _find_hits(
+    kind: str, found: Mapping[str, _Value], when: float, cpus: list[str], share: float
+) -> dict[str, Hit]:
     """Find the places far above what is usual; none if they are more than a few."""
     usual = median_low(each.value for each in found.values())
     least = LEAST_TIMES[kind] * usual
     if kind in (WAITED, LOST):
-        least = max(least, usual + LEAST_SHARE)
+        least = max(least, usual + share)
     hit = {place: each for place, each in found.items() if each.value >= least}
     if len(hit) > max(1, len(found) // MOST_HIT):
         return {}

@@ -1,7 +1,7 @@
 """Find the period of events: of short trains, each with a phase of its own, and of a timer by the clock.
 
-The power of a train of events at a frequency f is ``|sum w exp(2 pi i f t)|^2 / sum w^2``, w their weights. If the
-events have nothing to do with f, it is on average 1 and nearly exponential (Lord Rayleigh, 1880; Mardia and Jupp,
+The power of a train of events at a frequency f is ``|sum w exp(2 pi i f t)|^2 / sum w^2``, w their weights. If
+events have nothing to do with f, it is on average 1 and nearly exponential (Rayleigh, 1880; Mardia and Jupp,
 "Directional Statistics", 2000, section 6.3); powers of independent trains add up to a gamma distribution.
 """
 
@@ -71,7 +71,7 @@ def _compute_power(
 def find_timer(hits: Sequence[float], moments: Sequence[float]) -> int | None:
     """Find the period of a timer by the clock, one of ``TIMERS``, in seconds; None if chance explains the hits.
 
-    What counts is how much closer together the hits are on the clock's face than as many of all moments, drawn by
+    What counts is how much closer together the hits are on the clock's face than as many moments drawn by
     lot: nights begin at the same hour, so that whatever happens in them is daily.
 
     :param hits: when something happened, in seconds since 1970
