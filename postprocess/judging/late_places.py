@@ -2,8 +2,9 @@
 
 In a launch with h hits among n places, each place is hit with the chance h / n if all are alike. How often a
 place was hit is held against that, and against its own earlier nights. Launches of a night are not independent:
-what holds a node up for minutes hits several in turn. So a place is named only if it was hit in half of the
-launches, or again and again with launches between that were not; then each time counts once.
+what holds a node up for minutes hits several in turn. So a place is named only if it was hit in most of the
+launches, or again and again with launches between that were not; then each time counts once. And as many
+launches count once as the longest hold-up of any other place lasted, of few places two at least.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from postprocess.stats.chance import compare_shares, compute_tail
 LEVEL = 0.001  #: of naming any place in a night in which all are alike
 LOOKS = 4  #: tonight, tonight and before, again and again, and itself before
 LEAST_LAUNCHES = 3
-STEADY = 0.5  #: of the launches
+STEADY = 0.8  #: of the launches
 LEAST_TIMES = 3  #: again and again
 LEAST_EARLIER = 10  #: launches of earlier nights, to compare a place with itself
+FEW_PLACES = 4  #: fewer than these, two launches count once at least
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ def _look(
         yield both if past else own, compute_tail(chances, times), False
     if steady and len(past) >= LEAST_EARLIER:
         hits, hits_before = (sum(place in each.hits for each in watches) for watches in (own, past))
-        yield own, compare_shares(hits, len(own), hits_before, len(past)), True
+        once = _count_once(place, both)
+        counts = (hits // once, len(own) // once, -(-hits_before // once), len(past) // once)
+        yield own, compare_shares(*counts), True
 
 
 def _is_steady(place: str, watches: Sequence[Watch]) -> bool:
@@ -101,8 +105,24 @@ def _is_steady(place: str, watches: Sequence[Watch]) -> bool:
 
 
 def _compute_chance(place: str, watches: Sequence[Watch]) -> float:
-    hits = sum(place in each.hits for each in watches)
-    return compute_tail([len(each.hits) / each.count for each in watches], hits)
+    once = _count_once(place, watches)
+    hit = [each for each in watches if each.hits]
+    chances = sorted(len(each.hits) / each.count for each in hit)[::-1]
+    return compute_tail(chances[: -(-len(hit) // once)], sum(place in each.hits for each in hit) // once)
+
+
+def _count_once(place: str, watches: Sequence[Watch]) -> int:
+    """Count how many launches in turn, of those with a hit, hit another place at most: so many count once."""
+    hit = [each for each in watches if each.hits]
+    others = (name for name in _list_hit(hit) if name != place)
+    runs = (
+        sum(1 for _ in group)
+        for name in others
+        for is_hit, group in groupby(hit, key=lambda each, own=name: own in each.hits)
+        if is_hit
+    )
+    least = 2 if any(each.count < FEW_PLACES for each in watches) else 1
+    return max([*runs, least])
 
 
 def _list_hit(watches: Sequence[Watch]) -> list[str]:

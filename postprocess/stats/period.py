@@ -80,7 +80,7 @@ def find_timer(hits: Sequence[float], moments: Sequence[float]) -> int | None:
     if len(hits) < LEAST_HITS or len(moments) <= len(hits):
         return None
     drawn = np.random.default_rng(0).permuted(np.tile(moments, (DRAWS, 1)), axis=1)[:, : len(hits)]
-    for period in TIMERS:
+    for period in reversed(TIMERS):  # what comes each hour comes every five minutes of the clock, too
         found = np.abs(np.exp(2j * np.pi * np.asarray(hits) / period).sum())
         others = np.abs(np.exp(2j * np.pi * drawn / period).sum(axis=1))
         chance = (1 + (others >= found * (1 - 1e-9)).sum()) / (1 + DRAWS)
