@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.conditions import LaunchConditions, conditions_of
+from postprocess.model.lateness import Lateness
 from postprocess.model.measurement import CaseRecord, Measurement
 from postprocess.model.options import LAUNCHES
 from postprocess.model.plan import PlannedLaunch
@@ -55,6 +56,10 @@ class Records(Protocol):
     @property
     def wrong(self) -> Mapping[str, str]:
         """What arrived damaged, by variable of the case, in one line; these have no measurement."""
+
+    @property
+    def lateness(self) -> Lateness | None:
+        """Who was held up, if the program tells it."""
 
     def resolution(self, unit: str) -> float:
         """Return the smallest step of a value, in ``unit``."""
@@ -108,6 +113,11 @@ class FinishedLaunch:
     def hosts(self) -> tuple[str, ...]:
         """The names of the nodes that it ran on, sorted; none if the launch failed."""
         return tuple(sorted(host["name"] for host in self.run.get("hosts", ())))
+
+    @property
+    def lateness(self) -> Lateness | None:
+        """Who was held up; None if the launch failed or its program does not tell."""
+        return self.outcome.records.lateness if self.outcome.records else None
 
     @property
     def node_facts(self) -> dict[str, dict[str, str]]:

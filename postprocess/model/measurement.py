@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.base.units import SECONDS, Unit
+from postprocess.model.lateness import Lateness
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,11 @@ class LaunchProvenance:
     def wrong(self) -> dict[str, str]:
         """What arrived damaged, by variable of the case: only mpicost tells it case by case."""
         return {}
+
+    @property
+    def lateness(self) -> Lateness | None:
+        """Who was held up: only mpicost tells it."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from postprocess.base.documents import strict_json
 from postprocess.base.documents.strict_json import JsonObject
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
+from postprocess.model.lateness import Lateness
 from postprocess.model.measurement import CaseRecord, LaunchProvenance, Measurement, measure_trials
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost_schema
+from postprocess.parsers.lateness import parse_lateness
 
 
 def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | None = None) -> None:
@@ -81,6 +83,11 @@ class LaunchRecords(LaunchProvenance):
     def wrong(self) -> dict[str, str]:
         """What arrived damaged, by variable of the case."""
         return {record.variable: record.wrong for record in self.cases if record.wrong}
+
+    @cached_property
+    def lateness(self) -> Lateness | None:
+        """Who was held up; None of older suites."""
+        return parse_lateness(JsonObject(self.end), JsonObject(self.run))
 
     @property
     def cache(self) -> str:

@@ -21,6 +21,7 @@ from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatenc
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.lateness import parse_lateness
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 2  #: of records
@@ -243,6 +244,7 @@ def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:
     entry.integer("flush_sum")
     entry.number("elapsed")
     entry.number("timed")
+    parse_lateness(entry, run)
     return entry
 
 

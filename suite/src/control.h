@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TAG_TREE = 1, TAG_BARRIER, TAG_BYTES, TAG_GATHER, TAG_CLOCK };
+enum { TAG_TREE = 1, TAG_BARRIER, TAG_BYTES, TAG_GATHER, TAG_CLOCK, TAG_REACH };
 
 struct control {
     MPI_Comm comm; /* used for nothing else */

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "cooling.h"
 #include "core_latency.h"
+#include "lateness.h"
 #include "options.h"
 #include "plan.h"
 #include "statistics.h"
@@ -28,6 +29,7 @@ struct bench {
     struct cooling cooling;
     struct coldness coldness;
     struct core_latency cores;
+    struct lateness lateness;
     struct buffers buffers;
     struct trials trials;
 };

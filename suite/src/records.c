@@ -94,13 +94,13 @@ void record_case(struct json *json, const struct item *item, int peer, struct be
         pairs_answer(item->routine, peer, &bench->trials, control);
 }
 
-void record_end(struct json *json, const char *token, const struct totals *totals)
+void record_end(struct json *json, const struct bench *bench, const struct totals *totals)
 {
     if (json->file == NULL)
         return;
     json_open(json, '{');
     json_key_string(json, "record", "end");
-    json_key_string(json, "token", token);
+    json_key_string(json, "token", bench->options->token);
     origin_date(json, "ended_utc");
     json_key_integer(json, "cases", (int64_t)totals->cases);
     json_key_bool(json, "verified", totals->correct);
@@ -111,6 +111,7 @@ void record_end(struct json *json, const char *token, const struct totals *total
     json_key_integer(json, "flush_sum", totals->flush_sum);
     if (totals->evicted_lines > 0)
         json_key_integer(json, "evicted_lines", totals->evicted_lines);
+    lateness_write(json, &bench->lateness, bench->world);
     json_close(json, '}');
     json_newline(json);
 }

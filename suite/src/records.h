@@ -20,6 +20,8 @@ struct totals {
 /* Rank 0 writes the record, for which the ranks of a tournament send it their times. Collective. */
 void record_case(struct json *json, const struct item *item, int peer, struct bench *bench,
                  const struct measurement *measurement);
-void record_end(struct json *json, const char *token, const struct totals *totals);
+
+/* On rank 0, while all others call lateness_answer. */
+void record_end(struct json *json, const struct bench *bench, const struct totals *totals);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "cpu_list.h"
 #include "fit.h"
+#include "lateness.h"
 #include "measurement.h"
 #include "output.h"
 #include "provenance.h"
@@ -144,7 +145,7 @@ static bool finish_case(struct measurement *measurement, struct bench *bench, co
 
 /* Visits each case once. Collective. */
 static void run_round(struct bench *bench, struct cases *cases, const struct plan *plan, size_t round,
-                      struct output *output, uint64_t seed, struct totals *totals, struct outcome *lateness,
+                      struct output *output, uint64_t seed, struct totals *totals, struct outcome *missed,
                       struct outcome *outcome)
 {
     struct visit visit;
@@ -153,11 +154,12 @@ static void run_round(struct bench *bench, struct cases *cases, const struct pla
     for (size_t i = 0; (measurement = next_visit(&visit, cases, plan, i, !writable, bench)) != NULL; i++) {
         const struct item *item = &plan->items[visit.item];
         measurement_visit(measurement, bench, item, &visit, round, splitmix_at(seed, visit.number));
+        lateness_sample(&bench->lateness);
         if (!last)
             continue;
         writable = finish_case(measurement, bench, item, visit.peer, output, totals, outcome);
         if (bench->world->control.rank == 0 && !measurement->measured)
-            outcome_fail(lateness, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
+            outcome_fail(missed, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
                          item->routine->name, (unsigned long long)item->bytes);
     }
 }
@@ -167,34 +169,45 @@ static bool run_cases(struct bench *bench, struct cases *cases, struct plan *pla
                       uint64_t seed, struct totals *totals, struct outcome *outcome)
 {
     const struct control *control = &bench->world->control;
-    struct outcome lateness = {0};
+    struct outcome missed = {0};
     for (size_t round = 0; round < bench->options->rounds; round++) {
         if (round > 0)
             plan_shuffle(plan, seed, round);
-        run_round(bench, cases, plan, round, output, seed, totals, &lateness, outcome);
+        run_round(bench, cases, plan, round, output, seed, totals, &missed, outcome);
     }
     if (outcome->code == EXIT_ALL_WELL)
-        *outcome = lateness;
+        *outcome = missed;
     bool well = outcome_agree(outcome, control);
     totals->correct = control_all_minimum(control, totals->correct) > 0;
     return well;
 }
 
-static bool write_end(struct output *output, const char *token, const struct totals *totals, struct outcome *outcome)
+/* Brings all that there is so far to the disk. On rank 0. */
+static bool keep(struct output *output, struct outcome *outcome)
 {
     if (fflush(stdout) != 0 || ferror(stdout))
         return outcome_fail(outcome, EXIT_OUTPUT, "cannot write the table to standard output");
-    if (!output_sync(output, outcome))
-        return false;
-    record_end(&output->json, token, totals);
-    return output_sync(output, outcome) && output_close(output, outcome);
+    return output_sync(output, outcome);
+}
+
+/* Collective. */
+static void write_end(struct bench *bench, struct output *output, const struct totals *totals, struct outcome *outcome)
+{
+    if (bench->world->control.rank > 0) {
+        lateness_answer(&bench->lateness, bench->world);
+        return;
+    }
+    record_end(&output->json, bench, totals);
+    if (output_sync(output, outcome))
+        output_close(output, outcome);
 }
 
 /* The end record, once all that comes before it is safe. Collective. */
-static void finish(struct bench *bench, const struct memory *memory, struct output *output, int64_t started,
-                   struct totals *totals, struct outcome *outcome)
+static void finish(struct bench *bench, const struct memory *memory, struct output *output, uint64_t seed,
+                   int64_t started, struct totals *totals, struct outcome *outcome)
 {
     const struct control *control = &bench->world->control;
+    lateness_close(&bench->lateness, bench->world, seed);
     totals->clock_deviation = bench->clock.deviation;
     totals->memory = control_all_maximum(control, (int64_t)memory->peak);
     totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->cooling.flush));
@@ -202,7 +215,10 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
     totals->timed = bench->trials.timed;
     totals->elapsed = clock_now() - started;
     if (control->rank == 0)
-        write_end(output, bench->options->token, totals, outcome);
+        keep(output, outcome);
+    if (!outcome_agree(outcome, control))
+        return;
+    write_end(bench, output, totals, outcome);
     outcome_agree(outcome, control);
 }
 
@@ -218,8 +234,9 @@ static void measure(struct bench *bench, struct cases *cases, struct memory *mem
     if (bench->world->control.rank == 0)
         table_head(bench, plan);
     settle(&bench->world->control, bench->options->settle);
+    lateness_open(&bench->lateness, bench->world, bench->options->output != NULL);
     if (run_cases(bench, cases, plan, output, provenance->seed, &totals, outcome))
-        finish(bench, memory, output, started, &totals, outcome);
+        finish(bench, memory, output, provenance->seed, started, &totals, outcome);
     if (!totals.correct && outcome->code != EXIT_OUTPUT)
         outcome->code = EXIT_WRONG_DATA;
 }

@@ -50,6 +50,7 @@ from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerificatio
 from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, estimate_night
+from postprocess.session.nightly.late_nodes import describe_late_nodes
 from postprocess.session.nightly.learning import Lesson, learn_night
 from postprocess.session.nightly.node_facts import describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
@@ -103,6 +104,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         results = judge_night(context, finished, catalog, failed, verified, proof)
         with progress.keeping("facts of nodes"):
             for line in describe_node_facts(work.root, finished, session.started_utc):
+                progress.note(line)
+        with progress.keeping("who was late"):
+            for line in describe_late_nodes(work.root, finished):
                 progress.note(line)
         history = read_history(work.store, [result.case for result in results])
 

@@ -58,6 +58,7 @@ END = {
     "ended_utc": str,
     "record": str,
     "verified": bool,
+    "lateness": dict,
     **dict.fromkeys(("cases", "memory_bytes", "flush_sum"), int),
     **dict.fromkeys(("elapsed", "timed", "clock_deviation"), (int, float)),
 }

@@ -1,0 +1,78 @@
+"""Read who was held up in a launch from the end record of mpicost (``lateness.c``)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from postprocess.base.documents.strict_json import JsonObject, format_external
+from postprocess.model.lateness import Interruption, Lateness, RankLateness
+
+KEY = "lateness"
+MOST_KEPT = 12  #: interruptions of a list (``DETOURS_KEPT`` in ``noise.h``)
+SIZES = 2  #: of messages (``reach.h``)
+SLACK = 1e-6  #: relative, of sums of numbers that were rounded
+
+
+def parse_lateness(end: JsonObject, run: JsonObject) -> Lateness | None:
+    """Parse what an end record tells; None where it has none, as those of older suites.
+
+    :raises ValueError: ``lateness.key: what is wrong with it``
+    """
+    if KEY not in end.fields:
+        return None
+    entry = end.object(KEY)
+    ranks = tuple(_parse_rank(each) for each in entry.objects("ranks")) if "ranks" in entry.fields else ()
+    if ranks and len(ranks) != run.integer("processes"):
+        raise ValueError(f"{KEY}.ranks: {len(ranks)} of {run.integer('processes')} are there")
+    reach = _parse_reach(entry, len(run.objects("hosts"))) if "reach" in entry.fields else ()
+    return Lateness(entry.number("watched"), ranks, reach)
+
+
+def _parse_rank(entry: JsonObject) -> RankLateness:
+    rank = RankLateness(
+        voluntary=entry.integer("voluntary"),
+        involuntary=entry.integer("involuntary"),
+        faults=entry.integer("faults"),
+        quantum=entry.number("quantum"),
+        span=entry.number("span"),
+        lost=entry.number("lost"),
+        longest=entry.number("longest"),
+        waited=entry.number("waited") if "waited" in entry.fields else None,
+        interrupts=entry.integer("interrupts") if "interrupts" in entry.fields else None,
+        detours=_parse_interruptions(entry, "detours"),
+        holds=_parse_interruptions(entry, "holds"),
+    )
+    if not 0 < rank.quantum <= rank.span or not rank.longest <= rank.lost <= rank.span * (1 + SLACK):
+        raise ValueError(
+            f"{entry.within}lost: {rank.lost!r} s of {rank.span!r} s, the longest {rank.longest!r} s"
+        )
+    return rank
+
+
+def _parse_interruptions(entry: JsonObject, key: str) -> tuple[Interruption, ...]:
+    """Parse pairs of numbers in order of time."""
+    if key not in entry.fields:
+        return ()
+    pairs = entry.get(key, list)
+    if not 0 < len(pairs) <= MOST_KEPT or not all(_is_pair(pair) for pair in pairs):
+        raise ValueError(f"{entry.within}{key}: is no list of at most {MOST_KEPT} pairs of numbers above 0")
+    if any(earlier[0] > later[0] for earlier, later in pairwise(pairs)):
+        raise ValueError(f"{entry.within}{key}: are not in order of time")
+    return tuple((float(when), float(took)) for when, took in pairs)
+
+
+def _parse_reach(entry: JsonObject, hosts: int) -> tuple[tuple[float, float], ...]:
+    trips = entry.get("reach", list)
+    if len(trips) != hosts or not all(_is_pair(each) for each in trips):
+        raise ValueError(
+            f"{entry.within}reach: {format_external(trips)} is no pair of times for each of {hosts} hosts"
+        )
+    return tuple((float(small), float(large)) for small, large in trips)
+
+
+def _is_pair(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == SIZES
+        and all(type(n) in (int, float) and n > 0 for n in value)
+    )

@@ -1,0 +1,112 @@
+"""What a launch tells of who was held up, on real MPIs and in simulated time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from postprocess.judging.late_places import find_late_places
+from postprocess.judging.lateness import watch_launch
+from postprocess.parsers.mpicost import read_launch
+from postprocess.session.nightly.late_nodes import describe_late_place
+from postprocess.stats.period import find_period
+from suite.benchmark.simulator import SIMULATE
+from tests.support.faults import Declared, plants
+from tests.support.mpicost import FAMILIES, library, preload, program
+from tests.support.simgrid import simulated
+
+CASES = ("--routine", "barrier,allreduce_sum:8", "--trials", "5", "--cache", "warm")
+HOSTS = 128
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="top" routing="Floyd">
+{}
+</zone></platform>
+"""
+HOST = '<host id="n{0}" speed="1Gf"/>'
+LINK = '<link id="l{0}" bandwidth="{1}" latency="{2}"/>'
+ROUTE = '<route src="n{0}" dst="switch"><link_ctn id="l{0}"/></route>'
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_rank_that_is_held_up_tells_how_often_and_when(family: str, tmp_path: Path) -> None:
+    """Other load only adds to what is planted: 3 ms of every 10 are lost at least."""
+    trains = []
+    for number in range(3):
+        file = tmp_path / str(number)
+        loaded = preload(library(family, "held_rank"))
+        program(family).measure(2, file, *CASES, wrapper=loaded)
+        told = read_launch(file).lateness
+        assert told is not None and len(told.ranks) == 2
+        held = told.ranks[1]
+        assert held.lost >= 0.2 * held.span
+        assert held.longest >= 0.0029
+        assert held.span < 1
+        trains.append(held.detours)
+    if all(sum(took for _, took in train) < 0.5 * 0.04 for train in trains):  # no other load
+        assert find_period(trains, 0.001, 0.02) == pytest.approx(0.01, rel=0.05)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_launch_tells_what_the_kernel_counts(family: str, tmp_path: Path) -> None:
+    program(family).measure(2, tmp_path / "out", *CASES)
+    told = read_launch(tmp_path / "out").lateness
+    assert told is not None
+    for rank in told.ranks:
+        if rank.waited is not None and Path("/proc/self/schedstat").exists():
+            assert rank.waited <= told.watched * 1.01 + 0.01
+        assert (rank.interrupts is not None) is Path("/proc/interrupts").exists()
+    assert told.reach == ()  # of one host
+
+
+def test_interrupts_of_some_cpus_are_added_up(tmp_path: Path) -> None:
+    file = tmp_path / "interrupts"
+    file.write_text("      CPU0 CPU2 CPU3\n 24:  1  10  100  chip edge\nLOC:  2  20  200 local\nERR:  7\n")
+    driver = program("mpich").build / "lateness_driver"
+
+    def count(cpus: str) -> str:
+        return subprocess.run([driver, file, cpus], capture_output=True, text=True, check=True).stdout.strip()
+
+    assert [count(cpus) for cpus in ("0", "2-3", "1", "0-3")] == ["3", "330", "0", "333"]
+    assert subprocess.run([driver, tmp_path / "none", "0"], check=False).returncode == 1
+
+
+def name_late_nodes(folder: Path, slow: dict[int, tuple[str, str]]) -> Sequence[str]:
+    """Simulate a launch on hosts of which some have another link, and name those that are late."""
+    numbers, usual = range(HOSTS), ("12.5GBps", "0.5us")
+    parts = [*(HOST.format(number) for number in numbers), '<router id="switch"/>']
+    parts += [LINK.format(number, *slow.get(number, usual)) for number in numbers]
+    parts += [ROUTE.format(number) for number in numbers]
+    (folder / "platform.xml").write_text(PLATFORM.format("\n".join(parts)))
+    (folder / "hosts").write_text("".join(f"n{number}\n" for number in range(HOSTS)))
+    words = [simulated().mpi.mpiexec[0], *SIMULATE, "-platform", folder / "platform.xml"]
+    words += ["-hostfile", folder / "hosts", "-n", str(HOSTS), simulated().build / "mpicost", "--cache", "warm"]
+    words += ["--trials", "2", "--rounds", "1", "--routine", "barrier", "--output", folder / "out"]
+    subprocess.run(words, check=True, capture_output=True)
+    records = read_launch(folder / "out")
+    assert records.lateness is not None and records.lateness.ranks == ()
+    run: Any = SimpleNamespace(run=records.run, lateness=records.lateness, launch=SimpleNamespace(exact=True))
+    watches = [*watch_launch(run)]
+    return [describe_late_place(late, [run], watches) for late in find_late_places(watches)]
+
+
+@plants("environment", "a simulated node of 128 whose link has six times the latency", "mpicost", "", 0,
+        "note: n77 is late: in 1 of 1 launches its messages take 3.48 times as long")  # fmt: skip
+def test_a_simulated_node_with_a_slow_link_is_named(tmp_path: Path, declared: Declared) -> None:
+    lines = name_late_nodes(tmp_path, {77: ("12.5GBps", "3us")})
+    declared.check((), 0, [f"note: {line}" for line in lines])
+    assert len(lines) == 1
+
+
+def test_a_simulated_node_with_a_tenth_of_the_bandwidth_is_named(tmp_path: Path) -> None:
+    (line,) = name_late_nodes(tmp_path, {5: ("1.25GBps", "0.5us")})
+    assert line.startswith("n5 is late: ")
+
+
+def test_a_healthy_simulated_machine_names_nobody(tmp_path: Path) -> None:
+    assert name_late_nodes(tmp_path, {}) == []
