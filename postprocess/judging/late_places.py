@@ -115,12 +115,12 @@ def _count_once(place: str, watches: Sequence[Watch]) -> int:
     """Count how many launches in turn, of those with a hit, hit another place at most: so many count once."""
     hit = [each for each in watches if each.hits]
     others = (name for name in _list_hit(hit) if name != place)
-    runs = (
+    runs = [
         sum(1 for _ in group)
         for name in others
-        for is_hit, group in groupby(hit, key=lambda each, own=name: own in each.hits)
+        for is_hit, group in groupby(name in each.hits for each in hit)
         if is_hit
-    )
+    ]
     least = 2 if any(each.count < FEW_PLACES for each in watches) else 1
     return max([*runs, least])
 
