@@ -7,17 +7,21 @@ at size A: ``./plumbline nightly --family kernels``.
 from __future__ import annotations
 
 import reframe as rfm
-from reframe.core.builtins import parameter
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import parameter, run_after, run_before
 
+from postprocess.model.case import Case
 from postprocess.model.options import PROGRAM, WANTED
+from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines import kernels as known
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import WARM
-from reframe_checks.common.layouts import list_all_kernel_layouts, list_kernel_layouts_on
+from reframe_checks.common.layouts import count_usable_threads, list_all_kernel_layouts, list_kernel_layouts_on
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.requested import RequestedCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.layouts import Layout
+from site_configs.schedulers.hardware_threads import ThreadBinding, find_thread_binding
+from site_configs.topology.layouts import RANKS_PER_CORE, Layout
 
 #: allowed for a run, not expected
 SECONDS_PER_RUN = {"A": 5.0, "B": 20.0, "C": 100.0}
@@ -63,3 +67,53 @@ class kernels(RequestedCheck):
 
     def value_of_references(self, name: str) -> int | None:
         """Return nothing: a kernel has as many trials in a night as in a calibration."""
+
+    @property
+    def ranks_per_core(self) -> int:
+        """Ranks on a core: more than one only where each is bound to a hardware thread."""
+        facts = self.facts
+        dense = self.num_tasks_per_node == RANKS_PER_CORE * facts.cores_per_node
+        return RANKS_PER_CORE if dense and count_usable_threads(facts) >= RANKS_PER_CORE else 1
+
+    def find_binding(self) -> ThreadBinding:
+        """Find what binds the ranks of a launch to hardware threads. Raises ValueError if nothing is known."""
+        own = self.current_partition.launcher_type
+        known = "" if issubclass(own, getlauncher("local")) else own.registered_name
+        launcher = self.environment_facts.launcher or known
+        return find_thread_binding(self.current_environ.extras.get("family", ""), launcher)
+
+    def explain_impossible(self, case: Case) -> SkippedCase | None:
+        """Explain why a case cannot be timed: also where its ranks could not be bound as its layout needs."""
+        if self.ranks_per_core > 1:
+            try:
+                self.find_binding()
+            except ValueError as error:
+                return SkippedCase(case, f"{RANKS_PER_CORE} ranks a core: {error}")
+        return super().explain_impossible(case)
+
+    def planned_launch(self, **more) -> PlannedLaunch:
+        """Return a launch that says how many ranks a core has, and whether that could be more."""
+        return super().planned_launch(**more, ranks_per_core=self.ranks_per_core, left_out=self.left_out())
+
+    def left_out(self) -> str:
+        """Say in one line why no core has two ranks, unless layouts were chosen or time is simulated."""
+        chosen = any(read_choice(name) for name in ("processes", "per_node", WANTED))
+        if chosen or self.facts.exact or count_usable_threads(self.facts) >= RANKS_PER_CORE:
+            return ""
+        threads = self.facts.threads_per_core
+        why = "--oversubscribe binds no ranks" if threads > 1 else "no hardware threads (threads_per_core is 1)"
+        return f"{self.current_partition.name}: {KERNELS} with two ranks a core are skipped: {why}"
+
+    @run_after("setup")
+    def tell_scheduler_of_threads(self):
+        """Ask for two processes on a core, which launchers of schedulers read too."""
+        if self.ranks_per_core > 1:
+            self.num_tasks_per_core = self.ranks_per_core
+
+    @run_before("run")
+    def bind_to_hardware_threads(self):
+        """Tell the launcher to bind each rank to a hardware thread; the records prove it."""
+        if self.ranks_per_core > 1:
+            binding = self.find_binding()
+            self.job.launcher.options[:0] = binding.options
+            self.env_vars.update(binding.variables)

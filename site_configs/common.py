@@ -166,6 +166,7 @@ def partition(declared: Partition) -> dict[str, Any]:
         "most_processes": UNLIMITED if is_oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
+        "threads_per_core": topology.threads_per_core,
         "defaults": msgspec.to_builtins(declared.defaults or {}),
         "exact": declared.exact,
         "shared_memory_bytes": declared.shared_memory_bytes,
@@ -188,10 +189,11 @@ def partition(declared: Partition) -> dict[str, Any]:
 
 def processor(topology: Topology) -> dict[str, int]:
     """Return the node in ReFrame's terms; with this given, ReFrame does not probe the node itself."""
+    threads = topology.threads_per_core
     return {
-        "num_cpus": topology.cores_per_node,
-        "num_cpus_per_core": 1,
-        "num_cpus_per_socket": topology.cores_per_node // topology.sockets_per_node,
+        "num_cpus": topology.cores_per_node * threads,
+        "num_cpus_per_core": threads,
+        "num_cpus_per_socket": topology.cores_per_node // topology.sockets_per_node * threads,
         "num_sockets": topology.sockets_per_node,
     }
 

@@ -145,21 +145,56 @@ def is_bound(run: Mapping[str, Any]) -> bool:
 def binding_of(run: Mapping[str, Any]) -> str | None:
     """Return the shape of the ranks' CPU sets on all hosts, such as ``4 ranks of 1 CPU``.
 
-    How many CPUs each rank may use and with how many other ranks it shares them; not which.
+    How many CPUs each rank may use and with how many other ranks it shares them, or, by other hardware
+    threads, its core; not which.
     """
     if "ranks" not in run:
         return None
-    shapes: Counter[tuple[int, int]] = Counter()
+    shapes: Counter[tuple[int, int, int]] = Counter()
     sets = [(each["host"], each.get("cpus", "")) for each in run["ranks"]]
     cpus = [frozenset((host, cpu) for cpu in cpus_of(said)) for host, said in sets]
     users = Counter(cpu for each in cpus for cpu in each)
-    for each in cpus:
-        shapes[len(each), max((users[cpu] for cpu in each), default=1)] += 1
+    on_core = _count_on_cores(run)
+    for each, others in zip(cpus, on_core, strict=True):
+        sharing = max((users[cpu] for cpu in each), default=1)
+        shapes[len(each), sharing, others if others > sharing else 0] += 1
     return ", ".join(_shape(*shape, ranks) for shape, ranks in sorted(shapes.items()))
 
 
-def _shape(cpus: int, users: int, ranks: int) -> str:
+def _count_on_cores(run: Mapping[str, Any]) -> list[int]:
+    """Count the ranks bound to the core of each rank; 0 of one that is not, or whose core is not told."""
+    cores = [
+        (each["host"], frozenset(core)) if core and cpus_of(each.get("cpus", "")) <= core else None
+        for each in run["ranks"]
+        for core in [cpus_of(each.get("core", ""))]
+    ]
+    ranks = Counter(core for core in cores if core)
+    return [ranks[core] if core else 0 for core in cores]
+
+
+def explain_other_cores(run: Mapping[str, Any], ranks_per_core: int) -> str:
+    """Explain why ranks are not bound so many to a core, each to a hardware thread; empty if they are."""
+    fix = "see the launcher in the site file"
+    taken: set[tuple[str, int]] = set()
+    for rank, others in zip(run["ranks"], _count_on_cores(run), strict=True):
+        where = f"rank {rank['rank']} on {rank['host']}"
+        cpus = cpus_of(rank.get("cpus", ""))
+        if len(cpus) != 1:
+            return f"{where} is not bound to one hardware thread, but to CPUs {rank.get('cpus', '')!r}; {fix}"
+        if not rank.get("core"):
+            return f"{where}: its core has no second hardware thread; see threads_per_core in the site file"
+        if others != ranks_per_core:
+            return f"{where}: {others} ranks are bound to its core, not {ranks_per_core}; {fix}"
+        own = (rank["host"], *cpus)
+        if own in taken:
+            return f"{where} shares its hardware thread with another rank; {fix}"
+        taken.add(own)
+    return ""
+
+
+def _shape(cpus: int, users: int, on_core: int, ranks: int) -> str:
     shared = f" shared by {users}" if users > 1 else ""
+    shared += f" with {on_core} on a core" if on_core else ""
     number = f"{cpus} CPU{'s' if cpus != 1 else ''}" if cpus else "unknown CPUs"
     return f"{ranks} rank{'s' if ranks != 1 else ''} of {number}{shared}"
 

@@ -219,8 +219,9 @@ def check_places(entry: JsonObject) -> None:
     if Counter(each.text("host") for each in ranks) != hosts:
         raise ValueError("ranks: their hosts disagree with hosts")
     for each in ranks:
-        if "cpus" in each.fields and not CPUS.fullmatch(each.get("cpus", str)):
-            raise ValueError(f"ranks: {format_external(each.fields['cpus'])} is no list of CPUs")
+        for key in ("cpus", "core"):
+            if key in each.fields and not CPUS.fullmatch(each.get(key, str)):
+                raise ValueError(f"ranks: {format_external(each.fields[key])} is no list of CPUs")
 
 
 def _check_node_facts(entry: JsonObject, hosts: int) -> None:

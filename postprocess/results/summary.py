@@ -68,6 +68,8 @@ class SummaryLaunch:
     reason: str
     directory: str
     spec: str = ""  #: Spack's spec of the program with its hash, or ``cmake``
+    #: On hardware threads where there are several; of a launch that is ``ok`` its records prove it
+    ranks_per_core: int = 1
 
     @property
     def name(self) -> str:
@@ -221,6 +223,7 @@ def _launch(finished: FinishedLaunch) -> SummaryLaunch:
         reason=finished.outcome.reason or next(iter(finished.wrong.values()), ""),
         directory=finished.directory,
         spec=finished.spec,
+        ranks_per_core=launch.ranks_per_core,
     )
 
 

@@ -8,6 +8,7 @@ from reframe.core.runtime import runtime
 
 from reframe_checks.common.user_options import select_layouts
 from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, list_kernel_layouts
 
 NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
@@ -18,8 +19,13 @@ def list_kernel_layouts_on(part) -> list[Layout]:
     facts = PartitionFacts.of_partition(part)
     if not facts.cores_per_node:
         return [Layout(1, 1)]
-    own = tuple(list_kernel_layouts(facts.cores_per_node, facts.nodes))
+    own = tuple(list_kernel_layouts(facts.cores_per_node, facts.nodes, count_usable_threads(facts)))
     return select_layouts(part.name, replace(facts, layouts=own))
+
+
+def count_usable_threads(facts: PartitionFacts) -> int:
+    """Count the hardware threads of a core to which ranks can be bound: ``--oversubscribe`` binds none."""
+    return 1 if current_request().oversubscribe else facts.threads_per_core
 
 
 def list_all_kernel_layouts() -> list[str]:

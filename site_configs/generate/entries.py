@@ -104,13 +104,14 @@ class PartitionView:
     sockets: AnnotatedValue
     nodes: AnnotatedValue
     switch: AnnotatedValue
+    threads: AnnotatedValue  #: said nothing where a core has one
 
 
 def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
     """Build the partitions that reach every node once, or this machine where there is no scheduler."""
     scheduler = facts.scheduler
     if scheduler is None:
-        return [build_machine_view(facts.machine)]
+        return [build_machine_view(facts.machine, facts.threads_per_core)]
     if not scheduler.queues:
         kind = NodeKind(hosts=())
         return [build_partition_view(scheduler, Queue("", (kind,)), kind, "cpu")]
@@ -127,7 +128,7 @@ def name_kind(queue: Queue, kind: NodeKind) -> str:
     return f"{queue.name}_{kind.cores}c" if len(queue.kinds) > 1 else queue.name
 
 
-def build_machine_view(machine: Machine) -> PartitionView:
+def build_machine_view(machine: Machine, threads: int) -> PartitionView:
     """Build this machine as a partition of one node."""
     where = "of this machine, which this process may use"
     return PartitionView(
@@ -139,6 +140,7 @@ def build_machine_view(machine: Machine) -> PartitionView:
         sockets=AnnotatedValue(str(machine.sockets), "/sys/devices/system/cpu"),
         nodes=AnnotatedValue("1", "without a scheduler there is one node"),
         switch=AnnotatedValue("0", ""),
+        threads=annotate_threads(threads, "/sys/devices/system/cpu"),
     )
 
 
@@ -153,7 +155,13 @@ def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, nam
         sockets=count_sockets(scheduler, kind),
         nodes=count_nodes(scheduler, queue, kind),
         switch=find_switch_size(scheduler, kind),
+        threads=annotate_threads(kind.threads_per_core, scheduler.query_commands),
     )
+
+
+def annotate_threads(count: int, source: str) -> AnnotatedValue:
+    """Annotate the hardware threads of a core; nothing is said of one."""
+    return AnnotatedValue(str(count), f"hardware threads ({source}); kernels use two" if count > 1 else "")
 
 
 def choose_backend(scheduler: Scheduler) -> AnnotatedValue:

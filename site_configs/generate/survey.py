@@ -22,7 +22,7 @@ from site_configs.schedulers import registry
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.schedulers.registry import SchedulerError
-from site_configs.topology.machine import Machine, read_machine
+from site_configs.topology.machine import Machine, read_machine, read_usable_threads
 
 NONE = "none"  #: the word with which people say that there is no scheduler
 
@@ -37,6 +37,7 @@ class MachineSurvey:
     scheduler: Scheduler | None
     modules: ModuleSystem
     mpis: LoginMpis
+    threads_per_core: int = 1  #: of the machine, that this process may use
     cray_modules: tuple[str, ...] = ()
 
 
@@ -62,6 +63,7 @@ def survey_machine(
         scheduler=found,
         modules=module_system(os.environ),
         mpis=find_mpis(work, found, families, find_wheels, progress),
+        threads_per_core=read_usable_threads(),
         cray_modules=tuple(login_node.list_cray_modules(os.environ)),
     )
 

@@ -55,6 +55,7 @@ class NodeKind:
     sockets: int = 0
     cores: int = 0  #: physical ones that a job may use, or as many as the scheduler counts
     hardware_threads: int = 0
+    threads_per_core: int = 0
     memory_bytes: int = 0
     reserved_cores: int = 0  #: kept for the operating system, not among ``cores``
     unusable: int = 0  #: of the hosts: down, drained or not answering

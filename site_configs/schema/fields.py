@@ -39,6 +39,7 @@ FOLLOW_FROM = {
     "most_processes": "topology",
     "cores_per_node": "topology",
     "nodes": "topology",
+    "threads_per_core": "topology",
     "layouts": "layouts",
     "defaults": "defaults",
     "exact": "exact",

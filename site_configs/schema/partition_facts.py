@@ -30,6 +30,7 @@ class PartitionFacts:
     most_processes: int  #: of a launch
     cores_per_node: int
     nodes: int
+    threads_per_core: int = 1  #: hardware threads
     defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks
     exact: bool = False  #: whether time is simulated
     shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0: each node has its own
@@ -85,6 +86,7 @@ def derive_facts(partition: Any) -> dict[str, Any]:
         "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
         "cores_per_node": cores,
         "nodes": nodes,
+        "threads_per_core": told.get("threads_per_core", processor.num_cpus_per_core or 1),
     }
 
 

@@ -32,6 +32,8 @@ class Topology:
     sockets_per_node: Annotated[int, from_least(1)] = 1
     nodes: Annotated[int, from_least(1)] = 1
     nodes_per_switch: Annotated[int, from_least(0)] = 0  #: 0 where it is not known
+    #: Hardware threads of a core that a job may use. Where there are two, kernels also have two ranks a core.
+    threads_per_core: Annotated[int, from_least(1)] = 1
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -93,17 +95,20 @@ def layouts(topology: Topology) -> list[Layout]:
     return sorted(full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2))
 
 
-def list_kernel_layouts(cores_per_node: int, nodes: int) -> list[Layout]:
+RANKS_PER_CORE = 2  #: of a layout that uses hardware threads, as Taboada et al. had it
+
+
+def list_kernel_layouts(cores_per_node: int, nodes: int, threads_per_core: int = 1) -> list[Layout]:
     """List the layouts of application kernels: on 1, 2, 4, ... and all nodes, placed ever more densely.
 
     One process, by which speed-ups are told; then 1 and 2 processes a node, as Taboada et al. had them, half of
-    the cores, and all.
+    the cores, and all; where cores have hardware threads, two on each.
     """
     counts = {1, nodes} | list_powers_of_two(nodes)
-    densities = {number for number in (1, 2, cores_per_node // 2, cores_per_node) if number}
-    return sorted(
-        Layout(count * number, number) for count in counts for number in densities if number <= cores_per_node
-    )
+    densities = {1, min(2, cores_per_node), max(1, cores_per_node // 2), cores_per_node}
+    if threads_per_core >= RANKS_PER_CORE:
+        densities.add(RANKS_PER_CORE * cores_per_node)
+    return sorted(Layout(count * number, number) for count in counts for number in densities)
 
 
 def list_sparse_layouts(topology: Topology, per_node: int) -> set[Layout]:

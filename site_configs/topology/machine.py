@@ -148,6 +148,24 @@ def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int
     return len(cores), len(sockets)
 
 
+def count_threads_per_core(cpus: set[int], root: Path = CPUS) -> int:
+    """Count the hardware threads of these CPUs' cores, the least of all; where the kernel is silent, one."""
+    counts = []
+    for cpu in cpus:
+        try:
+            siblings = (root / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+        except OSError:
+            siblings = str(cpu)
+        counts.append(len(parse_cpu_list(siblings) & cpus))
+    return min(counts, default=1)
+
+
+def read_usable_threads() -> int:
+    """Read how many hardware threads of each core this process may use; one where a quota allows no more."""
+    cpus, quota = os.sched_getaffinity(0), read_quota_cpus()
+    return 1 if quota and quota < len(cpus) else count_threads_per_core(cpus)
+
+
 def read_cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
     """Read the processor's name as the kernel gives it, and as ``mpicost`` records it.
 

@@ -24,7 +24,7 @@ from site_configs.schedulers.module_systems import (
     read_login_environment,
 )
 from site_configs.schedulers.registry import SchedulerError, find_scheduler
-from site_configs.topology.machine import read_machine
+from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reader import SiteFault, SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
@@ -41,21 +41,22 @@ class LocalMachine:
     silent: str = ""  #: why the scheduler does not answer, if it does not
     #: variables that choose the cluster or server that was asked, by the first partition that names one
     choice: Mapping[str, str] = field(default_factory=dict)
+    threads_per_core: int = 1  #: that this process may use
 
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     """Look at this machine; its modules are those of this shell, or else of a login shell."""
     here = module_system(os.environ)
     modules = module_system(read_login_environment()) if here.name == "nomod" else here
-    cores = read_machine().cores
+    cores, threads = read_machine().cores, read_usable_threads()
     system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][0]
     choices = map(find_partition_choice, system["partitions"])
     choice = next(filter(None, choices), {})
     try:
         found = registry.detect_scheduler(environment=choice)
     except SchedulerError as error:
-        return LocalMachine(cores, modules, silent=str(error), choice=choice)
-    return LocalMachine(cores, modules, found, choice=choice)
+        return LocalMachine(cores, modules, silent=str(error), choice=choice, threads_per_core=threads)
+    return LocalMachine(cores, modules, found, choice=choice, threads_per_core=threads)
 
 
 def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
@@ -107,6 +108,14 @@ def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
     if cores > here.cores and not partition.extras["exact"]:
         fix = f"write {here.cores}, or run with --oversubscribe"
         yield partition.fault("topology", f"cores_per_node={cores}, and this machine has {here.cores}; {fix}")
+    yield from check_threads(partition, here.threads_per_core, "this machine's cores have")
+
+
+def check_threads(partition: DeclaredEntry, there: int, where: str) -> Iterator[SiteFault]:
+    """Check that cores have the hardware threads that are declared; simulated ones may have any."""
+    threads = partition.extras.get("threads_per_core", 1)
+    if threads > there and not partition.extras["exact"]:
+        yield partition.fault("topology", f"threads_per_core={threads}, and {where} {there}; write {there}")
 
 
 def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
@@ -154,6 +163,8 @@ def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFa
     if largest and cores > largest:
         text = f"cores_per_node={cores}, and the nodes of {queue.name} have {largest}; write {largest}"
         yield partition.fault("topology", text)
+    if most_threads := max((kind.threads_per_core for kind in chosen), default=0):
+        yield from check_threads(partition, most_threads, f"the cores of {queue.name} have")
 
 
 def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:

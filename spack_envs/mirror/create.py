@@ -19,11 +19,18 @@ from postprocess.base.workdir import WorkDirectory
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import INCOMING, NAME, Manifest, MissingPart, encode_manifest
-from spack_envs.mirror.parts import GatheredPart, MirrorBuild, gather_releases, gather_sources, gather_wheels
+from spack_envs.mirror.parts import (
+    GatheredPart,
+    MirrorBuild,
+    gather_jars,
+    gather_releases,
+    gather_sources,
+    gather_wheels,
+)
 from spack_envs.mirror.spack_sources import GivenSource
-from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
+from spack_envs.mirror.use import JARS, RELEASES, SOURCES, WHEELS
 
-PARTS = {WHEELS: gather_wheels, RELEASES: gather_releases, SOURCES: gather_sources}
+PARTS = {WHEELS: gather_wheels, JARS: gather_jars, RELEASES: gather_releases, SOURCES: gather_sources}
 NEEDED_BYTES = 1_000_000_000  #: free on the disk before the first file of a mirror is written
 UNFINISHED = MissingPart("what was still to come", "mirror create did not come to its end")
 
@@ -183,5 +190,7 @@ def report_contents(folder: Path, contents: Manifest, progress: Progress) -> Non
     wheels = [file for file in contents.files if file.path.startswith(f"{WHEELS}/")]
     where = f"Python {contents.python} on {contents.platform}"
     progress.say(f"  {len(wheels)} wheels for {where}")
+    if jars := [file for file in contents.files if file.path.startswith(f"{JARS}/")]:
+        progress.say(f"  {len(jars)} jars")
     for part in contents.missing:
         progress.say(f"missing: {part.what}: {part.reason}")

@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import read_regular
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi import inventory
+from site_configs.mpi import inventory, jars
 from site_configs.mpi.family import DEFAULT_FAMILIES
 from site_configs.mpi.wheels import LOCKS
 from spack_envs import machine as spack_machine
@@ -22,7 +22,7 @@ from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror import wheels as mirror_wheels
 from spack_envs.mirror.manifest import ArchivedRelease, Manifest, MissingPart, ReplacedSource
 from spack_envs.mirror.spack_sources import GivenSource, SourceCollector, WantedSource
-from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
+from spack_envs.mirror.use import JARS, RELEASES, SOURCES, WHEELS
 from spack_envs.provide import NoSpack, Spack, SpackSettings, provide_spack
 
 
@@ -70,6 +70,17 @@ def gather_wheels(making: MirrorBuild) -> GatheredPart:
     wheels = making.folder / WHEELS
     names, missing = mirror_wheels.gather_wheel_files(locks, wheels, scratch, making.progress.now)
     return GatheredPart(tuple(f"{WHEELS}/{name}" for name in names), missing=tuple(missing))
+
+
+def gather_jars(making: MirrorBuild) -> GatheredPart:
+    """Gather the jars of MPJ Express, where they are installed or Debian's packages can be fetched."""
+    lacking = jars.gather_jars(making.folder / JARS)
+    missing = [MissingPart(f"jar {name}", reason) for name, reason in lacking.items()]
+    if missing and not jars.can_fetch():
+        making.progress.say(f"no jars of MPJ Express: {missing[0].reason}")
+        missing = []
+    names = [name for name, _ in jars.read_pinned_jars() if name not in lacking]
+    return GatheredPart(tuple(f"{JARS}/{name}" for name in names), missing=tuple(missing))
 
 
 def gather_releases(making: MirrorBuild) -> GatheredPart:

@@ -23,7 +23,7 @@ from spack_envs.mirrored import MirroredSources, Substitute, unpack_release
 from spack_envs.provide import SpackSettings
 
 SPACK = ("spack", "spack-packages")  #: releases that are needed together
-SOURCES, WHEELS, RELEASES = "sources", "wheels", "releases"  #: folders of a mirror
+SOURCES, WHEELS, RELEASES, JARS = "sources", "wheels", "releases", "jars"  #: folders of a mirror
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Mirror:
     def wheels(self) -> Path | None:
         """The only folder that wheels may come from, or None."""
         return self.folder / WHEELS if self.alone else None
+
+    @property
+    def jars(self) -> Path | None:
+        """The only folder that jars may come from, or None."""
+        return self.folder / JARS if self.alone else None
 
     @property
     def sources(self) -> MirroredSources:

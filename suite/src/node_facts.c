@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu_list.h"
 #include "system_files.h"
 
 enum { PATH = 512, VALUE = 256 };
@@ -175,4 +176,12 @@ void node_facts_read(const char *root, char *text, size_t size)
         add(&facts, "microcode", microcode);
     add_devices(&facts, "/sys/class/infiniband", fabric);
     add_devices(&facts, "/sys/class/net", ethernet);
+}
+
+void node_core_read(const char *root, int cpu, char *cpus, size_t size)
+{
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
+    if (!system_line(path, cpus, size) || cpu_list_count(cpus) < 2)
+        cpus[0] = '\0';
 }

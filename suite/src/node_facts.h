@@ -10,4 +10,8 @@ enum { NODE_FACTS_TEXT = 4096 };
  * are left out, and the last ones if there is no room. */
 void node_facts_read(const char *root, char *text, size_t size);
 
+/* The CPUs of the core that a CPU belongs to, such as "0,64", where the core has several; empty for a core of one and where
+ * the machine does not tell. The files are below `root`, "" for this machine. */
+void node_core_read(const char *root, int cpu, char *cpus, size_t size);
+
 #endif

@@ -12,6 +12,7 @@ struct place {
     int host_size;
     char name[MPI_MAX_PROCESSOR_NAME + 1];
     char cpus[SYSTEM_LINE];
+    char core[SYSTEM_LINE];
 };
 
 static void place_of(struct place *place, const struct world *world)
@@ -20,6 +21,7 @@ static void place_of(struct place *place, const struct world *world)
     place->host_size = world->host.size;
     memcpy(place->name, world->name, sizeof place->name);
     memcpy(place->cpus, world->cpus, sizeof place->cpus);
+    memcpy(place->core, world->core, sizeof place->core);
 }
 
 static void put_text(struct gather *gather, const char *text)
@@ -42,6 +44,7 @@ static void put(struct gather *gather, const struct place *place)
     gather_put(gather, &place->host_size, sizeof place->host_size);
     put_text(gather, place->name);
     put_text(gather, place->cpus);
+    put_text(gather, place->core);
 }
 
 static void get(struct gather *gather, struct place *place)
@@ -50,6 +53,7 @@ static void get(struct gather *gather, struct place *place)
     gather_get(gather, &place->host_size, sizeof place->host_size);
     get_text(gather, place->name);
     get_text(gather, place->cpus);
+    get_text(gather, place->core);
 }
 
 static void write_host(struct json *json, const struct place *place)
@@ -66,6 +70,8 @@ static void write_rank(struct json *json, const struct place *place)
     json_key_integer(json, "rank", place->rank);
     json_key_string(json, "host", place->name);
     json_key_string(json, "cpus", place->cpus);
+    if (place->core[0] != '\0')
+        json_key_string(json, "core", place->core);
     json_close(json, '}');
 }
 

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "cpu_list.h"
+#include "node_facts.h"
+
 void world_open(struct world *world)
 {
     memset(world, 0, sizeof *world);
@@ -20,6 +23,8 @@ void world_open(struct world *world)
     MPI_Get_processor_name(world->name, &length);
     if (!system_suffix("/proc/self/status", "Cpus_allowed_list:", world->cpus, sizeof world->cpus))
         world->cpus[0] = '\0';
+    if (world->cpus[0] != '\0' && !world_is_simulated())
+        node_core_read("", cpu_list_first(world->cpus), world->core, sizeof world->core);
 }
 
 void world_close(struct world *world)

@@ -16,6 +16,7 @@ struct world {
     int per_node; /* ranks on the fullest host */
     char name[MPI_MAX_PROCESSOR_NAME + 1];
     char cpus[SYSTEM_LINE]; /* CPUs that this rank may run on, such as "0-3,8" */
+    char core[SYSTEM_LINE]; /* CPUs of the core of the first of them, such as "0,64"; empty if that is all of its core */
 };
 
 void world_open(struct world *world);

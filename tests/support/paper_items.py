@@ -137,7 +137,7 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "003-25": OnPage("taboada", ("Time by the model over that in print of Myrinet:MPICH-GM",)),
     "003-34 to -38": ByTest("tests/integration/mpicost/test_kernels.py"),
     "003-39 to -40": ByTest("tests/integration/mpi/test_small_sessions.py"),
-    "003-41 to -42": ByTest("tests/unit/postprocess/extensions/papers/taboada/test_kernels.py"),
+    "003-41 to -44": ByTest("tests/unit/postprocess/extensions/papers/taboada/test_kernels.py"),
     "003-26 to -28": OnPage("taboada", ("bcast by scatter + allgather", "measured saving")),
     "003-29": ByTest("tests/integration/simgrid/test_guidelines.py"),
     "003-45": ByTest("tests/unit/reframe_checks/common/test_user_options.py"),

@@ -123,7 +123,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         notes=describe_notes(sessions),
         pictures=arguments.format == "html",
         theories=parse_theory(arguments.theory),
-        kernels=collect_kernels({summary.session: summary.results for summary in sessions}),
+        kernels=collect_kernels(sessions),
         languages=load_languages(work.root),
     )
     found = build_paper(asked, measured)

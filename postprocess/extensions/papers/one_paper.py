@@ -18,9 +18,9 @@ from postprocess.extensions.papers.luecke.page import PaperView
 from postprocess.extensions.papers.luecke.spread import Trials
 from postprocess.extensions.papers.rus import costs, sends
 from postprocess.extensions.papers.taboada import figures as taboada_figures
-from postprocess.extensions.papers.taboada import kernels, tables
+from postprocess.extensions.papers.taboada import kernel_models, kernels, tables
+from postprocess.extensions.papers.taboada.kernels import MeasuredKernel
 from postprocess.extensions.papers.taboada.tables import NetworkTheory
-from postprocess.model.verdict import CaseResult
 from postprocess.report import legend, plots, templating
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
@@ -42,7 +42,7 @@ class Asked:
     theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
     skews: Skews = field(default_factory=dict)
     #: by machine, which no other table has
-    kernels: Mapping[str, Sequence[CaseResult]] = field(default_factory=dict)
+    kernels: Mapping[str, Sequence[MeasuredKernel]] = field(default_factory=dict)
     languages: Sequence[LanguageRow] = ()
 
 
@@ -207,14 +207,18 @@ def _show_rus(of: Sources) -> _Shown:
 
 
 def _show_taboada(of: Sources) -> _Shown:
-    """Show the models, sends against the network, and the kernels."""
+    """Show the models, sends against the network, the kernels, and these beside the models."""
     networks = tables.build_theory_table(of.measured, of.asked.theories, of.history)
     shown = keep_filled([*tables.build_model_tables(of.measured), networks])
     if of.in_print:
         shown.append(tables.build_against_table(of.measured, of.history, str(of.asked.against)))
-    shown += keep_filled(kernels.build_kernel_tables(of.asked.kernels, of.history))
-    missing = [tables.describe_missing(of.measured), kernels.describe_missing_kernels(of.asked.kernels)]
-    return shown, missing
+    modelled = kernel_models.build_model_comparison(of.asked.kernels, of.measured)
+    shown += keep_filled([*kernels.build_kernel_tables(of.asked.kernels, of.history), modelled])
+    return shown, [
+        tables.describe_missing(of.measured),
+        kernels.describe_missing_kernels(of.asked.kernels),
+        kernel_models.describe_missing_models(modelled, of.asked.kernels),
+    ]
 
 
 def _show_commtest(of: Sources) -> _Shown:

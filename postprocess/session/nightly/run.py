@@ -234,6 +234,7 @@ def judge_night(
             "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [excused] if excused else [],
+            "what is left out": lambda: sorted({each.launch.left_out for each in finished} - {""}),
         }
         for what, describe in notes.items():
             with progress.keeping(f"note on {what}"):

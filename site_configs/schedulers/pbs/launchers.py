@@ -48,7 +48,10 @@ class BlockTorque(TorqueJobScheduler):
 class PalsLauncher(JobLauncher):
     """Cray's Parallel Application Launch Service: it is told the processes per node."""
 
+    binds_to_threads = True
+
     def command(self, job: Any) -> list[str]:
-        """Return the launch line up to the program; each process is bound to a core."""
+        """Return the launch line up to the program; each process is bound to a core, or to a thread of it."""
         counts = ["-n", str(job.num_tasks), "--ppn", str(job.num_tasks_per_node)]
-        return ["mpiexec", *counts, "--cpu-bind", "core"]
+        unit = "thread" if (job.num_tasks_per_core or 1) > 1 else "core"
+        return ["mpiexec", *counts, "--cpu-bind", unit]

@@ -23,8 +23,9 @@ read_outage_limit()  # a mistake in it must be told with the site file, not in t
 
 @register_launcher(SRUN)
 class BlockSrun(JobLauncher):
-    """Slurm's launcher, node after node, each process bound to a core."""
+    """Slurm's launcher, node after node, each process bound to a core; several on a core to its threads."""
 
+    binds_to_threads = True
     kind = ""  #: of MPI, in the words of ``srun --mpi=list``
 
     def command(self, job: Any) -> list[str]:
@@ -33,7 +34,8 @@ class BlockSrun(JobLauncher):
         counts = [f"--nodes={nodes}", f"--ntasks={job.num_tasks}"]
         kind = [f"--mpi={self.kind}"] if self.kind else []
         layout = f"--distribution=plane={job.num_tasks_per_node}"
-        return ["srun", *kind, *counts, layout, "--cpu-bind=cores"]
+        unit = "threads" if (job.num_tasks_per_core or 1) > 1 else "cores"
+        return ["srun", *kind, *counts, layout, f"--cpu-bind={unit}"]
 
 
 @register_launcher(SRUN_PMI2)

@@ -160,6 +160,7 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
         sockets=sockets,
         cores=sockets * cores,
         hardware_threads=sockets * cores * threads,
+        threads_per_core=threads if cores * threads > 1 else 0,  # else Slurm was told of CPUs alone
         memory_bytes=min(row.memory for row in own),
         unusable=sum(len(row.hosts) for row in own if not row.usable),
         option=f"--constraint={telling[0]}" if others and telling else "",

@@ -69,11 +69,12 @@ def test_kernels_are_measured_and_shown(workshop: Workshop) -> None:
     cases = ended.summary["cases"]
     assert {case["verdict"] for case in cases} == {"no-reference"}, ended.output
     assert {case["program"] for case in cases} == {"kernels"}
+    assert "kernels with two ranks a core are skipped: no hardware threads" in ended.output
     layouts = {(case["routine"], case["processes"], case["per_node"]) for case in cases}
     assert layouts >= {("crypt_A", 1, 1), ("crypt_A", 2, 2), ("crypt_A_compute", 2, 2)}
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         words = ("papers", ended.summary["session"], "--paper", "taboada")
         assert main(str(ROOT), str(workshop.home), words) == 0
-    for words in ("speed-up and efficiency (Fig. 5)", "(Table 7)", "1x1 over 2x2", "table 8"):
+    for words in ("speed-up and efficiency (Fig. 5)", "(Table 7)", "1x1 over 2x2", "(Table 8)"):
         assert words in out.getvalue()

@@ -71,6 +71,19 @@ def test_a_machine_that_tells_nothing_has_no_facts(tmp_path: Path) -> None:
     assert read_facts(tmp_path) == ""
 
 
+@pytest.mark.parametrize(("told", "core"), [("0,64\n", "0,64"), ("0-1\n", "0-1"), ("0\n", ""), (None, "")])
+def test_the_threads_of_a_core_are_told_where_it_has_several(
+    told: str | None, core: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "sys/devices/system/cpu/cpu0/topology/thread_siblings_list"
+    path.parent.mkdir(parents=True)
+    if told:
+        path.write_text(told)
+    driver = program("mpich").build / "node_facts_driver"
+    said = subprocess.run([driver, tmp_path, "0"], capture_output=True, text=True, check=True)
+    assert said.stdout == core
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_launch_tells_the_facts_of_its_node(family: str, tmp_path: Path) -> None:
     file = tmp_path / "out"

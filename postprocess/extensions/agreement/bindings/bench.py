@@ -30,6 +30,7 @@ class Bench:
     folder: Path  #: of this call
     lasting: Path  #: for what is worth keeping: wheels and builds that take long
     wheels: Path | None = None  #: the only place to take wheels from; None for the package index
+    jars: Path | None = None  #: the same of jars
 
     @cached_property
     def env(self) -> dict[str, str]:

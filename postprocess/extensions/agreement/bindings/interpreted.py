@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from postprocess.base import files
 from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench, Unavailable
 from postprocess.extensions.agreement.bindings.exchange import RANKS, Program
-from site_configs.mpi import wheels
+from site_configs.mpi import jars
 
-JARS = wheels.LOCKS / "bindings" / "mpj.sha256"  #: of MPJ Express, as ``sha256sum`` writes them
-#: Where Debian has MPJ Express, and the jars of others that it needs beside its own
-DEBIAN, OTHERS = Path("/usr/share/mpj"), Path("/usr/share/java")
 MPJ_SAYS = "MPJ Express"  #: for a library
 PACKAGES = "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
 
@@ -54,7 +47,7 @@ def prepare_mpj(bench: Bench) -> Program:
     """Compile the program for MPJ Express, whose ranks are threads of one JVM: no MPI is in it."""
     java = find_java("java"), find_java("javac")
     home = bench.folder / "mpj"
-    copy_pinned_jars(home)
+    provide_jars(bench, home)
     jar = home / "lib" / "mpj.jar"
     bench.run(java[1], "-cp", str(jar), "-d", str(bench.folder), str(SOURCES / "ExchangeMpj.java"))
     start = (java[0], "-jar", str(home / "lib" / "starter.jar"), "-np", str(RANKS))
@@ -70,28 +63,18 @@ def find_java(name: str) -> str:
     return found
 
 
-def copy_pinned_jars(home: Path) -> None:
-    """Copy MPJ Express and the jars that it needs into one folder: it looks for them beside its own.
+def provide_jars(bench: Bench, home: Path) -> None:
+    """Put MPJ Express and the jars that it needs into one folder: it looks for them beside its own.
+
+    From the mirror where that is the only place, else those that are installed, else Debian's packages, which
+    are fetched once.
 
     :raises Unavailable: if one is missing, or is not the pinned one
     """
-    there = Path(os.environ.get("MPJ_HOME", DEBIAN))
-    (home / "lib").mkdir(parents=True)
-    for name, pinned in read_pinned_jars():
-        places = (there / "lib" / name, there.parent / "java" / name, OTHERS / name)
-        jar = next((place for place in places if place.exists()), None)
-        if jar is None:
-            raise Unavailable(f"{there / 'lib' / name} is missing; Debian has it in libmpj-java")
-        content = files.read_regular(jar)
-        if hashlib.sha256(content).hexdigest() != pinned:
-            raise Unavailable(f"{jar}: is not the file that {JARS.name} pins")
-        (home / "lib" / name).write_bytes(content)
-    if (there / "conf").is_dir():
-        shutil.copytree(there / "conf", home / "conf")
-
-
-def read_pinned_jars() -> Iterator[tuple[str, str]]:
-    """Read name and SHA-256 of each jar."""
-    for line in files.read_text(JARS).splitlines():
-        pinned, name = line.split()
-        yield name, pinned
+    if bench.jars:
+        lacking = jars.copy_jars([bench.jars], home / "lib")
+    else:
+        kept = bench.lasting / "bindings" / "jars"
+        lacking = jars.gather_jars(kept) or jars.copy_jars([kept], home / "lib")
+    if lacking:
+        raise Unavailable(next(iter(lacking.values())))

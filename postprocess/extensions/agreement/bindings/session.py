@@ -54,7 +54,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
                 if not wanted or mpi.name in wanted:
                     own = Path(scratch, mpi.name)
                     own.mkdir()
-                    bench = Bench(mpi, own, work.root / "mpi", folder)
+                    bench = Bench(mpi, own, work.root / "mpi", folder, mirror.jars if mirror else None)
                     measure_mpi(bench, select_languages(kinds), sizes, arguments.launches, result, progress.now)
         written = json.dumps(result.as_json(), indent=1) + "\n"
         stamp = utc_now().replace(":", "").replace("-", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from postprocess.extensions.papers.common.presentation import Number, write_plai
 from postprocess.extensions.papers.common.printed import History, PrintedKernel
 from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, WITHOUT_RETURN
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
+from postprocess.results.summary import SessionSummary
 from site_configs.topology.layouts import Layout
 
 COMMAND = "./plumbline run --program kernels"
@@ -33,6 +34,15 @@ class KernelTime:
 
     whole: float
     without_return: float | None = None  #: None where nothing is returned, or it was not measured
+    ranks_per_core: int = 1
+
+
+@dataclass(frozen=True)
+class MeasuredKernel:
+    """A usable result, and how many ranks a core had."""
+
+    result: CaseResult
+    ranks_per_core: int = 1
 
 
 KernelTimes = Mapping[KernelPlace, Mapping[Layout, KernelTime]]
@@ -47,46 +57,53 @@ class Placement(NamedTuple):
     second: Layout
 
 
-def collect_kernels(sessions: Mapping[str, Sequence[CaseResult]]) -> dict[str, list[CaseResult]]:
+def collect_kernels(sessions: Sequence[SessionSummary]) -> dict[str, list[MeasuredKernel]]:
     """Collect the usable kernels by machine: a partition, with its session where several have some."""
-    kept = {
-        name: [
-            result
-            for result in results
-            if result.case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE
-        ]
-        for name, results in sessions.items()
-    }
-    several = sum(bool(results) for results in kept.values()) > 1
-    found: dict[str, list[CaseResult]] = {}
-    for name, results in kept.items():
-        for result in results:
-            machine = f"{name}:{result.case.partition}" if several else result.case.partition
-            found.setdefault(machine, []).append(result)
+    kept = {summary.session: list(_select_kernels(summary)) for summary in sessions}
+    several = sum(bool(kernels) for kernels in kept.values()) > 1
+    found: dict[str, list[MeasuredKernel]] = {}
+    for name, kernels in kept.items():
+        for each in kernels:
+            partition = each.result.case.partition
+            found.setdefault(f"{name}:{partition}" if several else partition, []).append(each)
     return found
 
 
-def arrange_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> KernelTimes:
+def _select_kernels(summary: SessionSummary) -> Iterator[MeasuredKernel]:
+    dense = {
+        (each.partition, each.environment, each.processes, each.per_node): each.ranks_per_core
+        for each in summary.launches
+        if each.program == KERNELS
+    }
+    for result in summary.results:
+        case = result.case
+        if case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE:
+            place = (f"{case.system}:{case.partition}", case.environment, case.processes, case.per_node)
+            yield MeasuredKernel(result, dense.get(place, 1))
+
+
+def arrange_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> KernelTimes:
     """Arrange the times of kernels by layout, the one without the return beside the whole."""
-    seconds: dict[tuple[KernelPlace, Layout, bool], float] = {}
-    for machine, results in machines.items():
-        for result in results:
-            case = result.case
+    kernels: dict[tuple[KernelPlace, Layout, bool], MeasuredKernel] = {}
+    for machine, measured in machines.items():
+        for each in measured:
+            case = each.result.case
             whole = case.routine.removesuffix(WITHOUT_RETURN)
             kernel, _, size = whole.partition("_")
             place = KernelPlace(machine, case.environment, kernel, size)
-            layout = Layout(case.processes, case.per_node)
-            seconds[place, layout, whole == case.routine] = result.value or 0.0
+            kernels[place, Layout(case.processes, case.per_node), whole == case.routine] = each
     found: dict[KernelPlace, dict[Layout, KernelTime]] = {}
-    for place, layout, is_whole in sorted(seconds):
+    for place, layout, is_whole in sorted(kernels):
         if is_whole:
-            time = seconds[place, layout, True]
-            rest = seconds.get((place, layout, False))
-            found.setdefault(place, {})[layout] = KernelTime(time, rest)
+            own = kernels[place, layout, True]
+            rest = kernels.get((place, layout, False))
+            found.setdefault(place, {})[layout] = KernelTime(
+                own.result.value or 0.0, rest.result.value if rest else None, own.ranks_per_core
+            )
     return found
 
 
-def build_kernel_tables(machines: Mapping[str, Sequence[CaseResult]], history: History) -> list[TextTable]:
+def build_kernel_tables(machines: Mapping[str, Sequence[MeasuredKernel]], history: History) -> list[TextTable]:
     """Build the tables of kernels."""
     times = arrange_kernels(machines)
     return [_speed_ups(times), *_placements(times, history)]
@@ -134,12 +151,13 @@ def _speed_up(one: float | None, time: float | None, processes: int) -> tuple[st
     return write_plain(gain, digits=3, about={"processes": processes}), write_share(gain / processes)
 
 
-def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
-    """List the readings of tables 6 and 7 that some layouts allow: the sparser one over the denser one.
+def list_placements(layouts: Mapping[Layout, KernelTime]) -> list[Placement]:
+    """List the readings of tables 6 to 8 that some layouts allow: the sparser one over the denser one.
 
-    As printed: one and two processes a node. Today: one process a node, and nodes as full as were measured.
+    As printed: one and two processes a node, four by hardware threads. Today: one process a node, and nodes as
+    full as were measured; all cores, and two ranks on each.
     """
-    there = {*layouts}
+    there = {layout for layout, time in layouts.items() if time.ranks_per_core == 1}
     most = max((each.per_node for each in there), default=1)
     found = []
     for reading, dense in [(AS_PRINTED, 2), *([(TODAY, most)] if most > 2 else [])]:
@@ -149,12 +167,20 @@ def list_placements(layouts: Iterable[Layout]) -> list[Placement]:
                 Placement("Table 6", reading, sparse, Layout(nodes, dense)),
                 Placement("Table 7", reading, sparse, Layout(nodes * dense, dense)),
             ]
-    return sorted(each for each in found if each.second in there)
+    found = [each for each in found if each.second in there]
+    for crowded in sorted(layouts.keys() - there):
+        processes, per_node = (number // layouts[crowded].ranks_per_core for number in crowded)
+        reading = AS_PRINTED if per_node == 2 else TODAY
+        if (own := Layout(processes, per_node)) in there:
+            found.append(Placement(BY_THREADS, reading, own, crowded))
+    return sorted(found)
 
 
+BY_THREADS = "Table 8"
 TITLES = {
     "Table 6": "the same processes, one on each node over several",
     "Table 7": "the same nodes, one process on each over several",
+    BY_THREADS: "the same nodes, one process on each core over two, by hardware threads",
 }
 
 
@@ -169,6 +195,9 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
             keys = ((place.kernel, place.size, name, first, second) for name in libraries)
             beside = (printed.get(key, NOT_PRINTED) for key in keys)
             rows[table].append((*place, reading, f"{first} over {second}", told, *beside))
+    lacking = sorted({place[:2] for place in times} - {row[:2] for row in rows[BY_THREADS]})
+    empty = [NOT_PRINTED] * (2 + len(libraries))  # layouts, ratio and what is in print
+    rows[BY_THREADS] += [(*place, NOT_PRINTED, NOT_PRINTED, TODAY, *empty) for place in lacking]
     return [
         TextTable(
             f"Kernels: {title} ({table})",
@@ -177,11 +206,19 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
             tuple(rows[table]),
             (
                 "ratio of times, above 1: the denser placement is faster; layouts: processes x those of a node",
-                f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured",
+                *([NOT_ON_THREADS] if table == BY_THREADS and lacking else []),
+                *([READINGS] if table != BY_THREADS else []),
             ),
         )
         for table, title in TITLES.items()
     ]
+
+
+READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
+NOT_ON_THREADS = (
+    f"{TODAY}: not measured, as no launch had two ranks on a core: the site's topology tells of no hardware "
+    "threads (threads_per_core), or the cases say why they were skipped"
+)
 
 
 def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:
@@ -191,7 +228,7 @@ def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:
     return each.kernel, each.size, each.library, first, second
 
 
-def describe_missing_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> str:
+def describe_missing_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> str:
     """Describe what of the kernels no session has, and what measures it."""
     times = arrange_kernels(machines)
     if not times:
@@ -200,6 +237,6 @@ def describe_missing_kernels(machines: Mapping[str, Sequence[CaseResult]]) -> st
     lacking = [
         *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
         *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),
-        "table 8, two processes on a core, which no launch has",
+        *([] if BY_THREADS in readings else ["table 8, which needs cores with hardware threads"]),
     ]
-    return f"Kernels: not measured: {'; '.join(lacking)}"
+    return f"Kernels: not measured: {'; '.join(lacking)}" if lacking else ""

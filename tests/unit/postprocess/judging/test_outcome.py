@@ -309,6 +309,17 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path, declared
     declared.check_case(*assessed(tmp_path, said, launch=launch))
 
 
+@plants("schedulers", "two ranks on two cores instead of the hardware threads of one", "a launcher",
+        "incorrect", 1, "1 ranks are bound to its core, not 2")  # fmt: skip
+def test_ranks_that_are_not_on_the_threads_of_a_core_are_incorrect(tmp_path: Path, declared: Declared):
+    launch = planned(ranks_per_core=2)
+    host = whole()[0]["hosts"][0]["name"]
+    threads = [{"rank": n, "host": host, "cpus": str(8 * n), "core": "0,8"} for n in range(2)]
+    assert assessed(tmp_path, whole(ranks=threads), launch=launch) == ("", "")
+    cores = [{"rank": n, "host": host, "cpus": str(n), "core": f"{n},{n + 8}"} for n in range(2)]
+    declared.check_case(*assessed(tmp_path, whole(ranks=cores), launch=launch))
+
+
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
     launch = planned(cases=(), skips=(SkippedCase(CASES[0], "too large"),))
     assert (launch.processes, launch.per_node) == (2, 2)

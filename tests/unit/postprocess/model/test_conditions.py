@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model import conditions
-from postprocess.model.conditions import binding_of, circumstances_of, cpus_of, flags_of, library_identity
+from postprocess.model.conditions import (
+    binding_of,
+    circumstances_of,
+    cpus_of,
+    explain_other_cores,
+    flags_of,
+    library_identity,
+)
 from tests.support.factories import launch as launch_samples
 from tests.support.factories.record import bound_run
 
@@ -92,6 +100,46 @@ def test_flags_that_change_code_are_kept_whatever_they_look_like(flag: str):
 )
 def test_the_shape_of_a_binding_and_not_its_cores(cpus, shape):
     assert binding_of(bound_run(*cpus)) == shape
+
+
+def on_cores(*ranks: tuple[str, str]) -> dict[str, Any]:
+    """A run record with the CPUs of each rank, and of its core if that has several."""
+    run = bound_run(*(cpus for cpus, _ in ranks))
+    told = zip(run["ranks"], ranks, strict=True)
+    return run | {"ranks": [each | ({"core": core} if core else {}) for each, (_, core) in told]}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shape"),
+    [
+        ([("0", "0,2"), ("2", "0,2"), ("1", "1,3"), ("3", "1,3")], "4 ranks of 1 CPU with 2 on a core"),
+        ([("0", "0,2"), ("1", "1,3")], "2 ranks of 1 CPU"),
+        ([("0,2", "0,2"), ("1,3", "1,3")], "2 ranks of 2 CPUs"),
+        ([("0,2", "0,2"), ("0,2", "0,2")], "2 ranks of 2 CPUs shared by 2"),
+        ([("0-3", "0,2"), ("0-3", "0,2")], "2 ranks of 4 CPUs shared by 2"),
+    ],
+)
+def test_ranks_on_hardware_threads_of_one_core_are_told(ranks, shape):
+    assert binding_of(on_cores(*ranks)) == shape
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ([("0", "0,2"), ("2", "0,2")], ""),
+        ([("0", "0,2"), ("2", "0,2"), ("1", "1,3"), ("3", "1,3")], ""),
+        ([("0", ""), ("1", "")], "rank 0 on n0: its core has no second hardware thread"),
+        (
+            [("0,2", "0,2"), ("0,2", "0,2")],
+            "rank 0 on n0 is not bound to one hardware thread, but to CPUs '0,2'",
+        ),
+        ([("0", "0,2"), ("1", "1,3")], "rank 0 on n0: 1 ranks are bound to its core, not 2"),
+        ([("0", "0,2"), ("0", "0,2")], "rank 1 on n0 shares its hardware thread with another rank"),
+        ([("", ""), ("2", "0,2")], "rank 0 on n0 is not bound to one hardware thread, but to CPUs ''"),
+    ],
+)
+def test_two_ranks_on_a_core_are_proven_by_the_record(ranks, said):
+    assert explain_other_cores(on_cores(*ranks), 2).partition(";")[0] == said
 
 
 def test_cpus_of_one_number_on_two_hosts_are_two():

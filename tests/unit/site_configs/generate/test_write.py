@@ -55,6 +55,7 @@ def test_a_large_cray_with_slurm():
     assert counts == ["128", "2", "4"]
     assert "of 1024 that a job can have (sinfo, scontrol); write more to measure more" in text
     assert values(text, "nodes_per_switch") == ["256"]
+    assert values(text, "threads_per_core") == ["2"]
     assert "# - partition short is not in this file: its nodes are also in standard" in text
     assert "one login node. Compute nodes may differ" in text
     assert changes(text) == []
@@ -75,6 +76,7 @@ def test_a_partition_of_many_kinds_becomes_several():
         '["--partition=new", "--exclusive"]',
     ]
     assert values(text, "cores_per_node") == ["48", "8", "96"]
+    assert values(text, "threads_per_core") == ["2"]  # of the last one
     assert [line for line in changes(text) if "kinds of nodes" in line] == [
         "# CHANGE: all has 2 other kinds of nodes too: add what selects these alone"
     ]

@@ -227,7 +227,7 @@ def test_backends_and_commands_are_of_one_scheduler_each():
 # --- nobody decides by a name
 
 #: What others may import of this package: what is the same of every scheduler.
-FOR_ALL = {"base", "job_end", "module_systems", "registry"}
+FOR_ALL = {"base", "hardware_threads", "job_end", "module_systems", "registry"}
 FACADES = {"slurm.py", "pbs.py"}  # of ``site_configs``, for site files
 NAMING = re.compile(r"title|backend|registered_name|scheduler")
 

@@ -149,3 +149,9 @@ def test_kernels_are_placed_ever_more_densely():
     found = list_kernel_layouts(16, 8)
     assert {Layout(1, 1), Layout(8, 1), Layout(8, 2), Layout(16, 2), Layout(64, 8)} <= {*found}
     assert max(found) == Layout(128, 16)
+
+
+def test_kernels_have_two_ranks_a_core_where_it_has_hardware_threads():
+    assert " ".join(map(str, list_kernel_layouts(2, 1, 2))) == "1x1 2x2 4x4"
+    more = {*list_kernel_layouts(16, 8, 4)} - {*list_kernel_layouts(16, 8)}
+    assert more == {Layout(32 * nodes, 32) for nodes in (1, 2, 4, 8)}

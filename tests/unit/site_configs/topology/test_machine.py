@@ -14,6 +14,7 @@ from site_configs.topology import machine
 from site_configs.topology.machine import (
     Cache,
     count_cores_and_sockets,
+    count_threads_per_core,
     parse_cache_bytes,
     parse_cpu_list,
     read_caches,
@@ -65,6 +66,14 @@ def test_the_size_of_a_cache(text: str, expected: int):
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(ValueError, match="invalid literal"):
         parse_cache_bytes(text)
+
+
+def test_threads_of_a_core_are_those_that_may_be_used(tmp_path: Path):
+    for cpu in range(4):
+        add_cpu(tmp_path, cpu, 0, f"{cpu % 2},{cpu % 2 + 2}")
+    assert count_threads_per_core({0, 1, 2, 3}, tmp_path) == 2
+    assert count_threads_per_core({0, 1, 2}, tmp_path) == 1  # of core 1 there is one
+    assert count_threads_per_core({7}, tmp_path) == 1
 
 
 def test_caches_as_one_cpu_sees_them(tmp_path: Path):

@@ -75,6 +75,8 @@ def test_what_site_new_writes_is_well_on_its_machine(told, text: str, scheduler)
         ("=standard", "=serial", "access: Slurm has no partition 'serial' that is up"),
         ("nodes=4", "nodes=1025", "topology: nodes=1025, and a job in standard gets at most 1024; write 1024"),
         ("cores_per_node=128", "cores_per_node=256", "topology: cores_per_node=256, and the nodes of standard"),
+        ("threads_per_core=2", "threads_per_core=4",
+         "topology: threads_per_core=4, and the cores of standard have 2; write 2"),
         ("=slurm.SCHEDULER", '="pbs"', "scheduler: 'pbs' is not 'slurm-blocks' or "),
         ('"--partition=standard", ', "\"--partition=short\", ", None),
         ('"--partition=standard", ', "\"-p highmem\", ", None),
@@ -125,6 +127,13 @@ def test_a_module_system_that_is_not_there(told):
 def test_a_machine_of_ones_own_with_fewer_cores(told):
     (line,) = told(text_of(PLAIN), None, cores=8)
     assert "cores_per_node=16, and this machine has 8; write 8, or run with --oversubscribe" in line
+
+
+def test_a_machine_of_ones_own_without_hardware_threads(told):
+    text = text_of(replace(PLAIN, threads_per_core=2))
+    assert told(text, None, threads_per_core=2) == []
+    (line,) = told(text, None)
+    assert "threads_per_core=2, and this machine's cores have 1; write 1" in line
 
 
 @pytest.mark.parametrize(("host", "here"), [("login7", True), ("login12.example.org", True), ("n1", False)])

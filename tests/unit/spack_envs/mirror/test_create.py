@@ -28,7 +28,7 @@ class Parts:
     """Parts of a mirror that put small files into it, or do what a test wants."""
 
     def __init__(self) -> None:
-        self.files = {"wheels": "a.whl", "releases": "spack.tar.gz", "sources": "source"}
+        self.files = {"wheels": "a.whl", "jars": "a.jar", "releases": "spack.tar.gz", "sources": "source"}
         self.results: dict[str, GatheredPart] = {}
         self.does: dict[str, object] = {}
         self.made: list[str] = []
@@ -88,11 +88,12 @@ def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
     manifest.verify_files(folder, contents)
     assert contents.missing == ()
     assert everything(folder) == {
+        "jars/a.jar": "jars of this call",
         "releases/spack.tar.gz": "releases of this call",
         "sources/source": "sources of this call",
         "wheels/a.whl": "wheels of this call",
     }
-    assert "3 files" in screen.getvalue()
+    assert "4 files" in screen.getvalue()
     assert verify(folder, screen) == 0
 
 
@@ -108,7 +109,7 @@ def test_what_is_there_and_right_is_kept_and_what_is_damaged_is_made_again(tmp_p
     manifest.verify_files(tmp_path / "mirror", manifest.read_manifest(tmp_path / "mirror"))
 
 
-@pytest.mark.parametrize("where", ["wheels", "releases", "sources"])
+@pytest.mark.parametrize("where", ["wheels", "jars", "releases", "sources"])
 def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_completes(
     tmp_path, parts, make, screen, where: str
 ):
@@ -128,7 +129,7 @@ def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_comp
     done = [*parts.made]
     parts.does = {}
     assert make() == 0
-    assert sorted(parts.made) == ["releases", "sources", "wheels"]
+    assert sorted(parts.made) == ["jars", "releases", "sources", "wheels"]
     assert parts.made[: len(done)] == done  # none of them twice
     manifest.verify_files(folder, manifest.read_manifest(folder))
 
@@ -170,7 +171,7 @@ def test_what_no_longer_belongs_to_the_mirror_goes(tmp_path, parts, make):
     make()
     parts.files["wheels"] = "b.whl"
     make()
-    expected = ["releases/spack.tar.gz", "sources/source", "wheels/b.whl"]
+    expected = ["jars/a.jar", "releases/spack.tar.gz", "sources/source", "wheels/b.whl"]
     assert sorted(everything(tmp_path / "mirror")) == expected
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from postprocess.extensions.agreement.bindings.exchange import (
 from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, LanguageFault, compare_with_c
 from postprocess.extensions.agreement.bindings.text import format_bindings
+from site_configs.mpi import jars
 from site_configs.mpi.family import Mpi
 
 LIBRARY = "MPICH Version: 5.0.2"
@@ -144,15 +146,17 @@ def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
     (tmp_path / "mpj" / "lib").mkdir(parents=True)
     if content:
         (tmp_path / "mpj" / "lib" / "of_a_test.jar").write_bytes(content)
-    monkeypatch.setattr(interpreted, "JARS", pins)
+    monkeypatch.setattr(jars, "PINS", pins)
+    monkeypatch.setattr(jars, "can_fetch", lambda: False)
     monkeypatch.setenv("MPJ_HOME", str(tmp_path / "mpj"))
-    home = tmp_path / "copy"
-    if told:
-        with pytest.raises(Unavailable, match=told):
-            interpreted.copy_pinned_jars(home)
-    else:
-        interpreted.copy_pinned_jars(home)
-        assert (home / "lib" / "of_a_test.jar").read_bytes() == content
+    bench, home = make_bench(tmp_path / "mpi"), tmp_path / "copy"
+    for each in (bench, replace(bench, jars=tmp_path / "mpj" / "lib")):  # installed, and of a mirror
+        if told:
+            with pytest.raises(Unavailable, match=told):
+                interpreted.provide_jars(each, home)
+        else:
+            interpreted.provide_jars(each, home)
+            assert (home / "lib" / "of_a_test.jar").read_bytes() == content
 
 
 def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):

@@ -36,6 +36,8 @@ def test_the_script_that_reframe_writes_has_them(name: str, monkeypatch: pytest.
 
 
 def test_pals_is_told_processes_and_nodes():
-    job = SimpleNamespace(num_tasks=65, num_tasks_per_node=64)
+    job = SimpleNamespace(num_tasks=65, num_tasks_per_node=64, num_tasks_per_core=None)
     command = getlauncher(pbs_launchers.PALS)().command(job)
     assert command == ["mpiexec", "-n", "65", "--ppn", "64", "--cpu-bind", "core"]
+    job.num_tasks_per_core = 2
+    assert getlauncher(pbs_launchers.PALS)().command(job)[-1] == "thread"

@@ -59,7 +59,7 @@ def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
     ],
 )
 def test_srun_is_told_the_kind_of_mpi_and_the_layout(name: str, words: list[str]):
-    job = SimpleNamespace(num_tasks=9, num_tasks_per_node=4)
+    job = SimpleNamespace(num_tasks=9, num_tasks_per_node=4, num_tasks_per_core=None)
     line = getlauncher(name)().command(job)
     assert line[: len(words)] == words
     assert {"--nodes=3", "--ntasks=9", "--distribution=plane=4"} <= set(line)
