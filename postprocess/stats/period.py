@@ -16,7 +16,6 @@ from scipy import stats
 LEVEL = 0.001  #: of a period that chance makes
 LEAST_EVENTS = 2.5  #: of a train, as many as its weights count for: (sum w)^2 / sum w^2
 STEPS = 8  #: frequencies that are tried, for each one that a train tells from its neighbour
-NEARLY = 0.8  #: of the greatest power: a frequency and its multiples have the same
 FINE = 50  #: steps between two frequencies in the end
 TIMERS = tuple(60 * minutes for minutes in (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440))
 DRAWS = 4000
@@ -43,9 +42,10 @@ def find_period(trains: Sequence[Train], least: float, most: float) -> float | N
     independent = max(2.0, span * (1 / least - 1 / most))
     tried = np.linspace(1 / most, 1 / least, int(np.ceil(STEPS * independent)))
     power = _compute_power(arrays, tried)
-    if stats.gamma.sf(power.max(), len(arrays)) * independent > LEVEL:
+    telling = stats.gamma.sf(power, len(arrays)) * independent <= LEVEL
+    if not telling.any():
         return None
-    first = int(np.argmax(power >= NEARLY * power.max()))
+    first = int(np.argmax(telling))  # a frequency tells no less than its multiples
     while first + 1 < power.size and power[first + 1] > power[first]:
         first += 1
     step = tried[1] - tried[0]

@@ -22,6 +22,7 @@ MOST_REMEMBERED = 400  #: launches of a partition, of each kind
 MOST_NAMES = 16  #: places that are remembered by name; of more it is not told who took part
 MOST_LINES = 5  #: of a partition
 SHORT = (0.001, 0.02)  #: periods that a probe of 40 ms shows, in seconds
+MOST_APART = 2.0  #: factor between a share of the time and length over period
 LEAST_LONG = 0.1  #: shortest period that the waits between the cases of a launch show, in seconds
 
 
@@ -103,7 +104,7 @@ def _describe_period(late: LatePlace, runs: Sequence[FinishedLaunch], watches: S
         return ""
     detours, holds = collect_trains(late, runs)
     period = find_period(detours, *SHORT)
-    if period is not None:
+    if period is not None and _accounts_for(period, _find_length(detours), late.value):
         return f", {_find_length(detours) * 1e3:.2g} ms every {period * 1e3:.3g} ms"
     longest = min((train[-1][0] - train[0][0] for train in holds if len(train) > 1), default=0.0) / 2
     period = find_period(holds, LEAST_LONG, longest) if longest > LEAST_LONG else None
@@ -114,6 +115,11 @@ def _describe_period(late: LatePlace, runs: Sequence[FinishedLaunch], watches: S
     others = [each.when for each in own if late.place not in each.hits]
     timer = find_timer(hits, [*hits, *others])
     return f", every {duration(timer)} by the clock" if timer is not None else ""
+
+
+def _accounts_for(period: float, length: float, share: float) -> bool:
+    """Return whether interruptions of this period and length take about this share of the time."""
+    return share / MOST_APART <= length / period <= share * MOST_APART
 
 
 def _find_length(trains: Sequence[Sequence[Interruption]]) -> float:
