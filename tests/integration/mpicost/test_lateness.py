@@ -14,7 +14,6 @@ from postprocess.judging.late_places import find_late_places
 from postprocess.judging.lateness import watch_launch
 from postprocess.parsers.mpicost import read_launch
 from postprocess.session.nightly.late_nodes import describe_late_place
-from postprocess.stats.period import find_period
 from suite.benchmark.simulator import SIMULATE
 from tests.support.faults import Declared, plants
 from tests.support.mpicost import FAMILIES, library, preload, program
@@ -34,22 +33,15 @@ ROUTE = '<route src="n{0}" dst="switch"><link_ctn id="l{0}"/></route>'
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_rank_that_is_held_up_tells_how_often_and_when(family: str, tmp_path: Path) -> None:
+def test_a_rank_that_is_held_up_tells_how_much_it_lost(family: str, tmp_path: Path) -> None:
     """Other load only adds to what is planted: 3 ms of every 10 are lost at least."""
-    trains = []
-    for number in range(3):
-        file = tmp_path / str(number)
-        loaded = preload(library(family, "held_rank"))
-        program(family).measure(2, file, *CASES, wrapper=loaded)
-        told = read_launch(file).lateness
-        assert told is not None and len(told.ranks) == 2
-        held = told.ranks[1]
-        assert held.lost >= 0.2 * held.span
-        assert held.longest >= 0.0029
-        assert held.span < 1
-        trains.append(held.detours)
-    if all(sum(took for _, took in train) < 0.5 * 0.04 for train in trains):  # no other load
-        assert find_period(trains, 0.001, 0.02) == pytest.approx(0.01, rel=0.05)
+    program(family).measure(2, tmp_path / "out", *CASES, wrapper=preload(library(family, "held_rank")))
+    told = read_launch(tmp_path / "out").lateness
+    assert told is not None and len(told.ranks) == 2
+    held = told.ranks[1]
+    assert held.lost >= 0.2 * held.span
+    assert held.longest >= 0.0029
+    assert held.detours
 
 
 @pytest.mark.parametrize("family", FAMILIES)
