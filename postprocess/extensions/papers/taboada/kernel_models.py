@@ -110,8 +110,8 @@ def build_model_comparison(
             "by that of a send; beyond 1 MiB the models are continued",
             "in print: results are consistent with the models, with ever more messages beside the work from "
             "Series by Crypt, SOR and Sparse to LUFact",
-            "work that is not shared evenly, and memory that cores share, are in no model; left out is a kernel "
-            f"for a call of which there is no model, or one that is off by more than {GOOD:.0%}",
+            "work that is not shared evenly, and memory that cores share, are in no model",
+            f"left out: kernels with a call that has no model, or one that is off by more than {GOOD:.0%}",
         ),
     )
 
