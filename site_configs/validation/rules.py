@@ -117,7 +117,7 @@ def check_registered(entry: DeclaredEntry, key: str, name: str, reading: SiteRea
 
 def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     """Find counts of a partition that contradict each other."""
-    cores, sockets = (partition.data["processor"][key] for key in ("num_cpus", "num_sockets"))
+    cores, sockets = partition.extras["cores_per_node"], partition.data["processor"]["num_sockets"]
     local = not find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
