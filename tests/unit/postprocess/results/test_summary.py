@@ -155,7 +155,7 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
     assert program == "environment, program, version, compiler, flags, spec"
     assert launch == (
         "program, start, cases, environment, partition, processes, per_node, launch, seconds, outcome, "
-        "reason, directory, spec"
+        "reason, directory, spec, ranks_per_core"
     )
     assert (data["schema"], data["plumbline"]) == (5, "0.1.0")
     assert data["launches"][0]["spec"] == done.spec
