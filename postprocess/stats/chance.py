@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+import scipy
 
 
 def compute_tail(chances: Sequence[float], count: int) -> float:
@@ -28,4 +28,4 @@ def compare_shares(hits: int, of: int, earlier_hits: int, earlier_of: int) -> fl
 
     Fisher's exact test, one-sided: the hypergeometric tail.
     """
-    return float(stats.hypergeom.sf(hits - 1, of + earlier_of, hits + earlier_hits, of))
+    return float(scipy.stats.hypergeom.sf(hits - 1, of + earlier_of, hits + earlier_hits, of))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import gammaincc
 
 LEVEL = 0.001  #: of a period that chance makes
 LEAST_EVENTS = 2.5  #: of a train, as many as its weights count for: (sum w)^2 / sum w^2
@@ -42,7 +42,7 @@ def find_period(trains: Sequence[Train], least: float, most: float) -> float | N
     independent = max(2.0, span * (1 / least - 1 / most))
     tried = np.linspace(1 / most, 1 / least, int(np.ceil(STEPS * independent)))
     power = _compute_power(arrays, tried)
-    telling = stats.gamma.sf(power, len(arrays)) * independent <= LEVEL
+    telling = gammaincc(len(arrays), power) * independent <= LEVEL
     if not telling.any():
         return None
     first = int(np.argmax(telling))  # a frequency tells no less than its multiples
