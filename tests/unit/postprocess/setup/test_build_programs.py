@@ -189,7 +189,7 @@ def test_build_that_fails_says_why(folder, monkeypatch, without_source):
     """The reason is the last line, and the kind of failure is beside it."""
     kind = f"import pathlib; p = pathlib.Path(sys.argv[-1]).parent / {FAILURE!r}; "
     kind += f"""p.write_text('{{"without_source": {str(without_source).lower()}}}'); """
-    program = f"import sys; {kind}print('and so on'); sys.exit('no such compiler')"
+    program = f"import sys; {kind}print('and so on', flush=True); sys.exit('no such compiler')"
     outcomes = build_by(program, folder, monkeypatch)
     assert [each.environment for each in outcomes] == list(MPIS)
     for each in outcomes:
