@@ -8,7 +8,7 @@ of lateness a place has a value; it is hit if that is far above the others'. Wha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median, median_low
 
@@ -38,7 +38,7 @@ class Hit:
     usual: float  #: of the places of the launch: the lower median
     at: float  #: seconds since 1970 (UTC): of the longest wait, else of the launch
     rank: int
-    cpus: str  #: that the rank may run on; empty if it is not known
+    cpus: str  #: that the rank may run on; empty if unknown, named by the place, or of a whole node
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
     if told is None:
         return
     record = run.run
-    places, ranks = _name_places(record["ranks"], len(record["hosts"]))
+    places, cpus = _name_places(record["ranks"], len(record["hosts"]))
     nodes = len(record["hosts"]) >= LEAST_NODES
     when = parse_utc(record["date_utc"]).timestamp()
     values = {
@@ -80,7 +80,8 @@ def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
     for kind, found in values.items():
         if len(found) > 1:
             least = LEAST_SHARE if nodes else LEAST_SHARE_OF_CPU
-            hits = _find_hits(kind, found, when, ranks, least)
+            of_rank = nodes and kind in (WAITED, LOST)
+            hits = _find_hits(kind, found, when, cpus if of_rank else [""] * len(cpus), least)
             yield Watch(kind, when, run.launch.exact, len(found), tuple(sorted(found)), hits)
 
 
@@ -96,9 +97,10 @@ def _compute_wait(rank: RankLateness, told: Lateness) -> float | None:
     return None if rank.waited is None or told.watched < LEAST_WATCHED else rank.waited / told.watched
 
 
-def _find_worst(places: list[str], ranks: Iterable[RankLateness], measure: object) -> dict[str, _Value]:
+def _find_worst(
+    places: list[str], ranks: Iterable[RankLateness], measure: Callable[[RankLateness], float | None]
+) -> dict[str, _Value]:
     """Find the largest value of the ranks of each place; a launch of which one rank tells nothing has none."""
-    assert callable(measure)
     found: dict[str, _Value] = {}
     for number, (place, rank) in enumerate(zip(places, ranks, strict=False)):
         value = measure(rank)

@@ -7,7 +7,7 @@
 
 #include "noise.h"
 
-enum { HOLDS_KEPT = 8, HOLD_LEAST = 1000000 /* ns between two samples */, INTERRUPTS_UNKNOWN = -1 };
+enum { HOLDS_KEPT = 8, HOLD_LEAST = 1000000 /* ns between two samples */ };
 
 struct held {
     int file;         /* of the kernel's books; -1 if there are none */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { INTERRUPTS_CPUS = 1024 }; /* further CPUs are not counted */
+enum { INTERRUPTS_CPUS = 1024 /* further CPUs are not counted */, INTERRUPTS_UNKNOWN = -1 };
 
 struct interrupts {
     int64_t of_cpu[INTERRUPTS_CPUS];

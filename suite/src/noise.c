@@ -60,7 +60,6 @@ void noise_probe(struct noise *noise)
             continue;
         noise->lost += more;
         noise->longest = more > noise->longest ? more : noise->longest;
-        noise->detours++;
         noise->kept = noise_keep(noise->longest_of_all, noise->kept, DETOURS_KEPT, (struct detour){now - began, more});
     }
     noise->span = now - began;

@@ -22,7 +22,6 @@ struct noise {
     int64_t span;    /* ns from the first to the last */
     int64_t lost;    /* ns of all detours */
     int64_t longest; /* ns */
-    int64_t detours;
     int kept;
     struct detour longest_of_all[DETOURS_KEPT]; /* [kept], in order of time */
 };

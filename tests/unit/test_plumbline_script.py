@@ -166,6 +166,15 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert handed_over(clone.run("test", "-x"))[0] is False
 
 
+def test_an_activated_environment_is_completed_too(clone: Clone):
+    """Its Python runs the script, and has what commands need, but not what tests need."""
+    assert handed_over(clone.run("run"))[0] is True
+    activated = clone.start("test", python=str(clone.venv / "bin" / "python"))
+    output, errors = activated.communicate()
+    assert handed_over((activated.returncode, output, errors))[0] is True
+    assert list(clone.venv.glob("lib/python3*/site-packages/sample_b.py"))
+
+
 def test_without_an_index_there_is_one_line_and_the_next_time_it_is_tried_again(clone: Clone):
     unreachable = {
         "PIP_NO_INDEX": "",

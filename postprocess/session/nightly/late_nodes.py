@@ -12,7 +12,7 @@ from postprocess.base.documents.memory import recall, remember
 from postprocess.base.formats import duration, format_percent
 from postprocess.base.sanitize import sanitize_line
 from postprocess.judging.late_places import LatePlace, find_late_places
-from postprocess.judging.lateness import FAR, KINDS, LOST, SLOW, WAITED, Watch, watch_launch
+from postprocess.judging.lateness import KINDS, LOST, SLOW, WAITED, Watch, watch_launch
 from postprocess.model.lateness import Interruption
 from postprocess.model.launch import FinishedLaunch
 from postprocess.stats.period import find_period, find_timer
@@ -67,9 +67,7 @@ def cut_memory(watches: Sequence[Watch]) -> list[Watch]:
 
 def describe_late_place(late: LatePlace, runs: Sequence[FinishedLaunch], watches: Sequence[Watch]) -> str:
     """Describe one place in one line: what, how often, how much, its period, and the part of chance."""
-    where = late.place if late.place.startswith("CPU ") else f"{late.place} (rank {late.rank}, CPU {late.cpus})"
-    if late.kind in (FAR, SLOW):
-        where = late.place
+    where = f"{late.place} (rank {late.rank}, CPU {late.cpus})" if late.cpus else late.place
     when = " of this night and earlier ones" if late.earlier else ""
     often = f"in {late.hits} of {late.launches} launches{when}"
     return sanitize_line(
@@ -80,15 +78,13 @@ def describe_late_place(late: LatePlace, runs: Sequence[FinishedLaunch], watches
 
 def _describe_kind(late: LatePlace) -> str:
     value, usual = format_percent(late.value), format_percent(late.usual)
-    told = {
-        WAITED: f"its rank waited for the processor for {value} of the time, the others for {usual}",
-        LOST: f"something took {value} of the time from its rank, {usual} from the others",
-        SLOW: f"it computes {late.value / late.usual:.2f} times as long as most other nodes"
-        if late.usual
-        else "",
-        FAR: f"its messages take {late.value:.2f} times as long as those of most other nodes",
-    }
-    return told[late.kind]
+    if late.kind == WAITED:
+        return f"its rank waited for the processor for {value} of the time, the others for {usual}"
+    if late.kind == LOST:
+        return f"something took {value} of the time from its rank, {usual} from the others"
+    if late.kind == SLOW:
+        return f"it computes {late.value / late.usual:.2f} times as long as most other nodes"
+    return f"its messages take {late.value:.2f} times as long as those of most other nodes"
 
 
 def _describe_chance(late: LatePlace) -> str:

@@ -216,8 +216,8 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
 
 READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
 NOT_ON_THREADS = (
-    f"{TODAY}: not measured, as no launch had two ranks on a core: the site's topology tells of no hardware "
-    "threads (threads_per_core), or the cases say why they were skipped"
+    f"{TODAY}: not measured, as no launch had two ranks on a core: the site's topology declares no "
+    "hardware threads (threads_per_core), or the cases say why they were skipped"
 )
 
 
