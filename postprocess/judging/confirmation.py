@@ -63,6 +63,8 @@ class RetestCandidate:
     fine: list[str] = field(default_factory=list)  #: values that are not
     #: Why a value may not be held against the reference
     not_comparable: list[str] = field(default_factory=list)
+    #: Why a value tells nothing: its ranks lay where no reference, or a poor one, judges them
+    displaced: list[str] = field(default_factory=list)
     #: A fresh launch that crashed or received wrong data, which is worse than slow
     failed: CaseResult | None = None
     elsewhere: bool = False  #: whether all that are fine were measured on other hosts
@@ -81,9 +83,9 @@ class RetestCandidate:
         """Count a fresh launch on these hosts. A missing value counts as slow."""
         if outcome is not None and outcome.verdict in FAILED_LAUNCH:
             self.failed = self.failed or outcome
-        elif outcome is not None and (
-            outcome.elsewhere or outcome.verdict == Verdict.NOT_COMPARABLE or self.is_of_unsure_place(outcome)
-        ):
+        elif outcome is not None and (outcome.elsewhere or self.is_of_unsure_place(outcome)):
+            self.displaced.append(outcome.reason)
+        elif outcome is not None and outcome.verdict == Verdict.NOT_COMPARABLE:
             self.not_comparable.append(outcome.reason)
         elif outcome is None or outcome.value is None:
             self.slow.append(f"no value ({outcome.reason})" if outcome else NOT_RUN)
@@ -113,13 +115,26 @@ class RetestCandidate:
         return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
     def decide(self, catalog: ReferenceCatalog, history: SessionHistory, interrupted: bool) -> CaseResult:
-        """Return what is said of the case. One that an interrupt left in doubt was slow once, and no more."""
+        """Return what is said of the case.
+
+        One that an interrupt left in doubt was slow once, and no more; so was one whose fresh launches lay
+        elsewhere.
+        """
         reference = catalog.reference(self.result.case, self.result.core_latency)
-        if not interrupted or self.decided:
+        told = NOT_CONFIRMED if interrupted else self._describe_displaced()
+        if self.decided or self.not_comparable or not told:
             return decide_suspicion(self.verdict(), self.known, reference, history)
         value = self.result.headline if self.result.by_headline else self.result.value
-        doubted = replace(self.result, reason=f"{self.result.reason}; {NOT_CONFIRMED}")
+        doubted = replace(self.result, reason=f"{self.result.reason}; {told}")
         return decide_suspicion(doubted, [value] if value else [], reference, history, confirmed=False)
+
+    def _describe_displaced(self) -> str:
+        """Describe the fresh launches that say nothing, as they lay elsewhere; empty if there is none."""
+        if not self.displaced:
+            return ""
+        judging = [f"{len(some)} {word}" for some, word in ((self.slow, "slow"), (self.fine, "fine")) if some]
+        others = f" ({' and '.join(judging)} of the others)" if judging else ""
+        return f"{plural(len(self.displaced), 'fresh launch', 'es')} could not say{others}: {self.displaced[0]}"
 
     def verdict(self) -> CaseResult:
         """Return the result of all launches together."""

@@ -14,6 +14,7 @@ from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
 from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
 from postprocess.judging.rules import judge_case
+from postprocess.judging.suspicion import NO_HISTORY
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
 from postprocess.model.reference import Reference
@@ -186,7 +187,10 @@ def test_a_fresh_launch_elsewhere_clears_nothing(two_places: ReferenceCatalog, t
     for number in range(2):
         there = launched(tmp_path / str(number), OTHER, 1.0)
         candidate.count_launch(judge(two_places, there))
-    assert not candidate.cleared and len(candidate.not_comparable) == 2
+    assert not candidate.cleared and len(candidate.displaced) == 2
+    said = candidate.decide(two_places, NO_HISTORY, interrupted=False)
+    assert said.verdict == Verdict.SUSPECT  # it was slow once, and nothing fails it for where ranks lay later
+    assert "2 fresh launches could not say: its ranks lay on other cores" in said.reason
 
 
 def test_a_fresh_value_of_another_place_counts_by_its_own_reference(two_places, tmp_path):
