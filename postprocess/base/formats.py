@@ -67,8 +67,20 @@ def factor(times: float | None) -> str:
 
 def format_comparison(value: float, reference: float, unit: str) -> str:
     """Format how a value compares with its reference, whatever the unit: ``2.31 times as slow as``."""
-    times = units.compute_slowdown(value, reference, unit)
-    return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
+    return f"{format_slowdown(units.compute_slowdown(value, reference, unit))} as"
+
+
+def format_slowdown(times: float) -> str:
+    """Format how many times as slow something is: ``2.31 times as slow``, and 0.8 as ``1.25 times as fast``."""
+    shown = f"{max(times, 1 / times):.3g}"
+    if shown == "1":
+        return "as fast"
+    return f"{shown} times as {'slow' if times > 1 else 'fast'}"
+
+
+def format_slower(times: float) -> str:
+    """Format by how much something is slower: below twice as per cent, ``12% slower``, else as a factor."""
+    return f"{format_percent(times - 1)} slower" if times < 2 else format_slowdown(times)
 
 
 def format_percent(fraction: float | None, nothing: str = DASH) -> str:

@@ -17,13 +17,13 @@ from typing import Any
 
 import polars as pl
 
-from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
+from postprocess.base.formats import DATE_FORMAT, format_slower, parse_utc, plural
 from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.query import NIGHTS, read_headlines
+from postprocess.results.query import JUDGING, read_headlines
 from postprocess.results.store import StoreError
 from postprocess.stats.sequence import (
     APART_MINUTES,
@@ -48,8 +48,6 @@ COLUMNS = (
     "headline_judged",
     "headline_reference",
 )
-#: Sessions whose values count: nights, and what measures again what they left in doubt
-JUDGING = (*NIGHTS, "confirm")
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,8 @@ def decide_suspicion(
         return result
     logs = [math.log(compute_slowdown(each, judged.center, result.unit)) for each in fresh]
     tonight = SessionValue(sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now())
-    told = f"{_name_trials(result)} {math.expm1(tonight.log):.0%} slower"
+    where = " in fresh launches" if confirmed else ""
+    told = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))}{where}"
     if confirmed and is_gross(result, judged, tonight):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
@@ -235,7 +234,7 @@ def _call_slow_sum(result: CaseResult, catalog: ReferenceCatalog, history: Sessi
 
 
 def _describe_run(sessions: int, mean: float) -> str:
-    return f"{math.expm1(mean):.1%} slower in the mean of {plural(sessions, 'session')}"
+    return f"{format_slower(math.exp(mean))} in the mean of {plural(sessions, 'session')}"
 
 
 def _name_trials(result: CaseResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,13 @@ from postprocess.model.groups import CaseGroup
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.case_lines import TOLD, format_again, list_groups
-from postprocess.report.sensitivity import describe_steps, select_with_power
+from postprocess.report.sensitivity import STEPS, count_known, describe_tonight, select_with_power
+from postprocess.results.query import JUDGING
 from postprocess.results.summary import SessionSummary
+from postprocess.stats.sequence import APART_MINUTES
 
-SEEN = (1.0, 0.5, 0.1)  #: slowdowns of which the first sentence tells whether they are seen
 MOST_PROPOSED = 4
+LOCAL = "local"  #: the site that no option names
 BLIND_MACHINE = (
     "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
     "measure while nothing else runs"
@@ -61,13 +64,12 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
     ]
 
 
-def describe_sight(results: Iterable[CaseResult]) -> str:
+def describe_sight(results: Sequence[CaseResult]) -> str:
     """Describe what would be called tonight; empty if nothing is known of it."""
     known = select_with_power(results)
     if not known:
         return ""
-    steps = describe_steps(SEEN, [result.detectable for result in known])
-    return f"tonight would see, of {formats.plural(len(known), 'case')}: {steps}"
+    return f"tonight would see, of {count_known(known, results)}: {describe_tonight(known)}"
 
 
 def propose_next(summary: SessionSummary) -> list[Proposal]:
@@ -85,11 +87,13 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
     if missing:
         what = formats.plural(len(missing), "case")
         yield Proposal(f"Calibrate: nothing judges {what}", "./plumbline calibrate", "")
-    for each in list_numbered_groups(summary):
-        if each.group.verdict is Verdict.SUSPECT and each.again:
-            what = formats.plural(len(each.group.results), "suspect case")
-            cost = estimate_cost(summary, each.group.results)
-            yield Proposal(f"The next night decides on {what}; or measure now", each.again, cost)
+    if suspects := [result for result in summary.results if result.verdict is Verdict.SUSPECT]:
+        what = formats.plural(len(suspects), "suspect case")
+        site = [] if summary.site == LOCAL else ["--site", summary.site]
+        why, verb = f"Nights decide on {what}", "nightly"
+        if summary.mode in JUDGING:
+            why, verb = f"{why}; or measure again {APART_MINUTES} minutes after this one", "confirm"
+        yield Proposal(why, shlex.join(["./plumbline", verb, *site]), estimate_cost(summary, suspects))
     if gain := describe_gain(summary.results):
         yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
 
@@ -99,14 +103,15 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
     known = select_with_power(results)
     tonight = [result.detectable for result in known]
     learned = [result.detectable_learned for result in known]
-    step = next((each for each in SEEN if _count(learned, each) > _count(tonight, each)), None)
+    step = next((each for each in STEPS if _count(learned, each) > _count(tonight, each)), None)
     if step is None:
-        few = 2 * _count(learned, SEEN[0]) < len(known)
+        few = 2 * _count(learned, STEPS[0]) < len(known)
         return BLIND_MACHINE if few else ""
     name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
     now, then = _count(tonight, step), _count(learned, step)
     of = formats.plural(len(known), "case")
-    return f"Let nights pass: with {MOST_SESSIONS} of them {name} is called in {then} of {of}, now in {now}"
+    told = f"with {MOST_SESSIONS} that go well {name} is called in {then} of {of}, now in {now}"
+    return f"Let nights pass: {told}"
 
 
 def estimate_cost(summary: SessionSummary, results: Iterable[CaseResult]) -> str:

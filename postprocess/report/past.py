@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.base.formats import plural
-from postprocess.model.verdict import CaseResult, is_healthy
+from postprocess.model.verdict import CaseResult, Verdict, is_healthy
 from postprocess.report.overview import sort_by_severity
 from postprocess.results.nights import Night
 from postprocess.results.summary import SessionSummary
@@ -80,12 +80,13 @@ def _find_change(result: CaseResult, night: Night | None, strict: bool) -> tuple
     now = result.counts_as_healthy(strict)
     if was and not now:
         return "bad", f"newly {result.verdict}"
-    if now and not was:
+    if result.verdict is Verdict.SUSPECT:
+        return "fair", "newly suspect" if was else f"now suspect ({night.verdict} before)"
+    if not now or (was and night.verdict != Verdict.SUSPECT):
+        return None
+    if result.verdict.tone == "good":
         return "good", f"no longer {night.verdict}"
-    if "suspect" in (night.verdict, result.verdict):
-        words = "newly suspect" if result.verdict == "suspect" else "no longer suspect"
-        return ("fair" if result.verdict == "suspect" else "good"), words
-    return None
+    return "fair", f"now {result.verdict} ({night.verdict} before)"
 
 
 def find_epochs(nights: Sequence[Night]) -> list[int]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from postprocess.base.formats import format_whole, plural
+from postprocess.base.formats import format_slowdown, format_whole, plural
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.routines.mpicost import program_sort_key
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.shrinkage import SIZES, group_of
 
@@ -50,24 +50,42 @@ def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
     if not known:
         return None
     return Sensitivity(
-        summarise_sensitivity(known),
+        summarise_sensitivity(summary.results),
         tuple(build_sensitivity_rows(known, lambda each: (each.case.program, each.case.environment))),
         tuple(build_sensitivity_rows(known, _kind)),
         tuple(list_least_sensitive(known)),
     )
 
 
-def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
+def summarise_sensitivity(results: Sequence[CaseResult]) -> str:
     """Summarise, in one line, in how many cases a slowdown from now on would be called; empty if unknown."""
     known = select_with_power(results)
     if not known:
         return ""
-    tonight = describe_steps(STEPS, [result.detectable for result in known])
+    tonight = describe_tonight(known)
     soon = describe_steps(STEPS[1:], [result.detectable_soon for result in known])
     learned = describe_steps(STEPS[1:], [result.detectable_learned for result in known])
-    cases = plural(len(known), "case")
-    line = f"called from tonight on, of {cases}: {tonight}; if it lasts three nights: {soon}"
+    line = (
+        f"called from tonight on, of {count_known(known, results)}: {tonight}; if it lasts three nights: {soon}"
+    )
     return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
+
+
+def count_known(known: Sequence[CaseResult], results: Sequence[CaseResult]) -> str:
+    """Count the cases that were judged by a reference of known scatter, and say if those are not all."""
+    cases = plural(len(known), "case")
+    ran = sum(result.verdict is not Verdict.SKIPPED for result in results)
+    return cases if ran == len(known) else f"{cases} that a reference judged ({format_whole(ran)} were to run)"
+
+
+def describe_tonight(known: Sequence[CaseResult]) -> str:
+    """Describe what would be called tonight; if not even twice the time, what is called at best."""
+    limits = [result.detectable for result in known]
+    told = describe_steps(STEPS, limits)
+    seen = sorted(limit for limit in limits if limit is not None)
+    if not seen or seen[0] <= STEPS[0]:
+        return told
+    return f"{told}, {format_slowdown(1 + seen[0])} at best"
 
 
 def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:

@@ -75,6 +75,7 @@ def _open_templates() -> jinja2.Environment:
     environment.filters.update(
         us=_finished(formats.microseconds),
         factor=_finished(formats.factor),
+        slowdown=formats.format_slowdown,
         whole=_finished(formats.format_whole),
         size=_finished(formats.size),
         binary_size=_finished(formats.binary_size),

@@ -23,6 +23,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import CaseGroup, count_lines
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import case_lines, overview
+from postprocess.report.first_screen import list_numbered_groups, propose_next
 from postprocess.report.sensitivity import summarise_sensitivity
 from postprocess.report.verdict_grid import GridCell, VerdictGrid, build_grid
 from postprocess.results.summary import SessionSummary
@@ -192,11 +193,24 @@ def _print_unlisted(
         console.print()
 
 
+def _print_proposals(console: Console, summary: SessionSummary) -> None:
+    """Print what to do next, without the commands that stand beside the cases."""
+    told = {each.again for each in list_numbered_groups(summary)}
+    for each in propose_next(summary):
+        if each.command in told:
+            continue
+        why = f"{each.why} ({each.cost})" if each.cost else each.why
+        line = f"next: {why}: {each.command}" if each.command else f"next: {why}"
+        for part in case_lines.wrap("", line, console.width if console.is_terminal else 0):
+            _print(console, Text(sanitize_line(part)))
+
+
 def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
     """Print the verdict of each program, and of the whole session."""
     contradiction = overview.describe_contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
+    _print_proposals(console, summary)
     if seen := summarise_sensitivity(summary.results):
         told = f"{seen}; detection limits: report.html"
         for line in case_lines.wrap("", told, console.width if console.is_terminal else 0):

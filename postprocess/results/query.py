@@ -21,6 +21,8 @@ from postprocess.results.index import list_index_months as months_of
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
 NIGHTS = ("nightly",)
+#: Modes of sessions whose values decide on what is suspect: nights, and what measures it again
+JUDGING = (*NIGHTS, "confirm")
 #: that a session's clock may have been; one from beyond is of a wrong clock
 AHEAD = timedelta(days=1)
 

@@ -19,13 +19,14 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.confirmation import select_retest
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.suspicion import JUDGING, SessionHistory, decide_suspicion, list_suspects, read_history
+from postprocess.judging.suspicion import SessionHistory, decide_suspicion, list_suspects, read_history
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import list_places
 from postprocess.model.session import Request
 from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.results.query import JUDGING
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session

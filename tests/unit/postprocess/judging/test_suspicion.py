@@ -101,7 +101,7 @@ def test_three_sessions_one_after_the_other_call_what_one_could_not(logs, verdic
     value = 1e-5 * math.exp(0.2)
     result = decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
     assert result.verdict == verdict
-    said = "22.1% slower in the mean of 3 sessions; slow"
+    said = "22% slower in the mean of 3 sessions; slow"
     assert (result.reason == said) == (verdict == Verdict.REGRESSED)
 
 

@@ -32,8 +32,8 @@ def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
     two = replace(two, verdict=Verdict.NO_REFERENCE, reason="no reference")
     proposals = view.propose_next(replace(bad, results=(one, two)))
     commands = [each.command for each in proposals]
-    assert commands[:2] == ["./plumbline calibrate", f"./plumbline run --failed {bad.session}:2"]
-    assert "next night decides on 1 suspect case" in proposals[1].why
+    assert commands[:2] == ["./plumbline calibrate", "./plumbline confirm"]
+    assert "Nights decide on 1 suspect case; or measure again 20 minutes" in proposals[1].why
 
 
 def test_a_night_that_all_references_judge_well_needs_nothing():
@@ -41,7 +41,7 @@ def test_a_night_that_all_references_judge_well_needs_nothing():
     learned = [replace(r, detectable=0.04, detectable_learned=0.04) for r in quiet.results]
     assert view.propose_next(replace(quiet, results=tuple(learned))) == []
     assert view.describe_sight(learned) == (
-        "tonight would see, of 5 cases: 2 times slower in all, 50% in all, 10% in all"
+        "tonight would see, of 5 cases: 2 times slower in all, 50% in all, 20% in all, 10% in all"
     )
     blind = [replace(r, detectable=None) for r in quiet.results]
     assert view.describe_sight(blind).endswith("of 5 cases: 2 times slower in none")

@@ -72,7 +72,7 @@ def test_one_line_tells_what_is_called_tonight_and_soon():
         "by references of 10 nights: 50% in 3, 20% in 3, 10% in 3"
     )
     assert summarise_sensitivity(some[2:]).startswith(
-        "called from tonight on, of 2 cases: 2 times slower in none; if"
+        "called from tonight on, of 2 cases: 2 times slower in none, 2.5 times as slow at best; if"
     )
     assert "2 times slower in all" in summarise_sensitivity(some[:2])
 

@@ -262,12 +262,17 @@ def test_what_was_found_before_is_not_new_again(bad):
     summary = parse_summary(bad.document())
     slow = next(r for r in summary.failed if r.verdict is Verdict.REGRESSED)
     other = next(r for r in summary.results if r.verdict is Verdict.PASS)
+    suspect = next(r for r in summary.results if r.verdict is Verdict.CLEARED)
+    suspect = replace(suspect, verdict=Verdict.SUSPECT)
+    summary = replace(summary, results=(slow, other, suspect))
     night = Night("2026-11-20", "regressed", "s", 1e-6, 1e-6, None)
-    nights = {each.case.key: (night, night) for each in (slow, other)}
+    nights = {each.case.key: (night, night) for each in (slow, other, suspect)}
     news = find_news(summary, Past(nights))
     assert news.day == "2026-11-20"
     told = {each.what: each.results for each in news.items}
     assert told["no longer regressed"] == (other,)
+    assert [each.tone for each in news.items if suspect in each.results] == ["fair"]
+    assert told["now suspect (regressed before)"] == (suspect,)
     assert all(slow not in found for found in told.values())
     assert find_news(summary, Past()).line.startswith("the first night")
 
