@@ -9,6 +9,7 @@ from site_configs.common import NotInstalledError, Topology, environment, partit
 from site_configs.mpi.family import spare_network
 from site_configs.mpi.inventory import find_inventory
 from site_configs.schema.manual_settings import read_user_shell
+from site_configs.topology.machine import read_usable_threads
 
 try:
     inventory = find_inventory(work_directory())
@@ -23,7 +24,9 @@ site_configuration = site(
     partitions=[
         partition(
             "cpu",
-            topology=Topology(inventory.machine.cores, inventory.machine.sockets),
+            topology=Topology(
+                inventory.machine.cores, inventory.machine.sockets, threads_per_core=read_usable_threads()
+            ),
             environments=[mpi.name for mpi in inventory.mpis],
         )
     ],

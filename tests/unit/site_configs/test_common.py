@@ -258,11 +258,13 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
     more = {"module": "mpich/5", "env": {"PATH": "/p/bin:/a b"}}
     mpi = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH Version: 5.0.2 and more", *where, **more)
     monkeypatch.setattr(inventory, "load_inventory", lambda _: Inventory(machine, (mpi,), ()))
+    monkeypatch.setattr("site_configs.topology.machine.read_usable_threads", lambda: 2)
     found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
     (place,) = system(found)["partitions"]
     expected = ("local", "cpu", ["mpich-5_0_2"])
     assert (system(found)["name"], place["name"], place["environs"]) == expected
     assert place["extras"]["layouts"] == [[2, 2], [3, 3], [4, 4]]
+    assert (place["extras"]["threads_per_core"], place["processor"]["num_cpus"]) == (2, 8)
     (entry,) = found["environments"]
     assert entry["extras"]["library"] == mpi.library
     assert (entry["extras"]["mpicc"], entry["extras"]["launcher"]) == ("/p/mpicc", ["/p/mpiexec"])
