@@ -28,6 +28,7 @@ def parse_decimal(text: str) -> float:
 
 
 DASH = "-"  #: in place of a missing number
+ALIKE = 1e-9  #: factor less one, below which two values are the same
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
 SHOWN: dict[str, tuple[float, str]] = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
 
@@ -72,9 +73,12 @@ def format_comparison(value: float, reference: float, unit: str) -> str:
 
 def format_slowdown(times: float) -> str:
     """Format how many times as slow something is: ``2.31 times as slow``, and 0.8 as ``1.25 times as fast``."""
-    shown = f"{max(times, 1 / times):.3g}"
-    if shown == "1":
+    most = max(times, 1 / times)
+    if most - 1 < ALIKE:
         return "as fast"
+    shown = f"{most:.3g}"
+    if shown == "1":  # simulated times differ by less
+        shown = f"{1 + float(f'{most - 1:.1g}'):.12g}"
     return f"{shown} times as {'slow' if times > 1 else 'fast'}"
 
 

@@ -13,6 +13,7 @@ from postprocess.cli.parser import WHERE, Parser
 from postprocess.setup.build_programs import build_programs
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.mpi.inventory import Inventory
+from site_configs.mpi.layers import find_layer_library
 from site_configs.topology.layouts import Topology, list_process_counts
 from site_configs.topology.machine import Machine, read_machine
 from site_configs.validation.catalog import locate_site_file
@@ -102,6 +103,8 @@ def describe_mpi(found: Inventory) -> list[str]:
         lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]
         if mpi.standard_abi:
             lines.append(f"    by its standard ABI, in {mpi.standard_abi}")
+        if mpi.layer:
+            lines.append(f"    on {mpi.layer}, {find_layer_library(mpi)}")
         imb = found.imb_of(mpi)
         where = f"{imb.folder} (its binary interface fits)" if imb.folder else f"none: {imb.problem}"
         lines.append(f"    IMB without Spack: {where}")

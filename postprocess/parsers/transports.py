@@ -22,7 +22,7 @@ VERBOSE: Mapping[str, str] = {
 }
 #: What is told, by name: the library's words for it. Where one name is told several times, all values count.
 TOLD: Mapping[str, str] = {
-    "UCX version": r"UCX  INFO +Version (\S+)",
+    "UCX version": r"UCX  (?:INFO +Version|WARN +UCP API version is incompatible: .*?, actual) (\S+)",
     "UCX inside a node": r"UCX  INFO .*\bintra-node cfg#\d+ (tag\(.*?\))",
     "UCX between nodes": r"UCX  INFO .*\binter-node cfg#\d+ (tag\(.*?\))",
     "Open MPI's layer of messages (pml)": r"select: component (\w+) selected",

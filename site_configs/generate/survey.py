@@ -14,7 +14,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import login_node
-from site_configs.mpi.family import split_abi
+from site_configs.mpi.family import parse_mpi_word
 from site_configs.mpi.inventory import take_inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.mpi.wheels import FAMILIES
@@ -91,9 +91,14 @@ def find_mpis(
     progress: Progress,
 ) -> LoginMpis:
     """Find the MPIs. Without a scheduler they are started; on a login node they only compile a program."""
-    if asked := [word for word in families or () if split_abi(word)[1]]:
-        fix = "write standard_abi= into the new site file"
-        raise UsageError(f"--mpis: {asked[0]}: a site file names the standard ABI itself; {fix}")
+    for word in families or ():
+        asked = parse_mpi_word(word)
+        if asked.by_abi:
+            fix = "write standard_abi= into the new site file"
+            raise UsageError(f"--mpis: {word}: a site file names the standard ABI itself; {fix}")
+        if asked.layer:
+            fix = "write an environment with its modules or variables into the new site file"
+            raise UsageError(f"--mpis: {word}: a site file names libraries below an MPI itself; {fix}")
     wheels = find_wheels()
     if scheduler is None:
         found = take_inventory(work, families, progress, False, wheels)

@@ -39,6 +39,10 @@ PREFIX = "prefix"  #: origin of what was asked for by where it is installed
 DIGITS = 6  #: of the hash of a prefix in a name
 ABI_SUFFIX = "+abi"  #: of a word for an MPI: it is used by its standard ABI
 ABI_ENDING = "-abi"  #: and of the name of its environment
+LAYERS = ("ucx",)  #: libraries below an MPI of which another release may be asked for
+#: A word for an MPI: family, release or prefix, with what it is used by and on which library below it
+WORD = re.compile(rf"(.*?)({re.escape(ABI_SUFFIX)})?(?:\+((?:{'|'.join(LAYERS)})(?:@.*)?))?", re.S)
+ON = "-on-"  #: in the name of an environment: what follows is the library below the MPI
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Mpi:
     env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
     #: Folder of the library of the standard ABI, where programs of that run on it; empty for its own interface
     standard_abi: str = ""
+    layer: str = ""  #: library below it, as ``ucx@1.19.0``, or ``ucx`` for its own; empty if none was asked for
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -120,9 +125,26 @@ def split_release(word: str) -> tuple[str, str]:
     return family, version
 
 
-def split_abi(word: str) -> tuple[str, bool]:
-    """Split ``mpich@5.0.2+abi`` into the MPI and whether it is used by its standard ABI."""
-    return word.removesuffix(ABI_SUFFIX), word.endswith(ABI_SUFFIX)
+@dataclass(frozen=True)
+class MpiWord:
+    """A word for an MPI, in its parts: ``mpich@5.0.2+abi``, ``/opt/mpich``, ``mpich+ucx@1.19.0``."""
+
+    plain: str  #: family, release or prefix
+    by_abi: bool  #: whether it is used by its standard ABI
+    layer: str  #: library below it; empty if none is asked for
+
+
+def parse_mpi_word(word: str) -> MpiWord:
+    """Parse a word for an MPI; what is no such word is the whole plain part."""
+    match = WORD.fullmatch(word)
+    assert match  # any text is a plain part
+    return MpiWord(match[1], match[2] is not None, match[3] or "")
+
+
+def is_used_otherwise(word: str) -> bool:
+    """Return whether a word asks for an MPI by its standard ABI, or on another library below it."""
+    asked = parse_mpi_word(word)
+    return asked.by_abi or bool(asked.layer)
 
 
 def is_prefix(word: str) -> bool:
@@ -133,17 +155,31 @@ def is_prefix(word: str) -> bool:
 def is_of_release(environment: str, word: str) -> bool:
     """Return whether an environment's name is that of a family, or of a release such as ``mpich@4.3.2``.
 
-    One of the standard ABI is of ``mpich+abi``, and not of ``mpich``.
+    One of the standard ABI is of ``mpich+abi``, and not of ``mpich``; likewise one on another library below it.
     """
-    plain, by_abi = split_abi(word)
-    family, version = split_release(plain)
+    asked = parse_mpi_word(word)
+    family, version = split_release(asked.plain)
     name = environment_name(family, version)
-    if by_abi != environment.endswith(ABI_ENDING):
+    environment, _, layer = environment.partition(ON)
+    if layer != name_layer(asked.layer) or asked.by_abi != environment.endswith(ABI_ENDING):
         return False
     environment = environment.removesuffix(ABI_ENDING)
     return environment.startswith(f"{family}-") and (
         not version or environment == name or environment.startswith(f"{name}-")
     )
+
+
+def name_layer(layer: str) -> str:
+    """Return a library below an MPI as it stands in the name of an environment: ``ucx-1_19_0``."""
+    name, _, version = layer.partition("@")
+    if is_prefix(version):
+        return f"{name}-{hash_prefix(version)}"
+    return environment_name(name, version) if version else name
+
+
+def hash_prefix(prefix: str) -> str:
+    """Return what stands in a name for where something is installed."""
+    return hashlib.sha256(prefix.encode()).hexdigest()[:DIGITS]
 
 
 def join_lines(text: str) -> str:
@@ -210,15 +246,17 @@ def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
 
     Names follow from the order alone, not from the names that the MPIs had before. One that was asked for by
     its prefix has a hash of that in its name: what is built for it is never taken for what is another's. One
-    that is used by its standard ABI has another name than itself, and so references of its own.
+    that is used by its standard ABI, or on another library, has another name than itself, and so references
+    of its own.
     """
     taken: set[str] = set()
     renamed = []
     for mpi in mpis:
         plain = environment_name(mpi.family, mpi.version)
         if mpi.origin == PREFIX:
-            plain += f"-{hashlib.sha256(mpi.prefix.encode()).hexdigest()[:DIGITS]}"
+            plain += f"-{hash_prefix(mpi.prefix)}"
         ending = ABI_ENDING if mpi.standard_abi else ""
+        ending += f"{ON}{name_layer(mpi.layer)}" if mpi.layer else ""
         names = (f"{plain}{ending}" if number == 1 else f"{plain}-{number}{ending}" for number in count(1))
         name = next(name for name in names if name not in taken)
         taken.add(name)

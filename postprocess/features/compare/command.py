@@ -24,7 +24,7 @@ from postprocess.features.compare.measure.stored import StoredDemand, compare_st
 from postprocess.features.compare.page import HTML
 from postprocess.model.options import OPTIONS
 from postprocess.session.lifecycle.injections import IDLE, INJECTION_KINDS, list_mpi_functions
-from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, split_abi
+from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, is_used_otherwise, parse_mpi_word
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
 EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
@@ -51,15 +51,15 @@ def add_arguments(parser: Parser) -> None:
             nargs="?",
             metavar=name.upper(),
             help="environment of the site, or on this machine a released version (mpich@4.3.2) or prefix "
-            "(/opt/mpich), by its standard ABI with +abi behind it; with --stored a session, or a day for its "
-            "nights, and :ENVIRONMENT",
+            "(/opt/mpich), by its standard ABI with +abi behind it, on another UCX with +ucx@1.19.0; with "
+            "--stored a session, or a day for its nights, and :ENVIRONMENT",
         )
     what.add_argument(
         "--history",
         type=parse_comma_list,
         metavar="FAMILY",
-        help="compare released versions in turn: all of a family (mpich) or those named "
-        "(mpich@4.3.2,mpich@5.0.2); on another site its environments",
+        help="compare released versions in turn: all of a family (mpich), of UCX below MPICH (ucx), or those "
+        "named (mpich@4.3.2,mpich@5.0.2); on another site its environments",
     )
     what.add_argument(
         "--stored",
@@ -159,7 +159,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return run_stored(work, arguments)
     arguments.old, arguments.new = map(locate_side, (arguments.old, arguments.new))
     labels = (arguments.old, arguments.new)
-    found = [label for label in labels if "@" in label or is_prefix(label) or split_abi(label)[1]]
+    found = [label for label in labels if names_mpi(label)]
     if arguments.site == "local" and found:
         others = arguments.mpis or ([] if len(found) == len(labels) else DEFAULT_FAMILIES)
         arguments.mpis = list(dict.fromkeys([*found, *others]))
@@ -172,9 +172,15 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return run_comparison(work, build_request(work, arguments), demand, Progress())
 
 
+def names_mpi(label: str) -> bool:
+    """Return whether a side names a release or a prefix, or how an MPI is used, and not an environment."""
+    return "@" in label or is_prefix(label) or is_used_otherwise(label)
+
+
 def locate_side(label: str) -> str:
     """Return the absolute prefix of a side that is named by where it is installed; others as they are."""
-    return str(Path(label).absolute()) if is_prefix(label) else label
+    plain = parse_mpi_word(label).plain
+    return f"{Path(plain).absolute()}{label[len(plain) :]}" if is_prefix(plain) else label
 
 
 def run_versions(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from postprocess.extensions.agreement.bindings.languages import KINDS, select_la
 from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
 from postprocess.extensions.agreement.bindings.text import format_bindings
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES
-from site_configs.mpi.family import split_abi
+from site_configs.mpi.family import is_used_otherwise, parse_mpi_word
 from site_configs.mpi.inventory import take_inventory
 from spack_envs.mirror.use import choose_mirror
 
@@ -73,8 +73,9 @@ def check_bindings_options(arguments: argparse.Namespace) -> tuple[str, ...]:
 
     :raises UsageError: naming the option.
     """
-    if asked := [word for word in arguments.mpis or () if split_abi(word)[1]]:
-        raise UsageError(f"--mpis {asked[0]}: bindings are those of the MPI's own interface; drop +abi")
+    if asked := [word for word in arguments.mpis or () if is_used_otherwise(word)]:
+        plain = parse_mpi_word(asked[0]).plain
+        raise UsageError(f"--mpis {asked[0]}: bindings are those of the MPI as it is; write {plain}")
     kinds = () if arguments.bindings == ALL else tuple(arguments.bindings.split(","))
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UsageError(f"--bindings {unknown[0]}: is none of {', '.join(KINDS)}")

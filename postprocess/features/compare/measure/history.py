@@ -29,8 +29,9 @@ from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
-from site_configs.mpi.family import ABI_SUFFIX, split_abi, split_release
+from site_configs.mpi.family import ABI_SUFFIX, parse_mpi_word, split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
+from site_configs.mpi.layers import KNOWN
 from site_configs.validation.isolated_reader import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
@@ -129,27 +130,42 @@ def find_releases(
     folder = chosen.wheels if chosen else None
     labels: list[str] = []
     for word in words:
-        plain, by_abi = split_abi(word)
-        family, version = split_release(plain)
-        if family not in wheels.FAMILIES:
-            choice = ", ".join(wheels.FAMILIES)
-            raise UsageError(f"--history {word}: is no family or release of one; choose of {choice}")
         try:
-            offered = [version] if version else wheels.list_offered_versions(family, folder)
+            labels += list_labels(word, folder)
         except wheels.WheelError as error:
             raise UsageError(f"--history {word}: {error}") from None
-        labels += [f"{family}@{each}{ABI_SUFFIX if by_abi else ''}" for each in offered]
     found = collect_inventory(work.root, labels, progress.say, wheel_folder=folder)
     usable = [each for each in labels if find_release(found, work.root, each)]
     left_out = {}
     for label in labels:
         if label not in usable:
-            family, version = split_release(split_abi(label)[0])
+            family, version = split_release(parse_mpi_word(label).plain)
             prefix = str(wheels.find_wheel_prefix(family, work.root / "mpi", version))
             why = [e.problem for e in found.unusable if e.mpicc == label or prefix in e.mpicc]
             left_out[label] = first_of(why, 1) or "cannot be had on this machine"
             progress.note(f"{label} is left out: {left_out[label]}")
     return usable, left_out
+
+
+def list_labels(word: str, folder: Path | None) -> list[str]:
+    """List the releases that a word means: all of a family, or of a library below an MPI, or the one it names.
+
+    ``ucx`` means all releases of UCX below MPICH.
+
+    :raises UsageError: if it is no such word
+    :raises WheelError: if the package index offers none
+    """
+    asked = parse_mpi_word(f"{KNOWN[word].family}+{word}" if word in KNOWN else word)
+    family, version = split_release(asked.plain)
+    layer, named = split_release(asked.layer)
+    if family not in wheels.FAMILIES:
+        choice = ", ".join((*wheels.FAMILIES, *KNOWN))
+        raise UsageError(f"--history {word}: is no family or release of one; choose of {choice}")
+    if layer:
+        below = [named] if named else wheels.list_offered_versions(layer, folder)
+        return [f"{asked.plain}+{layer}@{each}" for each in below]
+    offered = [version] if version else wheels.list_offered_versions(family, folder)
+    return [f"{family}@{each}{ABI_SUFFIX if asked.by_abi else ''}" for each in offered]
 
 
 def describe_demand(

@@ -26,7 +26,7 @@ from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from site_configs.mpi.family import environment_name, is_prefix, split_abi, split_release
+from site_configs.mpi.family import ON, environment_name, is_prefix, parse_mpi_word, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.validation.isolated_reader import read_usable_site
@@ -239,17 +239,18 @@ def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str
     """
     if label in declared:
         return label
-    plain, by_abi = split_abi(label)
+    asked = parse_mpi_word(label)
+    plain, by_abi = asked.plain, asked.by_abi
     fit = [each for each, data in declared.items() if bool(data.get("extras", {}).get(STANDARD_ABI)) == by_abi]
     family, version = split_release(plain)
     name = plain
-    if version or is_prefix(plain) or by_abi:
+    if version or is_prefix(plain) or by_abi or asked.layer:
         inventory = context.prepared.inventory
         mpi = find_release(inventory, context.work.root, label) if inventory else None
         usual = plain if is_prefix(plain) or not version else environment_name(family, version)
         name = mpi.name if mpi else usual
     if name not in fit:
-        meant = [each for each in fit if each.startswith(f"{name}-")]
+        meant = [each for each in fit if each.startswith(f"{name}-") and bool(asked.layer) == (ON in each)]
         if len(meant) == 1:
             return meant[0]
         near = propose_word(name, declared)

@@ -73,6 +73,7 @@ def test_plural():
         (0.5e-6, "MB/s", "2 times as slow as"),
         (2e-6, "MB/s", "2 times as fast as"),
         (1e-6, "s", "as fast as"),
+        (1.00034e-6, "s", "1.0003 times as slow as"),
     ],
 )
 def test_words_for_a_comparison_hold_in_both_directions(value, unit, written):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi import inventory
-from site_configs.mpi.family import Mpi, Unusable, is_of_release, name_distinctly, split_abi
+from site_configs.mpi.family import Mpi, MpiWord, Unusable, is_of_release, name_distinctly, parse_mpi_word
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
 from site_configs.mpi.standard_abi import HEADER, LIBRARY, adopt_standard_abi, build_launch_variables
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
@@ -110,7 +110,7 @@ def test_the_library_of_the_mpi_is_searched_first(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_word_says_whether_the_standard_abi_is_meant(word: str, plain: str, by_abi: bool):
-    assert split_abi(word) == (plain, by_abi)
+    assert parse_mpi_word(word) == MpiWord(plain, by_abi, "")
 
 
 @pytest.mark.parametrize(

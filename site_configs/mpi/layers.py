@@ -1,0 +1,134 @@
+"""Libraries below an MPI: ``mpich@5.0.2+ucx@1.19.0`` is that MPICH on that release of UCX.
+
+A release is a wheel of the package index, or where it is installed (``mpich+ucx@/opt/ucx``); ``mpich+ucx`` is
+the one that the MPI brings. The library is found by ``LD_LIBRARY_PATH``. Whether an MPI takes it is tried, not
+believed: a world of two must come up, and have the library of just that place in its memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from site_configs.mpi import wheels
+from site_configs.mpi.allocation import strip_allocation
+from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
+from site_configs.mpi.probe import PROGRAM, ProbeError, find_world_library, run_step, runnable_scratch
+
+#: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory
+LOADED = "#include <string.h>" + PROGRAM.replace(
+    "return MPI_Finalize();",
+    r"""
+    FILE *maps = rank == 0 ? fopen("/proc/self/maps", "r") : 0;
+    char line[8192];
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, " r-xp ") && strchr(line, '/')) printf("loaded %s", strchr(line, '/'));
+    if (maps) fclose(maps);
+    return MPI_Finalize();""",
+)
+MARK = "loaded "
+
+
+@dataclass(frozen=True)
+class KnownLayer:
+    """What is known of a library below MPIs."""
+
+    family: str  #: of MPIs that can run on it
+    library: str  #: its file
+    folders: tuple[str, ...]  #: patterns of where the file is below a prefix
+    #: Variables without which it carries nothing on a machine of one node, or says more than results
+    env: dict[str, str]
+
+
+#: In a node MPICH's own shared memory carries all messages, unless it is off. A UCX that is older than the one
+#: that MPICH was built with says so in each launch, on standard output.
+KNOWN = {
+    "ucx": KnownLayer(
+        "mpich",
+        "libucp.so.0",
+        ("lib/python3*/site-packages/libucx/lib", "lib", "lib64", "lib/*-linux-gnu"),
+        {"MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
+    )
+}
+
+
+class LayerError(Exception):
+    """One line: why a library below an MPI cannot be had."""
+
+
+def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Callable[[str], None]) -> str:
+    """Return the folder of a library below an MPI, installed if need be; empty for the MPI's own.
+
+    :param layer: such as ``ucx@1.19.0``, ``ucx@/opt/ucx`` or ``ucx``
+    :param root: below which wheels are installed
+    :raises LayerError: if there is none
+    """
+    name, _, version = layer.partition("@")
+    if not version:
+        return ""
+    if is_prefix(version):
+        prefix = Path(version).absolute()
+    else:
+        if not wheels.find_wheel_prefix(name, root, version).exists():
+            say(f"installing {name} {version} from its wheel")
+        try:
+            prefix = wheels.install_prefix(name, root, wheel_folder, version)
+        except wheels.WheelError as error:
+            raise LayerError(str(error)) from None
+    known = KNOWN[name]
+    below = (folder for pattern in known.folders for folder in sorted(prefix.glob(pattern)))
+    found = next((folder for folder in (prefix, *below) if (folder / known.library).exists()), None)
+    if found is None:
+        raise LayerError(f"{layer}: no {known.library} below {prefix}")
+    return str(found)
+
+
+def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
+    """Return an MPI as it runs on a library below it; or why it does not.
+
+    :param folder: of the library; empty for the MPI's own
+    :param word: by which the user asked for it
+    """
+    name = layer.partition("@")[0]
+    known = KNOWN[name]
+    if mpi.family != known.family:
+        return Unusable(word, mpi.origin, f"{name} is exchanged below {known.family} only, not {mpi.family}")
+    if mpi.standard_abi:
+        return Unusable(word, mpi.origin, "the standard ABI and another library below it are not for one MPI")
+    own = replace(mpi, layer=layer, env=mpi.env | known.env | ({"LD_LIBRARY_PATH": folder} if folder else {}))
+    try:
+        loaded = [path for path in list_loaded(own) if Path(path).name.startswith(known.library)]
+    except ProbeError as error:
+        return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
+    wanted = os.path.realpath(Path(folder, known.library)) if folder else ""
+    if not loaded or (wanted and wanted not in map(os.path.realpath, loaded)):
+        took = f"it takes {loaded[0]}" if loaded else f"it loads no {known.library}"
+        return Unusable(word, mpi.origin, f"it does not run on {layer}: {took}")
+    return own
+
+
+def find_layer_library(mpi: Mpi) -> Path:
+    """Return the library below an MPI that was asked for; of the MPI's own, the MPI's wrapper stands for it."""
+    folder = mpi.env.get("LD_LIBRARY_PATH")
+    return Path(folder, KNOWN[mpi.layer.partition("@")[0]].library) if folder else Path(mpi.mpicc)
+
+
+def list_loaded(mpi: Mpi) -> list[str]:
+    """List the files with executable parts in the memory of the first of two processes.
+
+    :raises ProbeError: if no world of two comes up
+    """
+    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    with runnable_scratch("plumbline-layer-") as scratch:
+        source, program = scratch / "probe.c", scratch / "probe"
+        source.write_text(LOADED)
+        run_step([mpi.mpicc, str(source), "-o", str(program)], env, "compiling")
+        output = run_step([*mpi.launcher, "-n", "2", str(program)], env, "starting")
+    find_world_library(mpi.mpiexec, output, mpi.mpicc)
+    return list(_list_marked(output))
+
+
+def _list_marked(output: str) -> Iterator[str]:
+    return (line.removeprefix(MARK) for line in output.splitlines() if line.startswith(f"{MARK}/"))

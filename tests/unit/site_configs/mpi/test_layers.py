@@ -1,0 +1,186 @@
+"""MPIs on another library below them: taken only if a world of two had that library in its memory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.model.case import NAME
+from site_configs.mpi import inventory, wheels
+from site_configs.mpi.family import (
+    ABI_SUFFIX,
+    LAYERS,
+    Mpi,
+    MpiWord,
+    Unusable,
+    is_of_release,
+    name_distinctly,
+    parse_mpi_word,
+)
+from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
+from site_configs.mpi.layers import KNOWN, LayerError, adopt_layer, find_layer_folder
+from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
+from tests.support.faults import Declared, plants
+
+LIBRARY = "libucp.so.0"
+LAYER = "ucx@1.19.0"
+WORD = f"mpich+{LAYER}"
+
+
+def starts(loaded: Path | str) -> str:
+    """The body of a launcher whose program has this file in its memory."""
+    return f"{says(MPICH)}\necho 'loaded /lib/libc.so.6'\necho 'loaded {loaded}'"
+
+
+@pytest.fixture(autouse=True)
+def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "cc" / "cc", COMPILES)
+    monkeypatch.setenv("PATH", str(tmp_path / "cc"))
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    monkeypatch.setattr(inventory, "find_in_modules", lambda: [])
+
+
+@pytest.fixture
+def ucx(tmp_path: Path) -> Path:
+    """The folder of a UCX that is installed somewhere."""
+    folder = tmp_path / "ucx" / "lib"
+    folder.mkdir(parents=True)
+    (folder / f"{LIBRARY}.0.0").touch()
+    (folder / LIBRARY).symlink_to(f"{LIBRARY}.0.0")
+    return folder
+
+
+@pytest.fixture
+def mpi(tmp_path: Path, ucx: Path) -> Mpi:
+    mpicc = install(tmp_path / "mpich", MPICH, starts=starts(ucx / f"{LIBRARY}.0.0"))
+    launcher = str(mpicc.with_name("mpiexec"))
+    text = "MPICH Version: 5.0.2 MPICH Release date: today"
+    return Mpi("a", "mpich", "5.0.2", text, "path", str(tmp_path / "mpich"), str(mpicc), launcher)
+
+
+def problem(mpi: Mpi, folder: Path | str) -> str:
+    found = adopt_layer(mpi, LAYER, str(folder), WORD)
+    assert isinstance(found, Unusable) and found.mpicc == WORD and "\n" not in found.problem
+    return found.problem
+
+
+def test_an_mpi_with_the_library_in_its_memory_is_taken(mpi: Mpi, ucx: Path):
+    found = adopt_layer(mpi, LAYER, str(ucx), WORD)
+    assert found == replace(mpi, layer=LAYER, env=found.env)
+    assert found.env["LD_LIBRARY_PATH"] == str(ucx)
+    assert found.env["MPIR_CVAR_NOLOCAL"] == "1"  # else no message of one node takes it
+
+
+def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, ucx: Path):
+    body = starts(ucx / LIBRARY)
+    script(Path(mpi.mpiexec), f'test "$LD_LIBRARY_PATH:$MPIR_CVAR_NOLOCAL" = "{ucx}:1" || exit 1\n{body}')
+    assert isinstance(adopt_layer(mpi, LAYER, str(ucx), WORD), Mpi)
+
+
+@plants("builds", "an MPI that takes its own UCX, not the one asked for", "mpich+ucx@1.19.0",
+        "", 2, "it does not run on ucx@1.19.0: it takes …/own/libucp.so.0")  # fmt: skip
+def test_an_mpi_that_takes_another_library_is_refused(mpi: Mpi, ucx: Path, declared: Declared):
+    script(Path(mpi.mpiexec), starts("/own/libucp.so.0"))
+    declared.check((), 2, [problem(mpi, ucx)])
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (says(MPICH), f"it loads no {LIBRARY}"),
+        (says(MPICH, "world of 1"), "world of 1"),
+        ("echo undefined symbol >&2; exit 127", "starting failed with exit code 127: undefined symbol"),
+    ],
+)
+def test_an_mpi_that_does_not_run_on_it_is_refused(mpi: Mpi, ucx: Path, body: str, why: str):
+    script(Path(mpi.mpiexec), body)
+    assert why in problem(mpi, ucx)
+    assert why in problem(mpi, "")  # likewise on its own
+
+
+def test_other_families_and_the_standard_abi_have_no_layer(mpi: Mpi, ucx: Path):
+    assert "is exchanged below mpich only, not openmpi" in problem(replace(mpi, family="openmpi"), ucx)
+    assert "are not for one MPI" in problem(replace(mpi, standard_abi="/lib"), ucx)
+
+
+def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Path, monkeypatch):
+    assert find_layer_folder(f"ucx@{ucx.parent}", tmp_path, None, print) == str(ucx)
+    assert find_layer_folder(f"ucx@{ucx}", tmp_path, None, print) == str(ucx)
+    assert find_layer_folder("ucx", tmp_path, None, print) == ""
+    with pytest.raises(LayerError, match=f"no {LIBRARY} below"):
+        find_layer_folder(f"ucx@{tmp_path}/none", tmp_path, None, print)
+    monkeypatch.setattr(wheels, "install_prefix", lambda *given: ucx.parent)
+    said: list[str] = []
+    assert find_layer_folder(LAYER, tmp_path, None, said.append) == str(ucx)
+    assert said == ["installing ucx 1.19.0 from its wheel"]
+
+
+def test_each_layer_has_a_lock_file_and_a_family():
+    for name in LAYERS:
+        assert wheels.read_locked_version(name)
+        assert KNOWN[name].family in wheels.FAMILIES
+    assert set(KNOWN) == set(LAYERS)
+
+
+# Words and names.
+
+
+@given(
+    st.from_regex(r"[a-z]+(@[0-9][0-9.]*)?|/[a-z/]+", fullmatch=True),
+    st.booleans(),
+    st.sampled_from(["", "ucx", LAYER, "ucx@/opt/ucx"]),
+)
+def test_a_word_reads_back(plain: str, by_abi: bool, layer: str):
+    word = f"{plain}{ABI_SUFFIX if by_abi else ''}{f'+{layer}' if layer else ''}"
+    assert parse_mpi_word(word) == MpiWord(plain, by_abi, layer)
+
+
+@pytest.mark.parametrize(
+    ("environment", "word", "is_it"),
+    [
+        ("mpich-5_0_2-on-ucx-1_19_0", WORD, True),
+        ("mpich-5_0_2-on-ucx-1_19_0", "mpich", False),
+        ("mpich-5_0_2-on-ucx-1_19_0", "mpich+ucx", False),
+        ("mpich-5_0_2-on-ucx", "mpich+ucx", True),
+        ("mpich-5_0_2", WORD, False),
+    ],
+)
+def test_what_is_measured_on_another_library_is_no_other_ones(environment: str, word: str, is_it: bool):
+    assert is_of_release(environment, word) is is_it
+
+
+def test_each_has_a_name_of_its_own(mpi: Mpi):
+    layers = ("", "ucx", LAYER, "ucx@/opt/a", "ucx@/opt/b")
+    names = [each.name for each in name_distinctly([replace(mpi, layer=layer) for layer in layers])]
+    assert names[:3] == ["mpich-5_0_2", "mpich-5_0_2-on-ucx", "mpich-5_0_2-on-ucx-1_19_0"]
+    assert len({*names}) == len(names) and all(NAME.fullmatch(name) for name in names)
+
+
+# The inventory.
+
+
+def test_what_is_asked_for_is_there_and_tried_again_only_if_it_changed(mpi: Mpi, ucx: Path, tmp_path: Path):
+    word = f"{mpi.prefix}+ucx@{ucx}"
+    said: list[str] = []
+    (only,) = collect_inventory(tmp_path / "work", (word,), said.append).mpis
+    assert only.layer == f"ucx@{ucx}"
+    found = load_inventory(tmp_path / "work")
+    assert (found.mpis, find_release(found, tmp_path, word)) == ((only,), only)
+    assert find_release(found, tmp_path, mpi.prefix) is None
+    trying = f"trying mpich 5.0.2 on ucx@{ucx}"
+    collect_inventory(tmp_path / "work", (word,), said.append)
+    assert said.count(trying) == 1
+    os.utime(ucx / LIBRARY)
+    collect_inventory(tmp_path / "work", (word,), said.append)
+    assert said.count(trying) == 2
+
+
+def test_one_that_cannot_be_had_says_why_by_its_word(tmp_path: Path):
+    mpicc = install(tmp_path / "openmpi", OPENMPI)
+    (only,) = collect_inventory(tmp_path / "w", (f"{mpicc.parent.parent}+ucx",), lambda _: None).unusable
+    assert only.mpicc.endswith("+ucx") and "not openmpi" in only.problem
