@@ -158,7 +158,8 @@ void node_facts_read(const char *root, char *text, size_t size)
 {
     static const char *const ethernet[][2] = {{"Mb/s", "speed"}, {"mtu", "mtu"}, {NULL, NULL}};
     static const char *const fabric[][2] = {
-        {"firmware", "fw_ver"}, {"port 1", "ports/1/state"}, {"rate", "ports/1/rate"}, {NULL, NULL}};
+        {"firmware", "fw_ver"}, {"port 1", "ports/1/state"}, {"link", "ports/1/link_layer"},
+        {"rate", "ports/1/rate"}, {NULL, NULL}};
     struct facts facts = {root, text, 0, size};
     char microcode[VALUE], path[PATH];
     text[0] = '\0';

@@ -76,6 +76,8 @@ class SessionContext:
     #: What libraries said of their transports since the command began, by partition, environment and
     #: class of pairs
     heard: dict[tuple[str, str, str], Sequence[TransportPath]] = field(default_factory=dict)
+    #: Devices of a fast network that is up on all nodes of such a start, of those between nodes
+    fabrics: dict[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
 
     @property
     def reference_roots(self) -> list[Path]:

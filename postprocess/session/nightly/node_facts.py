@@ -6,6 +6,7 @@ and the witness read them on every node that a launch runs on.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ MOST_LINES = 10  #: of each kind
 LEAST_NODES = 3  #: of which most must be alike before one can differ from them
 MOST_ALIKE = 2 / 3  #: the share of nodes from which on the others differ
 ABSENT = "not told"
+#: What the suite tells of a device whose port is up; RoCE, which any Ethernet card may have, is none
+FABRIC = re.compile(r", port 1 4: ACTIVE, link InfiniBand\b")
 
 Facts = Mapping[str, Mapping[str, str]]  #: value by name, by node
 
@@ -41,6 +44,12 @@ def collect_node_facts(finished: Sequence[FinishedLaunch]) -> dict[str, dict[str
     for run in finished:
         found[run.launch.partition] |= run.node_facts
     return found
+
+
+def list_fabrics(nodes: Facts) -> list[str]:
+    """List the InfiniBand and Omni-Path devices with a port that is up on every node."""
+    active = [{name for name, told in facts.items() if FABRIC.search(told)} for facts in nodes.values()]
+    return sorted(set.intersection(*active)) if active else []
 
 
 def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Prove by which transports pairs of ranks talk, in verbose starts of their own, whose times count nowhere.
 
 No case is comparable whose pairs talk by another transport than the site file expects, or, where it expects
-nothing, than when they were last calibrated; nor one that talks by TCP in a node. Such an environment is not
-calibrated either. What no library tells is told as unknown.
+nothing, than when they were last calibrated; nor one that talks by TCP in a node, or between nodes that have a
+faster network. Such an environment is not calibrated either. What no library tells is told as unknown.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.interrupted import LOOKED_AT
+from postprocess.session.nightly.node_facts import list_fabrics
 from site_configs.schedulers.job_end import Ending
 from site_configs.schema.transports import ExpectedTransport
 from site_configs.topology.layouts import Layout
@@ -74,6 +75,8 @@ class TransportProof:
     silent: Collection[Place] = ()
     #: Partitions of which a job lost its nodes or got none: what needs as many was not started there
     unproven: Collection[str] = ()
+    #: Devices of a fast network that is up on all nodes, by the place of pairs between them
+    fabrics: Mapping[Place, Sequence[str]] = field(default_factory=dict)
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """Return the results; those whose pairs talk otherwise than they should are not comparable."""
@@ -111,12 +114,18 @@ class TransportProof:
         return self.find_avoidable(place) or self.find_change(place, case)
 
     def find_avoidable(self, place: Place) -> str:
-        """Find TCP in a node, where memory is shared, unless the site file expects something there."""
-        *_, pairs = place
+        """Find TCP where there is better, unless the site file expects something there.
+
+        In a node memory is shared; between nodes a faster network may be up.
+        """
+        pairs = place[-1]
+        better = "memory is shared" if pairs == "node" else ""
+        if devices := self.fabrics.get(place):
+            better = f"{', '.join(devices)} is up"
         for path in self.paths.get(place, ()):
-            if pairs == "node" and path.is_tcp and place not in self.expected:
-                fix = f"mend it, or say transports={{'node': '{path}'}} in the site file"
-                return f"in a node its MPI uses {path}, where memory is shared; {fix}: {path.line}"
+            if better and path.is_tcp and place not in self.expected:
+                fix = f"mend it, or say transports={{'{pairs}': '{path}'}} in the site file"
+                return f"{WORDS[pairs]} its MPI uses {path}, where {better}; {fix}: {path.line}"
         return ""
 
     def find_change(self, place: Place, case: Case | None = None) -> str:
@@ -194,6 +203,7 @@ def prove_transports(
         {} if calibrating else find_origins(context, chosen),
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
+        fabrics=context.fabrics,
     )
     if session and not proof.find_faults():  # what is wrong stays, for people to read
         shutil.rmtree(session, ignore_errors=True)
@@ -226,17 +236,26 @@ def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, 
     with context.progress.phase(MODE):
         _, done = run_again(reframe, verbose, progress)
     context.progress.move(MODE, "build", done.build_seconds)
+    hear(context, done.finished, session.directory, cases)
+    return session.directory
+
+
+def hear(
+    context: SessionContext, started: Sequence[FinishedLaunch], session: Path, places: Collection[Place]
+) -> None:
+    """Keep in the context what the libraries of verbose starts say, and what networks their nodes have."""
     said: dict[Place, list[TransportPath]] = defaultdict(list)
     ended_well: set[Place] = set()
-    for launch in done.finished:
-        output = read_output(launch, session.directory)
+    for launch in started:
+        output = read_output(launch, session)
         for place in list_pairs(launch.launch):
             said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
             ended_well |= {place} if launch.outcome.records else set()
+            if place[-1] == "network" and (devices := list_fabrics(launch.node_facts)):
+                context.fabrics[place] = devices
     context.heard.update(
-        {place: drop_repeated(said[place]) for place in cases if said[place] or place in ended_well}
+        {place: drop_repeated(said[place]) for place in places if said[place] or place in ended_well}
     )
-    return session.directory
 
 
 def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:

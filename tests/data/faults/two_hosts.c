@@ -1,8 +1,9 @@
-/* Makes two hosts of one: every rank is alone on its host, and the clock of rank r is r x 1000 s ahead when the rank
- * reads it for the first time. After that it runs faster by r x PLUMBLINE_DRIFT. The witness calls the PMPI name. */
+/* Makes two hosts of one: every rank is alone on its host, whose name ends in its number, and the clock of rank r is r x 1000 s ahead when the rank
+ * reads it for the first time. After that it runs faster by r x PLUMBLINE_DRIFT. The witness calls the PMPI names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -47,4 +48,19 @@ int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Co
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *result)
 {
     return PMPI_Comm_split_type(comm, type, key, info, result);
+}
+
+int PMPI_Get_processor_name(char *name, int *length)
+{
+    static int (*real)(char *, int *);
+    if (real == NULL)
+        *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Get_processor_name");
+    int result = real(name, length);
+    *length += snprintf(name + *length, 12, "-%d", launched_rank());
+    return result;
+}
+
+int MPI_Get_processor_name(char *name, int *length)
+{
+    return PMPI_Get_processor_name(name, length);
 }

@@ -27,6 +27,7 @@ FILES = {
     "sys/class/dmi/id/bios_version": "1.5\tbeta\n",
     "sys/class/infiniband/mlx5_0/fw_ver": "20.31.1014\n",
     "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+    "sys/class/infiniband/mlx5_0/ports/1/link_layer": "InfiniBand\n",
     "sys/class/infiniband/mlx5_0/ports/1/rate": "200 Gb/sec (4X HDR)\n",
     "sys/class/net/eth0/speed": "25000\n",
     "sys/class/net/eth0/mtu": "9000\n",
@@ -44,7 +45,7 @@ NUMA balancing\t1
 kernel\t6.1.0
 firmware\t1.5
 microcode\t0x2b
-network mlx5_0\tmlx5_core, firmware 20.31.1014, port 1 4: ACTIVE, rate 200 Gb/sec (4X HDR)
+network mlx5_0\tmlx5_core, firmware 20.31.1014, port 1 4: ACTIVE, link InfiniBand, rate 200 Gb/sec (4X HDR)
 network eth0\tice, Mb/s 25000, mtu 9000
 network eth1\tice
 """

@@ -23,6 +23,7 @@ from postprocess.session.nightly.transports import (
     ReferenceOrigin,
     TransportProof,
     find_origins,
+    hear,
     prove_measured,
 )
 from site_configs.schedulers.job_end import Ending
@@ -54,6 +55,50 @@ def test_tcp_in_a_node_is_not_comparable_unless_it_is_expected(declared: Declare
     asked = replace(proof, expected={NODE: ExpectedTransport.parse("openmpi:tcp")})
     assert judge(asked) == PASSED
     assert asked.find_faults() == {}
+
+
+MLX5 = {
+    "network mlx5_0": "mlx5_core, firmware 20.31, port 1 4: ACTIVE, link InfiniBand, rate 200 Gb/sec (4X HDR)"
+}
+DOWN = {"network mlx5_0": "mlx5_core, firmware 20.31, port 1 1: DOWN, link InfiniBand"}
+ROCE = {"network mlx5_0": "mlx5_core, firmware 20.31, port 1 4: ACTIVE, link Ethernet, rate 25 Gb/sec (1X EDR)"}
+BETWEEN = "[1.5] [n1:7:0]  ucp_worker.c:1903 UCX  INFO  ucp_context_0 inter-node cfg#1 tag(tcp/eth0)\n"
+
+
+def hear_between(tmp_path: Path, *facts: dict[str, str]) -> TransportProof:
+    """What is proven by a start on two nodes with these facts, which says that UCX takes TCP."""
+    run = finished(tmp_path)
+    assert run.outcome.records
+    wide = tuple(replace(each, processes=2, per_node=1) for each in run.launch.cases)
+    hosts = [{"name": f"n{number}", "ranks": 1} for number in range(len(facts))]
+    record = {**run.outcome.records.run, "hosts": hosts, "node_facts": list(facts)}
+    records = replace(run.outcome.records, run=record)
+    run = replace(run, launch=replace(run.launch, cases=wide), outcome=replace(run.outcome, records=records))
+    run = replace(run, directory=str(tmp_path))
+    (tmp_path / "rfm_job.out").write_text(BETWEEN)
+    context, place = Silent(tmp_path), (run.launch.partition, run.launch.environment, "network")
+    hear(cast("SessionContext", context), [run], tmp_path, [place])
+    return TransportProof(context.heard, fabrics=context.fabrics)
+
+
+@plants("environment", "TCP between nodes whose InfiniBand is up", "UCX",
+        "not-comparable", 1, "between nodes its MPI uses ucx:tcp, where network mlx5_0 is up; …")  # fmt: skip
+def test_tcp_beside_a_fast_network_is_not_comparable(tmp_path: Path, declared: Declared) -> None:
+    proof = hear_between(tmp_path, MLX5, MLX5)
+    ((place, paths),) = proof.paths.items()
+    assert [each.is_tcp for each in paths] == [True]
+    case = replace(CASE, environment=place[1], processes=2, per_node=1)
+    system, _, partition = place[0].partition(":")
+    passed = CaseResult(replace(case, system=system, partition=partition), Verdict.PASS)
+    (result,) = proof.apply([passed])
+    declared.check_case(result.verdict, result.reason)
+    asked = replace(proof, expected={place: ExpectedTransport.parse("ucx:tcp")})
+    assert asked.apply([passed]) == [passed]
+
+
+@pytest.mark.parametrize("facts", [(MLX5, DOWN), (MLX5, {}), (ROCE, ROCE), (DOWN, DOWN)])
+def test_a_network_that_is_not_up_everywhere_or_is_any_ethernet_is_no_better(tmp_path: Path, facts) -> None:
+    assert hear_between(tmp_path, *facts).find_faults() == {}
 
 
 @pytest.mark.parametrize("transports", [("sm",), ("sm", "tcp"), ("sysv", "cma"), ()])
@@ -158,6 +203,7 @@ class Silent:
 
     def __init__(self, root: Path, **heard: TransportPath) -> None:
         self.work, self.heard = SimpleNamespace(root=root), dict[Any, Any](heard)
+        self.fabrics: dict[Any, Any] = {}
         self.reference_roots: list[Path] = []
 
     def hear(self, *paths: TransportPath, launch: PlannedLaunch) -> None:
