@@ -82,6 +82,7 @@ class Parser(argparse.ArgumentParser):
         self.register("type", Path, parse_path)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
+        self.instead_of_options = ""  #: what to write where options of other commands are none of this one
         self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title
         meanings = exit_statuses(fails, others)
         statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in meanings)
@@ -104,6 +105,8 @@ class Parser(argparse.ArgumentParser):
         own = find_chosen_parser(self, parsed)._option_string_actions
         if options and options[0] not in having and (near := find_near_word(options[0], own)):
             self.error(f"{message}; did you mean {near}?")
+        if having and (words := find_chosen_parser(self, parsed).instead_of_options):
+            self.error(f"{message}; {words}")
         for option, commands in having.items():
             message += f"; {option} is an option of {', '.join(commands)}"
         self.error(message)

@@ -39,6 +39,7 @@ def add_arguments(parser: Parser) -> None:
         help="routine, environment, program, layout (2x2), size (1kB), any part of a key, or a pattern; a case "
         "must match all of them",
     )
+    parser.instead_of_options = "cases are chosen by words here, as in: history bcast mpich 1kB"
     add_options(parser, "--since")
     parser.group(READ).add_argument(
         "--all-sessions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +34,8 @@ from postprocess.session.nightly.estimate import (
 )
 from site_configs.programs.program import PROGRAMS
 
-LEAST_WIDTH = 16  #: of the column of routines
+WIDTH = 100  #: of a line with routines
+Measured = tuple[tuple[str, str], ...]  #: routines of a job, each with its sizes in words
 MOST_SIZES = 8  #: of a routine that are named one by one
 
 HELP = "List the cases that would run, with an estimate of the time."
@@ -76,15 +78,32 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
 
 
 def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """Print every job with what it measures, at which sizes."""
+    """Print what jobs measure, at which sizes: once for all that measure the same."""
+    environments: dict[tuple[str, str, str, Measured], list[str]] = {}
     for job in list_jobs([launch for launch in planned if launch.number == 1]):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
-        yield f"{first.partition} {first.environment} {job.program}, {layout}"
-        found = group_sizes_by_routine(job)
-        width = max(LEAST_WIDTH, *map(len, found))
-        for label, sizes in found.items():
-            yield f"  {label:<{width}} {format_sizes(sizes)}"
+        sizes = ((label, format_sizes(own)) for label, own in group_sizes_by_routine(job).items())
+        environments.setdefault((job.program, first.partition, layout, tuple(sizes)), []).append(
+            first.environment
+        )
+    layouts: dict[tuple[str, str, tuple[str, ...], Measured], list[str]] = {}
+    for (program, partition, layout, measured), names in environments.items():
+        layouts.setdefault((program, partition, tuple(names), measured), []).append(layout)
+    for (program, partition, chosen, measured), alike in layouts.items():
+        yield f"{program} on {partition}, {'; '.join(alike)}"
+        yield f"  with {', '.join(chosen)}"
+        yield from print_routines(measured)
+
+
+def print_routines(measured: Measured) -> Iterator[str]:
+    """Print the routines of a job by their sizes."""
+    routines: dict[str, list[str]] = {}
+    for label, sizes in measured:
+        routines.setdefault(sizes, []).append(label)
+    for sizes, labels in routines.items():
+        first = f"  {sizes}: "
+        yield from textwrap.wrap(", ".join(labels), WIDTH, initial_indent=first, subsequent_indent="    ")
 
 
 def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str]:

@@ -76,9 +76,6 @@ def publish_site(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def open_page(page: Path) -> None:
-    """Show a page in the browser.
-
-    :raises UsageError: if there is none
-    """
+    """Show a page in the browser; where there is none, say so."""
     if not webbrowser.open(page.resolve().as_uri()):
-        raise UsageError(f"--open: no browser is here; {page} needs nothing but itself: copy it")
+        Progress().note(f"no browser is here; {page} needs nothing but itself: copy it")

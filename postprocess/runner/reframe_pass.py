@@ -18,7 +18,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import AGAIN, CHOOSING, ROUTINE
+from postprocess.model.options import AGAIN, CHOOSING, PROCESSES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
 from postprocess.model.routines.mpicost import ROUTINES, WARM
 from postprocess.model.session import Selection
@@ -166,7 +166,7 @@ def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
     words = [
         (option, word)
         for option in CHOOSING
-        if option.several and option.kind is str
+        if option.several and (option.kind is str or option is PROCESSES)
         for word in option.wanted(selection.choice)
     ]
     if not words:
@@ -178,8 +178,10 @@ def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
     cases = list_planned_cases(read_plan(beside.session))
     for option, word in words:
         known = {option.value_of(case) for case in cases}
+        if option is PROCESSES and known and word > max(known):
+            return f"the most is {max(known)} processes here; --oversubscribe takes more than cores ({FIX})"
         known |= {routine.name for routine in ROUTINES} if option is ROUTINE else set()
-        if word not in known and (near := propose_word(word, known)):
+        if option.kind is str and word not in known and (near := propose_word(word, known)):
             return f"{near} ({FIX})"
     return FIX
 

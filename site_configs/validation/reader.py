@@ -167,6 +167,12 @@ class Call:
         return named
 
 
+PLAIN = (
+    "site_configuration: is a configuration of ReFrame's own, of which ReFrame says what is wrong; run "
+    "reframe -C FILE -c reframe_checks --dry-run (docs/reframe.md), or write site(...) to have it checked"
+)
+
+
 class Reader:
     """Runs one site file with the pieces it is made of replaced by ones that collect faults."""
 
@@ -176,6 +182,7 @@ class Reader:
         self.made: list[Any] = []  #: every result of the pieces; others are written by hand
         self.copies: list[Any] = []  #: each as it was made
         self.as_made = True  #: whether the results are as they were made
+        self.plain = False  #: whether the file has a configuration, and nothing of it is made of our pieces
 
     def read(self) -> SiteReading:
         """Read the site as far as it can be read."""
@@ -187,7 +194,9 @@ class Reader:
                 stack.callback(setattr, module, name, piece)
             self.run()
         if self.reading.configuration is None and not self.reading.faults:
-            self.fault(0, "site_configuration: is missing; set it to what site(...) returns")
+            self.fault(
+                0, PLAIN if self.plain else "site_configuration: is missing; set it to what site(...) returns"
+            )
         self.look_at_backends()
         self.reading.faults.sort()
         return self.reading
@@ -210,6 +219,7 @@ class Reader:
             for text in self.changed(found):
                 self.fault(0, f"site_configuration: {text}")
             well = self.is_made(found) and self.as_made
+            self.plain = isinstance(found, dict) and not self.made
             self.reading.configuration = found if well else None
 
     def collecting(self, function: Callable, name: str, more: set[str]) -> Callable:

@@ -36,6 +36,7 @@ from site_configs.schema.variables import SESSION
 
 BACKWARDS = timedelta(minutes=2)  #: that a clock may be set back without a word
 LONG = timedelta(days=365)  #: without a session
+LIST = "list"  #: the mode that only lists what would run
 
 
 def describe_clock(work: WorkDirectory, now: datetime | None = None) -> Iterator[str]:
@@ -101,7 +102,7 @@ class SessionContext:
 
     def preview(self, selection: Selection) -> list[PlannedLaunch]:
         """Plan a selection in a session that is removed. Raises UsageError as :func:`preview_plan` does."""
-        _, reframe = self.open_session("list")
+        _, reframe = self.open_session(LIST)
         return preview_plan(reframe, selection)
 
     def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
@@ -124,7 +125,7 @@ def open_session_context(work: WorkDirectory, request: Request, progress: Progre
         prepared = prepare_machine(work, request.site, request.families, progress)
     request = resolve_environments(work, request, prepared)
     progress.say(f"built with {prepared.built_with}")
-    if prepared.inventory:
+    if prepared.inventory and request.mode != LIST:  # which measures nothing
         note_other_work(progress)
     return SessionContext(work, request, prepared, progress)
 

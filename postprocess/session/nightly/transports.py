@@ -49,7 +49,8 @@ class KnownTransports:
     """By what each place talked when it was calibrated, or seen first."""
 
     schema: int = 1
-    places: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: by the words of a place
+    #: By the words of a place; none if its library does not tell
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,18 +154,20 @@ class TransportProof:
         told = {
             " ".join(place): tuple(map(str, paths))
             for place, paths in self.paths.items()
-            if paths and place[1] not in self.by_hand and not self.find_avoidable(place)
+            if place not in self.silent and place[1] not in self.by_hand and not self.find_avoidable(place)
             if environments is None or place[1] in environments
         }
-        places = {**known, **told} if afresh else {**told, **known}
+        kept = {words: paths for words, paths in known.items() if paths or words not in told}
+        places = {**known, **told} if afresh else {**told, **kept}
         if places != known:
             remember(path, KnownTransports(places=places))
 
     def describe(self) -> Iterator[str]:
-        """Describe in one line by what each environment talks, the unknown too."""
+        """Describe in one line by what each environment talks; what was unknown before is not told again."""
         told = [
             f"{place[1]} {WORDS[place[-1]]} {', '.join(map(str, paths)) or self.describe_unknown(place)}"
             for place, paths in sorted(self.paths.items())
+            if paths or place in self.silent or " ".join(place) not in self.known.places
         ]
         if told:
             yield f"transports: {'; '.join(dict.fromkeys(told))}"

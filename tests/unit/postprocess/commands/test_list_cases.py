@@ -62,10 +62,23 @@ def test_what_is_left_out_is_said_with_the_way_to_get_it():
 def test_a_job_of_many_starts_is_one_paragraph():
     lines = list(print_full_list([osu_job("bw"), osu_job("latency")]))
     assert lines == [
-        "local:cpu mpich-5_0_2 osu, 2 processes, 2 per node",
-        "  bw               1 B to 512 KiB (20 sizes)",
-        "  latency          1 B to 512 KiB (20 sizes)",
+        "osu on local:cpu, 2 processes, 2 per node",
+        "  with mpich-5_0_2",
+        "  1 B to 512 KiB (20 sizes): bw, latency",
     ]
+
+
+def test_what_several_mpis_and_layouts_measure_alike_stands_once():
+    wide = replace(planned(), cases=tuple(replace(each, processes=4, per_node=4) for each in planned().cases))
+    both = [planned(), wide]
+    lines = list(print_full_list([*both, *(replace(each, environment="openmpi") for each in both)]))
+    assert lines[:2] == [
+        "mpicost on local:cpu, 2 processes, 2 per node; 4 processes, 4 per node",
+        "  with mpich-5_0_2, openmpi",
+    ]
+    assert len(lines) == len({*lines})
+    lines = list(print_full_list([*both, replace(planned(), environment="openmpi")]))
+    assert [line for line in lines if "with" in line] == ["  with mpich-5_0_2, openmpi", "  with mpich-5_0_2"]
 
 
 def test_the_list_names_every_case(work, progress, monkeypatch, capsys):
@@ -85,8 +98,11 @@ def test_the_list_names_every_case(work, progress, monkeypatch, capsys):
     monkeypatch.setattr(SessionContext, "preview", look)
     assert list_cases.list_cases(work, request, progress) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "local:cpu mpich-5_0_2 mpicost, 2 processes, 2 per node"
-    assert lines[1] == "  bcast            8 B, 1 MB"
+    assert lines[:3] == [
+        "mpicost on local:cpu, 2 processes, 2 per node",
+        "  with mpich-5_0_2",
+        "  8 B, 1 MB: bcast",
+    ]
     assert lines[-4].startswith("left out: osu, imb: ")
     assert lines[-3] == "4 cases in 2 starts, 2 jobs"
     assert re.fullmatch(

@@ -164,7 +164,7 @@ def test_whole_versions(library: str, whole: bool):
     [
         ("", "0: site_configuration: is missing; set it to what site(...) returns"),
         ("site_configuration = 7", "0: site_configuration: is missing"),
-        ('site_configuration = {"systems": []}', "0: site_configuration: is missing"),
+        ('site_configuration = {"systems": []}', "0: site_configuration: is a configuration of ReFrame's own"),
         ("x = (", "1: is no Python: '(' was never closed"),
         ("\n1 / 0", "2: ZeroDivisionError: division by zero"),
         ("import nothing_such", "1: ModuleNotFoundError: No module named 'nothing_such'"),

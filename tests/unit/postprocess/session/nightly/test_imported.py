@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from postprocess.main import main
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.session.lifecycle import finish
+from postprocess.session.nightly.imported import doubt_headline
 from tests.support.factories import record
-from tests.support.factories.launch import PLACE, VALUES, leave, planned
+from tests.support.factories.launch import CASES, PLACE, VALUES, leave, planned
 from tests.support.faults import each_of, plants
 from tests.support.paths import ROOT
 
@@ -184,3 +186,11 @@ def test_what_is_no_report_is_refused(tmp_path, home, capfd, text, told, declare
     assert said.startswith(f"plumbline: {path}: ") and told in said and said.count("\n") == 1
     assert kept(home) == [[], []]
     declared.check((), 2, [said])
+
+
+def test_what_reframe_passed_is_suspect_at_most() -> None:
+    """Only a night measures again what the mean of all trials calls slow."""
+    slow = CaseResult(CASES[0], Verdict.REGRESSED, "5 of 50 trials are above 1.8 medians", by_headline=True)
+    assert doubt_headline(slow).verdict is Verdict.SUSPECT
+    assert "nothing confirmed it" in doubt_headline(slow).reason
+    assert doubt_headline(replace(slow, by_headline=False)).verdict is Verdict.REGRESSED

@@ -186,8 +186,12 @@ def test_references_measured_with_options_by_hand_tell_nothing_of_launches_witho
 
 def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "transports.json"
-    TransportProof({NODE: []}).remember(file, afresh=True)
-    assert not file.exists()
+    unknown = TransportProof({NODE: []})
+    unknown.remember(file, afresh=True)
+    assert [*unknown.describe()] == ["transports: mpi in a node unknown"]
+    assert [*replace(unknown, known=recall(file, KnownTransports)).describe()] == []  # it was told before
+    TransportProof({NODE: [path_of("sm")]}).remember(file)
+    assert recall(file, KnownTransports).places == {" ".join(NODE): ("openmpi:sm",)}
     TransportProof({NODE: [path_of("sm")]}).remember(file, afresh=True)
     assert judge(TransportProof({NODE: []}, known=recall(file, KnownTransports))) == PASSED
 
