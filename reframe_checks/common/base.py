@@ -342,7 +342,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Choose the launcher of the MPI, if the site says one; one that starts no MPI is never left."""
         launcher = self.environment_facts.launcher
         if not launcher and isinstance(self.job.launcher, getlauncher("local")):
-            launcher = ["mpiexec"]
+            launcher = [self.environment_facts.usual_launcher]
         if launcher and isinstance(launcher, str):
             self.job.launcher = getlauncher(launcher)()
         elif launcher:

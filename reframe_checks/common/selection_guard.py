@@ -15,13 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.near_words import propose_or_list, propose_word
+from postprocess.model.routines.mpicost import ROUTINES
+from site_configs.programs.program import PROGRAMS
 
 CHECKS = Path(__file__).resolve().parents[1]
 RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
 PATHS = ("-c", "--checkpath")  #: and those that name checks
 #: Those that choose tests among the ones that were loaded.
 CHOOSING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr", "--describe", "--restore-session")
+NAMING = (("-n", "--name"), ("-t", "--tag"))  #: those of them with the name of a routine
+KNOWN_NAMES = ("luecke", *PROGRAMS, *(routine.name for routine in ROUTINES))
 SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
 EMPTY = 1  #: exit code of a run of nothing
 
@@ -83,16 +87,16 @@ def list_check_paths(words: Sequence[str]) -> list[str]:
     return [*find_options(words), *filter(None, os.environ.get(SEARCHED, "").split(":"))]
 
 
-def find_options(words: Sequence[str]) -> Iterator[str]:
-    """Find the values of the options that name checks."""
+def find_options(words: Sequence[str], option: tuple[str, str] = PATHS) -> Iterator[str]:
+    """Find the values of an option, short or long: by default of those that name checks."""
     for number, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if word in PATHS:
+        if word in option:
             yield from words[number + 1 : number + 2]
-        elif name in PATHS and equals:
+        elif name in option and equals:
             yield value
-        elif word.startswith("-c") and not word.startswith("--"):
-            yield word[2:]
+        elif word.startswith(option[0]) and not word.startswith("--"):
+            yield word[len(option[0]) :]
 
 
 def chooses_tests(words: Sequence[str]) -> bool:
@@ -115,7 +119,11 @@ def fail_if_empty() -> None:
     if set_up:
         return
     sys.stdout.flush()
-    fix = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
+    near = [propose_word(word, KNOWN_NAMES) for option in NAMING for word in find_options(sys.argv[1:], option)]
+    fix = next(
+        filter(None, near),
+        "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled",
+    )
     sys.stderr.write(f"plumbline: no case was run: the selection matches none; {fix}\n")
     sys.stderr.flush()
     os._exit(EMPTY)

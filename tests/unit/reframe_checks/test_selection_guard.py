@@ -33,10 +33,12 @@ def test_a_run_of_nothing_fails(declared: Declared):
     )
     command = [sys.executable, "-I", "-c", code, "-c", CHECKS]
     ended = {}
-    for words in (("-r",), ("-r", "begun"), ("-l",)):
+    for words in (("-r",), ("-r", "begun"), ("-l",), ("-r", "-n", "brodcast")):
         ended[words] = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
     empty = ended.pop(("-r",))
     declared.check((), empty.returncode, [empty.stderr])
+    misspelled = ended.pop(("-r", "-n", "brodcast"))
+    assert (misspelled.returncode, misspelled.stderr.endswith("did you mean bcast?\n")) == (1, True)
     assert {each.returncode for each in ended.values()} == {0}
 
 
