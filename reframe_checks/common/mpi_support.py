@@ -6,13 +6,16 @@ their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, a
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.routines.benchmark import Benchmark
+from site_configs.mpi.discover import find_companion_launcher
 from site_configs.schema.environment_facts import EnvironmentFacts
 
 #: The first release of each family that has all of MPI 3.0, by its release notes.
@@ -42,6 +45,13 @@ def has_mpi(environ) -> bool:
             return any(shutil.which(wrapper) for wrapper in EnvironmentFacts.of(environ).mpi_wrappers)
     except ReframeError:
         return False  # its modules are not of this machine
+
+
+def find_usual_launcher(facts: EnvironmentFacts) -> str:
+    """Find ``mpiexec``: the one beside a wrapper that is given by its path, else that of the search path."""
+    wrapper = Path(facts.mpi_wrappers[0])
+    beside = find_companion_launcher(wrapper)
+    return str(beside) if wrapper.is_absolute() and os.access(beside, os.X_OK) else "mpiexec"
 
 
 def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:

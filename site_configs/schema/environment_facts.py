@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from site_configs.mpi.discover import find_companion_launcher
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.reframe_request import current_request
@@ -67,13 +66,6 @@ class EnvironmentFacts:
         """Compiler wrappers that are an MPI's by their name or by what the site says."""
         own = (self.cc,) if Path(self.cc).name.startswith("mpi") else ()
         return self.compilers or (*own, "mpicc")
-
-    @property
-    def usual_launcher(self) -> str:
-        """``mpiexec``: the one beside a wrapper that is given by its path, else that of the search path."""
-        wrapper = Path(self.mpi_wrappers[0])
-        beside = find_companion_launcher(wrapper)
-        return str(beside) if wrapper.is_absolute() and os.access(beside, os.X_OK) else "mpiexec"
 
     @property
     def wrappers(self) -> tuple[str, ...]:
