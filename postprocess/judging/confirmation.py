@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural, quantity
+from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.judging.common_cause_retest import CommonCauseRetest, describe_cause, name_confirmed_causes
@@ -164,14 +164,19 @@ class RetestCandidate:
 def tell_value(outcome: CaseResult, result: CaseResult) -> tuple[str, float]:
     """Return a fresh value, or headline, as text, and as it is to the reference of the first one.
 
-    The ranks of the fresh launches may have lain elsewhere, where another reference holds.
+    The ranks of the fresh launches may have lain elsewhere, where another reference holds: then the text says
+    how the value compares with that one.
     """
     value, home, there = outcome.value, outcome.reference, result.reference
     if result.by_headline:
         value, home = outcome.headline, outcome.headline_reference
         there = result.headline_reference
-    scaled = value * there / home if value and home and there else value or 0.0
-    return quantity(value or 0.0, outcome.unit), scaled
+    shown = quantity(value or 0.0, outcome.unit)
+    if not (value and home and there):
+        return shown, value or 0.0
+    if home != there:
+        shown = f"{shown} ({format_comparison(value, home, outcome.unit)} there)"
+    return shown, value * there / home
 
 
 def confirm_slow_cases(
