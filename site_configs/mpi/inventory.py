@@ -163,12 +163,15 @@ def try_layer(
 
 
 def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
-    """Probe a candidate, unless nothing about it has changed since it was last probed."""
+    """Probe a candidate, unless nothing about it has changed since it was last probed; it is known then."""
     mpi = known.get(str(candidate.mpicc))
     if mpi and mpi.mpiexec == str(candidate.mpiexec) and mpi.module == candidate.module:
         return mpi
     say(f"asking {candidate.mpicc}")
-    return probe_wrapper(candidate)
+    answer = probe_wrapper(candidate)
+    if isinstance(answer, Mpi):
+        known[str(candidate.mpicc)] = answer
+    return answer
 
 
 def find_wheel_mpi(
