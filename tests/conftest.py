@@ -33,8 +33,18 @@ settings.register_profile("without deadline", deadline=None)
 settings.load_profile("without deadline")
 
 
-#: Marks of all tests of a folder.
+#: Marks of all tests of a folder, or of a file.
 MARKS = {
+    "tests/integration/mpi/test_injected_faults.py": ("long",),
+    "tests/integration/mpi/test_standard_abi.py": ("long",),
+    "tests/integration/mpicost/test_calls_in_a_row.py": ("long",),
+    "tests/integration/mpicost/test_controls.py": ("long",),
+    "tests/integration/mpicost/test_delay_library.py": ("long",),
+    "tests/integration/mpicost/test_interposed.py": ("long",),
+    "tests/integration/mpicost/test_kernels.py": ("long",),
+    "tests/integration/mpicost/test_usage_errors.py": ("long",),
+    "tests/integration/mpicost/test_witness_library.py": ("long",),
+    "tests/integration/test_page_in_browser.py": ("long",),
     "tests/integration/postgres": ("long",),
     "tests/integration/schedulers": ("long",),
     "tests/integration/simgrid": ("long",),
@@ -62,10 +72,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, before ``-m`` chooses among them, and leave out what is not asked for."""
+    """Mark each test by its folder and file, before ``-m`` chooses among them, and leave out what is not asked for."""
     for item in items:
-        folder = Path(item.path).parent.relative_to(config.rootpath).as_posix()
-        for mark in MARKS.get(folder, ()):
+        file = Path(item.path).relative_to(config.rootpath)
+        for mark in (*MARKS.get(file.parent.as_posix(), ()), *MARKS.get(file.as_posix(), ())):
             item.add_marker(mark)
         if item.get_closest_marker("alone") and not item.nodeid.startswith(INTEGRATION):
             raise pytest.UsageError(f"{item.nodeid}: no run has tests that are alone outside of {INTEGRATION}")

@@ -58,6 +58,7 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) ->
     assert not written_to_sources()
 
 
+@pytest.mark.long
 def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -> None:
     mpi = mpi_installations()[0]
     found = workshop.run("where", "mpicc", "--environment", mpi.name).output.strip()

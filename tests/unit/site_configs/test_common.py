@@ -257,7 +257,7 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
     where = ("module", "/p", "/p/mpicc", "/p/mpiexec")
     more = {"module": "mpich/5", "env": {"PATH": "/p/bin:/a b"}}
     mpi = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH Version: 5.0.2 and more", *where, **more)
-    monkeypatch.setattr(inventory, "load_inventory", lambda _: Inventory(machine, (mpi,), ()))
+    monkeypatch.setattr(inventory, "find_inventory", lambda _: Inventory(machine, (mpi,), ()))
     monkeypatch.setattr("site_configs.topology.machine.read_usable_threads", lambda: 2)
     found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
     (place,) = system(found)["partitions"]
