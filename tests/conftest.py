@@ -72,7 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test by its folder and file, before ``-m`` chooses among them, and leave out what is not asked for."""
+    """Mark each test by folder and file, before ``-m`` chooses among them; leave out what is not asked for."""
     for item in items:
         file = Path(item.path).relative_to(config.rootpath)
         for mark in (*MARKS.get(file.parent.as_posix(), ()), *MARKS.get(file.as_posix(), ())):

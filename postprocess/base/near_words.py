@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from postprocess.base.errors import UsageError
 
+#: What an error says of an environment that variables are set for.
+NOT_CHOSEN = "is not among those of --environment"
 NEAR = 0.6  #: of two words that are alike, as difflib counts it
 
 
@@ -27,6 +29,11 @@ def propose_or_list(word: str, known: Iterable[str]) -> str:
     """Propose a known word, or list the choice if none is near."""
     choice = sorted(known)
     return propose_word(word, choice) or f"choose from {', '.join(choice)}"
+
+
+def may_name_one(one: str, other: str) -> bool:
+    """Return whether two words may name one environment: they are the same, or one begins the other."""
+    return one == other or one.startswith(f"{other}-") or other.startswith(f"{one}-")
 
 
 def choose_environment(option: str, word: str, known: Sequence[str]) -> str:

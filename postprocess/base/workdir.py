@@ -3,7 +3,7 @@
 Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
 ``sessions/<session>``, ``latest`` (a link to the last), ``store/<session>.parquet``, ``calibrations`` (the
 ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.json`` (notes that were said),
-``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``,
+``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``, ``offers`` (side by side),
 ``accept``, ``bindings``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 

@@ -24,7 +24,10 @@ FINDINGS = (
 LARGEST = 64_000_000  #: bytes of a summary that is read to recognise it
 #: Folders of the work directory: no result is written to the first ones, and no single file to the others.
 DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv", "mpi")
-RESULTS = (*("references", "proposal", "drift", "selftest", "bindings"), *("compare", "offer", "accept"))
+RESULTS = (
+    *("references", "proposal", "drift", "selftest", "bindings"),
+    *("compare", "offer", "offers", "accept"),
+)
 FIX = "choose another file, or pass --force"
 
 #: Of an export, offers and acceptances as CSV, pages in Markdown, a sealed folder, pages, JUnit's XML and

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
+from postprocess.base.near_words import NOT_CHOSEN, may_name_one
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.options import CACHE_STATE, FAMILY, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
 from postprocess.model.routines.benchmark import LOOP
@@ -61,8 +62,9 @@ def build_selection(work: WorkDirectory, arguments: argparse.Namespace, launches
         choice[TIME_LIMIT] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}
     for environment, name, value in given.get("set_env", ()):
-        if arguments.environment and environment not in arguments.environment:
-            raise UsageError(f"--set-env {environment}: is not among those of --environment")
+        chosen = arguments.environment  # which of them it is, if any, the site tells
+        if chosen and not any(may_name_one(environment, each) for each in chosen):
+            raise UsageError(f"--set-env {environment}: {NOT_CHOSEN}")
         set_env.setdefault(environment, {})[name] = value
     return Selection(
         site=locate_site_file(work.source, arguments.site),

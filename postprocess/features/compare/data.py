@@ -28,6 +28,7 @@ from postprocess.stats.band import LARGE_BYTES
 from postprocess.stats.shrinkage import SMALL_BYTES
 
 FILE = "passes.jsonl"
+TRIAL = "trial.jsonl"  #: the same of a comparison that was refused after its trial run
 LARGEST_MESSAGE = 2**40  #: in bytes
 Side = Literal["old", "new"]
 OLD: Side = "old"
@@ -99,6 +100,7 @@ class LaunchValues:
     name: str
     place: Mapping[str, str]  #: what both launches of a pair must share
     cases: Mapping[str, CaseValue]
+    seconds: Amount = 0.0  #: of its job; of several starts of one job each has its share
 
 
 @dataclass(frozen=True)

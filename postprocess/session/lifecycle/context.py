@@ -14,7 +14,7 @@ from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural
-from postprocess.base.near_words import choose_environment
+from postprocess.base.near_words import NOT_CHOSEN, choose_environment
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -145,7 +145,8 @@ def refused_session(session: Session) -> Iterator[None]:
 def resolve_environments(work: WorkDirectory, request: Request, prepared: PreparedMachine) -> Request:
     """Replace the names of environments that a user gave by those that are meant: ``mpich`` by its release.
 
-    :raises UsageError: naming the option, for a name that is meant for none or for several
+    :raises UsageError: naming the option, for a name that is meant for none or for several, or for variables of
+        an environment that was not chosen
     """
     selection = request.selection
     if not selection.environments and not selection.set_env:
@@ -155,7 +156,11 @@ def resolve_environments(work: WorkDirectory, request: Request, prepared: Prepar
         return request
     found = [choose_environment("--environment", word, known) for word in selection.environments]
     full = {name: choose_environment("--set-env", name, known) for name in selection.set_env}
-    set_env = {full[name]: pairs for name, pairs in selection.set_env.items()}
+    if other := next((name for name in full if found and full[name] not in found), ""):
+        raise UsageError(f"--set-env {other}: {NOT_CHOSEN}")
+    set_env: dict[str, dict[str, str]] = {}
+    for name, pairs in selection.set_env.items():
+        set_env.setdefault(full[name], {}).update(pairs)
     chosen = replace(selection, environments=list(dict.fromkeys(found)), set_env=set_env)
     again = [name_in_full(word, full) for word in request.rerun_options]
     return replace(request, selection=chosen, rerun_options=again)

@@ -16,7 +16,8 @@ from postprocess.extensions.selftest.measure.run import preview_smallest_layout,
 from postprocess.features.compare import data, page
 from postprocess.features.compare.data import ComparedSide, StoredComparison
 from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
-from postprocess.features.compare.measure.bench import TooFewSecondsError, find_own_case
+from postprocess.features.compare.measure.bench import TooFewSecondsError
+from postprocess.features.compare.measure.passes import find_own_case
 from postprocess.features.compare.measure.run import ComparisonDemand, describe_comparison, measure_comparison
 from postprocess.features.compare.pairs import collect_pairs
 from postprocess.model.plan import list_planned_cases

@@ -21,7 +21,7 @@ from postprocess.base.documents.records import Amount, Count, FileName, Text, pa
 from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import parse_utc, utc_now
+from postprocess.base.formats import parse_utc, plural, utc_now
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
@@ -355,6 +355,34 @@ def read_statistic(rule: RuleCase, measured: Measurement) -> float:
 
 
 @dataclass(frozen=True)
+class UnmeasuredMpi:
+    """An MPI that was launched in a category, of which nothing came."""
+
+    environment: str
+    category: str
+    launches: int
+    reason: str  #: of the last launch
+
+    @property
+    def words(self) -> str:
+        """That it has no result, and why, in one line."""
+        launches = plural(self.launches, "launch", "es")
+        return f"{self.environment} ({self.category}): no result: {launches}, none ended well: {self.reason}"
+
+
+def find_unmeasured(evidence: Sequence[LaunchEvidence]) -> list[UnmeasuredMpi]:
+    """Find the MPIs of which no launch ended well, by name and category."""
+    found: dict[tuple[str, str], list[LaunchEvidence]] = {}
+    for each in evidence:
+        found.setdefault((each.launch.environment, each.done.category), []).append(each)
+    return [
+        UnmeasuredMpi(*key, len(launches), launches[-1].outcome.reason)
+        for key, launches in sorted(found.items())
+        if all(each.outcome.records is None for each in launches)
+    ]
+
+
+@dataclass(frozen=True)
 class OpenedOffer:
     """An offer with all that is computed from its files, each thing once."""
 
@@ -368,6 +396,11 @@ class OpenedOffer:
     def rows(self) -> list[MeasuredRow]:
         """The rows that were measured."""
         return collect_rows(self.rules, self.evidence)
+
+    @cached_property
+    def unmeasured(self) -> list[UnmeasuredMpi]:
+        """The MPIs without a row, because no launch of them ended well."""
+        return find_unmeasured(self.evidence)
 
 
 def open_offer(folder: Path) -> OpenedOffer:

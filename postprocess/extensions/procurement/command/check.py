@@ -28,7 +28,8 @@ from postprocess.extensions.procurement.check.violations import (
 )
 from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
 from postprocess.extensions.procurement.measure.accept import CheckedAcceptance, check_acceptance, is_acceptance
-from postprocess.extensions.procurement.measure.run import describe_cost, plan_on_site, preview_offer
+from postprocess.extensions.procurement.measure.cost import describe_cost, preview_offer
+from postprocess.extensions.procurement.measure.run import plan_on_site
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
 from postprocess.extensions.procurement.sealed import (
@@ -108,8 +109,11 @@ def print_check(
         else:
             found = check_folder(folder, official, issued)
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
+        unmeasured = found.offer.unmeasured
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)
+    for each in unmeasured:
+        show_line(each.words)
     show_line(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
         f"{describe_violations(violations)}"

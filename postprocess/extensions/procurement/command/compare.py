@@ -28,6 +28,7 @@ from postprocess.extensions.procurement.comparison import (
     take_measured,
     write_comparison,
 )
+from postprocess.extensions.procurement.measure.run import locate_folder
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
 from postprocess.extensions.procurement.sealed import UNKNOWN, check_opened, unpacked
 
@@ -47,11 +48,7 @@ def add_arguments(parser: Parser) -> None:
         help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
     )
     add_output_directory(
-        parser,
-        "--output",
-        "write the pages to DIR (default: offers/ here)",
-        pages=COMPARE,
-        default=Path("offers"),
+        parser, "--output", "write the pages to DIR (default: offers/ of the work directory)", pages=COMPARE
     )
 
 
@@ -120,7 +117,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     ranked = [replace(offer, violations=offer.violations + guilty[offer.name]) for offer in ranked]
     told = [each.text for each in shared]
     found = compare_offers(next(iter(rules.values())), ranked, present, told)
-    page = write_comparison(arguments.output, found)
+    page = write_comparison(locate_folder(arguments.output, work, "offers"), found)
     for table in (tabulate_scores(found), *tabulate_rows(found)):
         print(render_text(table))
     show_line(f"{describe_outcome(found)}; {page}")

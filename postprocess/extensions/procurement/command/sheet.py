@@ -50,6 +50,8 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     if arguments.read:
         return take(folder, offer, rows, arguments.read)
     write(folder, offer, rows)
+    for each in offer.unmeasured:
+        show_line(each.words)
     names = ", ".join((XLSX, CSV, FORM_HTML))
     print(f"{folder}: {names}: {plural(len(rows), 'row')}; type what you commit to, then:")
     print(f"  ./plumbline offer sheet {folder} --read {folder / XLSX}")

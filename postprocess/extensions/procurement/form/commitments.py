@@ -23,6 +23,7 @@ from postprocess.extensions.procurement.check.offer import (
     MeasuredRow,
     OpenedOffer,
     ToldFacts,
+    UnmeasuredMpi,
 )
 from postprocess.extensions.procurement.check.run_rules import list_speed_limits
 from postprocess.extensions.procurement.check.violations import Code, Violation
@@ -64,9 +65,13 @@ NOTES = (
 
 
 def render_form_page(
-    title: str, facts: Sequence[str], rows: Sequence[FormRow], typed: Mapping[str, Mapping[str, Cell]]
+    title: str,
+    facts: Sequence[str],
+    rows: Sequence[FormRow],
+    typed: Mapping[str, Mapping[str, Cell]],
+    unmeasured: Sequence[UnmeasuredMpi] = (),
 ) -> str:
-    """Render the form as a page."""
+    """Render the form as a page. An MPI of which nothing came has a row that says so."""
     shown = [name for name in FILLED if name not in ("row", "risk")]
     places = [FILLED.index(name) for name in shown]
     lines = tuple(
@@ -76,9 +81,14 @@ def render_form_page(
         )
         for row in rows
     )
+    empty = {name: DASH for name in (*shown, *TYPED)}
+    lines += tuple(
+        tuple((empty | {"test": "no result", "MPI": each.environment, "category": each.category}).values())
+        for each in unmeasured
+    )
     risks = tuple(dict.fromkeys(row.risk for row in rows))
     table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *TYPED]), lines, ())
-    notes = [*NOTES, *(f"proposed: {risk}" for risk in risks)]
+    notes = [*(each.words for each in unmeasured), *NOTES, *(f"proposed: {risk}" for risk in risks)]
     return render_html(
         Document("form of an offer", (), Tone.GOOD, title, facts, [table_section(table)], notes, landscape=True)
     )
@@ -108,7 +118,9 @@ def render_form(offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments
     return {
         CSV: format_csv(rows, typed).encode(),
         XLSX: build_xlsx(title, code, rows, typed),
-        FORM_HTML: render_form_page(title, [each for each in facts if each], rows, typed).encode(),
+        FORM_HTML: render_form_page(
+            title, [each for each in facts if each], rows, typed, offer.unmeasured
+        ).encode(),
     }
 
 

@@ -1,7 +1,4 @@
-"""Measure what rules ask for, pass after pass, into one folder that goes on where it stopped.
-
-Or tell before that what would be launched on a site, and about how long that takes.
-"""
+"""Measure what rules ask for, pass after pass, into one folder that goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ from postprocess.extensions.procurement.check.offer import (
 from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, list_broken
 from postprocess.extensions.procurement.rules.layouts import (
-    AskedCase,
     MachineFacts,
     OfferPlan,
     build_offer_choice,
@@ -54,8 +50,8 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import PARTITION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Selection, Session
+from postprocess.model.verdict import CaseResult
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
 from postprocess.runner.reframe_pass import PassRecord, make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -143,9 +139,14 @@ class OfferBench:
     #: Launches of each case, by name, in the place of those of the rules; cases that are not in it get none.
     targets: Mapping[str, int] | None = None
     wrong: list[str] = field(default_factory=list)  #: data that is not right, in lines
+    dead: set[str] = field(default_factory=set)  #: environments of which no launch of the first pass ended well
+    alive: set[str] = field(default_factory=set)  #: the others; empty before the first pass
 
     def run(self) -> int:
-        """Measure passes until every row has its launches, or nothing more comes. Returns their number."""
+        """Measure passes until every row has its launches, or nothing more comes. Returns their number.
+
+        An MPI of which no launch of the first pass ended well has no part in the others.
+        """
         self.remove_unlisted()
         made, vain = 0, Counter[str]()
         while names := self.list_open_cases(vain):
@@ -181,13 +182,24 @@ class OfferBench:
         return Counter({name: min(counts) for name, counts in found.items()})
 
     def list_open_cases(self, vain: Counter[str]) -> list[str]:
-        """List the cases that still need launches."""
+        """List the cases that still need launches, and that an MPI may measure."""
         counts = self.count_launches()
+        families = self.list_families()
         return [
             each.case.name
             for each in self.plan.possible
-            if counts[each.case.name] < self.needed(each.case.name) and vain[each.case.name] < VAIN
+            if counts[each.case.name] < self.needed(each.case.name)
+            and vain[each.case.name] < VAIN
+            and (families is None or each.case.mpi in families)
         ]
+
+    def list_families(self) -> set[str] | None:
+        """List what rules may call the MPIs that are left; None while all of them are."""
+        if not self.dead:
+            return None
+        evidence = self.open_measured().evidence
+        found = {each.family for each in evidence if each.launch.environment in self.alive}
+        return found | {"any"} if found else found
 
     def needed(self, name: str) -> int:
         """Return how many launches the rows of a case need."""
@@ -206,6 +218,8 @@ class OfferBench:
         context, progress = self.context, self.context.progress
         session, reframe = context.open_session(self.demand.mode)
         selection = select_offer(context, self.rules, self.plan, names)
+        if self.dead:
+            selection = replace(selection, environments=sorted(self.alive))
         since, began = start_load_monitor(), utc_now()
         planned = None
         if first:
@@ -217,7 +231,7 @@ class OfferBench:
         _, record = measure_in_session(context, reframe, "running", selection, planned)
         verified = self.verify(selection, record) if first and self.demand.verifies else []
         others = since.share() if context.prepared.inventory else None
-        self.keep(session, record, began, others, verified)
+        results = self.keep(session, record, began, others, verified)
         launched = [run for run in record.finished if run.launch.cases]
         ended = sum(run.outcome.records is not None for run in launched)
         number = len(read_offer(self.demand.folder).passes)
@@ -225,8 +239,22 @@ class OfferBench:
             f"pass {number}: {ended} of {plural(len(launched), 'launch', 'es')} ended well "
             f"({duration(sum_job_seconds(launched))})"
         )
-        for line in describe_failed(launched):
+        if first and self.demand.mode == MODE:
+            self.leave_out_dead(launched, results)
+        for line in describe_failed([run for run in launched if run.launch.environment not in self.dead]):
             progress.say(f"  {line}")
+
+    def leave_out_dead(self, launched: Sequence[FinishedLaunch], results: Sequence[CaseResult]) -> None:
+        """Leave the MPIs of which no launch ended well out of further passes, and say so."""
+        everywhere = {run.launch.environment for run in launched}
+        self.alive = {run.launch.environment for run in launched if run.outcome.records is not None}
+        self.dead = everywhere - self.alive
+        for environment in sorted(self.dead):
+            failed = [run for run in launched if run.launch.environment == environment]
+            own = (result for result in results if result.case.environment == environment and result.rerun)
+            again = next((f"; again: {result.rerun}" for result in own), "")
+            what = "; ".join(describe_failed(failed))
+            self.context.progress.note(f"{environment} is left out of further passes: {what}{again}")
 
     def verify(self, selection: Selection, record: PassRecord) -> list[str]:
         """Let OSU and IMB verify their data; what is wrong, and what is not verified, in lines."""
@@ -245,8 +273,10 @@ class OfferBench:
         began: str,
         others: float | None,
         verified: Sequence[str] = (),
-    ) -> None:
+    ) -> list[CaseResult]:
         """Store the trials of a pass, copy its files, and write it down last: else it does not count.
+
+        Returns what came of each case.
 
         :param verified: what came of launches that verify data, in lines
         """
@@ -278,6 +308,7 @@ class OfferBench:
                 notes=(*describe_clock(context.work), *verified),
             ),
         )
+        return results
 
     def remove_unlisted(self) -> None:
         """Remove what an interrupted pass left: it is measured again."""
@@ -349,16 +380,6 @@ def select_offer(
     return replace(context.request.selection, choice=choice, launches=1, tag="nightly")
 
 
-def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> list[PlannedLaunch]:
-    """Plan a pass, and measure nothing.
-
-    :raises UsageError: if nothing can be measured
-    """
-    if not plan.possible:
-        raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].problem}")
-    return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
-
-
 def find_unplanned(plan: OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Find what the machine could measure by its size, and no launch does, with the reason."""
     cases = [case for launch in planned for case in launch.cases]
@@ -370,45 +391,6 @@ def find_unplanned(plan: OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterato
             reason = next((s.reason for s in skips if each.matches(s.case, count)), "")
             fix = f"{each.case.program} has no {each.case.routine} of {size(count)} at this layout"
             yield f"{each.case.name} {size(count)}: not measured: {reason or fix}"
-
-
-def describe_cost(
-    context: SessionContext, rules: Rules, plan: OfferPlan, planned: Sequence[PlannedLaunch]
-) -> Iterator[str]:
-    """Describe what rules cost here, in lines: each layout, what is impossible, launches and time."""
-    machine, possible = plan.machine, sum(len(each.case.bytes) for each in plan.possible)
-    unplanned = list(find_unplanned(plan, planned))
-    rows = sum(len(each.case.bytes) for each in plan.cases)
-    yield (
-        f"on {context.request.site}:{machine.partition}: {plural(machine.nodes, 'node')} of "
-        f"{plural(machine.cores_per_node, 'core')}; {possible - len(unplanned)} of "
-        f"{plural(rows, 'row')} can be measured"
-    )
-    for each in plan.possible:
-        layout = each.layout
-        assert layout
-        sizes = plural(len(each.case.bytes), "size")
-        partner = f", rank 0 with {each.peer}" if each.peer else ""
-        yield (
-            f"  {each.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
-            f"{sizes}, {launches_of(rules, each, machine)}"
-        )
-    for each in plan.impossible:
-        yield f"  {each.case.name}: cannot be measured here: {each.problem}"
-    yield from (f"  {line}" for line in unplanned)
-    known = read_job_seconds(context.work)
-    most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)
-    once = sum(estimate_job_seconds(job, known) for job in list_jobs(planned))
-    environments = ", ".join(sorted({launch.environment for launch in planned}))
-    yield (
-        f"about {duration(once * most)} for {plural(most, 'launch', 'es')} of everything with "
-        f"{environments}, builds and queues not included"
-    )
-
-
-def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
-    """Write how many launches a row needs."""
-    return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
 
 
 def plan_on_site(context: SessionContext, rules: Rules, nics: int) -> OfferPlan:

@@ -1,35 +1,47 @@
-"""The passes of a comparison: one side after the other is built, tried, and launched in blocks.
-
-Below that stands what a pass is made of: what is selected for a side, and what its launches say of each case
-and of the references that there are.
-"""
+"""The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, first_of, plural
-from postprocess.calibration import ledger
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparedSide, SharedCase, StoredComparison
 from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison
+from postprocess.features.compare.measure.fitting import (
+    RESERVE,
+    SideCost,
+    describe_misfit,
+    foresee_cost,
+    read_pass_cost,
+)
+from postprocess.features.compare.measure.passes import (
+    collect_values,
+    describe_failures,
+    find_own_case,
+    keep_for_references,
+    note_effects,
+    select_side,
+)
+from postprocess.features.compare.measure.trials import FOLDER, find_trial
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import build_retest_choice
-from postprocess.model.case import Case
-from postprocess.model.conditions import binding_of, caches_of
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import AGAIN, PLANTED
+from postprocess.model.options import AGAIN
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection, Session
-from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
+from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
+from postprocess.results.launch_costs import list_jobs, read_seconds_of_cases
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -38,11 +50,9 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import store_trials
-from postprocess.session.lifecycle.injections import Injection
 from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
 from site_configs.schedulers.job_end import Ending
-from spack_envs.programs import find_mpicost_prefix
 
 MODE = "compare"
 #: Ends of a job that no program has a part in.
@@ -78,7 +88,7 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
 
 
 class TooFewSecondsError(UsageError):
-    """The time suffices for no look, as long as launches took in the trial run."""
+    """The time suffices for no look, by what launches took in the trial run, or in earlier sessions."""
 
 
 @dataclass
@@ -91,6 +101,11 @@ class ComparisonBench:
     rounds_a_block: ClassVar[int] = 2  #: how often a block has each side
 
     @property
+    def what_is_timed(self) -> str:
+        """What takes the time, in words."""
+        return "a pair of launches of everything"
+
+    @property
     def stored(self) -> StoredComparison:
         """What is measured until now."""
         return data.read_comparison(self.path)
@@ -101,36 +116,146 @@ class ComparisonBench:
         return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
 
     def run_trials(self) -> None:
-        """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
-        progress = self.context.progress
+        """Build all sides, and launch each once: what fails then is told, and what a pass takes is known.
+
+        :raises TooFewSecondsError: as soon as it is clear that the time does not suffice
+        """
         done = {each.side for each in self.stored.passes if each.block == 0}
+        missing = {name: side for name, side in self.header.sides.items() if name not in done}
+        plans = self.preview_sides(missing) if self.header.seconds is not None else {}
+        self.require_time(plans)
         for position, (name, side) in enumerate(self.header.sides.items()):
-            if name in done:
-                continue
-            progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
-            with progress.phase("trial run"):
-                plain = replace(side, plant="")  # what plants it is built by this run
-                selection = select_side(self.context, self.selection, plain)
-                session, reframe = self.context.open_session(MODE)
-                begin = time.monotonic()
-                planned = make_plan(reframe, selection)
-                looked = time.monotonic()
-                report_plan(planned, progress)
-                quiet = self.context.quiet
-                _, record = measure_in_session(quiet, reframe, "running", selection, planned)
-            spent = time.monotonic() - looked - record.build_seconds
-            verified = verify_data(self.context, selection, record.finished, afresh=True)
-            for line in verified.describe():
-                progress.note(f"{name} side: {line}")
-            progress.say(
-                f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
-                f"one pass takes {duration(spent)}"
-            )
-            values = self.collect(side, session, record.finished, verified)
-            values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
-            if name == NEW:  # before the pass itself, which is not made again once it is kept
-                note_effects(self.context, self.path, self.header.old, record.finished)
-            self.keep(0, position, name, session, spent, values)
+            if name in missing:
+                self.run_trial(position, name, side, plans)
+                self.require_time(plans)
+
+    def preview_sides(self, sides: Mapping[str, ComparedSide]) -> dict[str, list[PlannedLaunch]]:
+        """Plan what sides will launch, and launch nothing."""
+        with self.context.progress.phase("set-up"):
+            return {
+                name: self.context.preview(select_side(self.context, self.selection, replace(side, plant="")))
+                for name, side in sides.items()
+            }
+
+    def run_trial(
+        self, position: int, name: str, side: ComparedSide, plans: Mapping[str, Sequence[PlannedLaunch]]
+    ) -> None:
+        """Make the trial run of a side, or take that of a comparison that was refused after it."""
+        progress = self.context.progress
+        plain = replace(side, plant="")  # what plants it is built by this run
+        selection = select_side(self.context, self.selection, plain)
+        session, reframe = self.context.open_session(MODE)
+        progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
+        with progress.phase("trial run"):
+            begin = time.monotonic()
+            planned = make_plan(reframe, selection)
+            looked = time.monotonic()
+            report_plan(planned, progress)
+            if self.take_trial(position, name, planned, plans):
+                shutil.rmtree(session.directory, ignore_errors=True)
+                return
+            quiet = self.context.quiet
+            _, record = measure_in_session(quiet, reframe, "running", selection, planned)
+        spent = time.monotonic() - looked - record.build_seconds
+        verified = verify_data(self.context, selection, record.finished, afresh=True)
+        for line in verified.describe():
+            progress.note(f"{name} side: {line}")
+        progress.say(
+            f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
+            f"one pass takes {duration(spent)}"
+        )
+        values = self.collect(side, session, record.finished, verified)
+        values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
+        for line in describe_failures(values):
+            progress.note(f"trial run of the {name} side: {line}")
+        if name == NEW:  # before the pass itself, which is not made again once it is kept
+            note_effects(self.context, self.path, self.header.old, record.finished)
+        self.keep(0, position, name, session, spent, values)
+
+    def take_trial(
+        self,
+        position: int,
+        name: str,
+        planned: Sequence[PlannedLaunch],
+        plans: Mapping[str, Sequence[PlannedLaunch]],
+    ) -> bool:
+        """Take the trial run of a side from a comparison that was refused after it; whether there is one.
+
+        One by which the time would not suffice again is not taken: the machine may have been busy.
+        """
+        keys = {SharedCase.of(case).key for launch in planned for case in launch.all_cases}
+        folders = [self.path.parent, *self.context.work.root.glob(f"{FOLDER}/*")]
+        found = find_trial(folders, self.header, name, keys)
+        if found is None or self.find_misfit(plans, found.done):
+            return False
+        self.context.progress.say(f"  taken from {found.path}, in which nothing failed")
+        if found.effects:
+            data.append_record(self.path, found.effects)
+        data.append_record(self.path, replace(found.done, position=position))
+        return True
+
+    def require_time(self, plans: Mapping[str, Sequence[PlannedLaunch]]) -> None:
+        """Require that the time clearly does not fall short, by what is known until now.
+
+        :param plans: what the sides will launch whose trial run is to come
+        :raises TooFewSecondsError: if it does
+        """
+        if misfit := self.find_misfit(plans, slack=RESERVE):
+            raise TooFewSecondsError(misfit)
+
+    def find_misfit(
+        self,
+        plans: Mapping[str, Sequence[PlannedLaunch]],
+        more: data.ComparisonPass | None = None,
+        slack: float = 1.0,
+    ) -> str:
+        """Find that the time does not suffice, in one line; empty if it does, or that cannot be told yet.
+
+        :param plans: what the sides will launch whose trial run is to come
+        :param more: a trial run beside those that were made
+        :param slack: how many times the time must be needed
+        """
+        seconds, stored = self.header.seconds, self.stored
+        if seconds is None or stored.looks or not plans:
+            return ""
+        made = {each.side: each for each in [*stored.passes, more] if each and each.block == 0}
+        told = {name: read_pass_cost(each) for name, each in made.items()}
+        costs = {name: cost for name, cost in told.items() if cost}
+        jobs = {name: list_jobs(plan) for name, plan in plans.items() if name not in told}
+        known = read_seconds_of_cases(self.context.work, [job for some in jobs.values() for job in some])
+        for name, some in jobs.items():
+            if cost := foresee_cost(some, known, list(costs.values())):
+                costs[name] = cost
+        if len(costs) < len(self.header.sides):
+            return ""
+        once = sum(cost.estimate(cost.cases) for cost in costs.values())
+        exact = any(launch.exact for plan in plans.values() for launch in plan)
+        if once * self.count_least_rounds(exact) <= seconds * slack:
+            return ""
+        return self.describe_misfit(once, exact, list(costs.values()))
+
+    def count_least_rounds(self, exact: bool) -> int:
+        """Count how often each side is launched at least, its trial run included."""
+        return (EXACT_LADDERS if exact else LADDERS)[0][0] + 1
+
+    def describe_misfit(self, once: float, exact: bool, costs: Sequence[SideCost]) -> str:
+        """Describe that the time does not suffice, with what fits.
+
+        :param once: seconds in which each side launches everything once
+        :param costs: of each side; empty if they are not known
+        """
+        rounds = self.count_least_rounds(exact)
+        about = (
+            f"{self.what_is_timed} takes about {duration(once)}, and the least is {rounds - 1} and a trial run"
+        )
+        return describe_misfit(self.header.command, self.header.seconds or 0, about, once, rounds, costs)
+
+    def refuse_for_time(self) -> TooFewSecondsError:
+        """Return the error that the time does not suffice, after the trial runs of all sides."""
+        stored = self.stored
+        costs = [read_pass_cost(each) for each in stored.passes if each.block == 0]
+        told = [cost for cost in costs if cost] if all(costs) else []
+        return TooFewSecondsError(self.describe_misfit(stored.block_seconds(0), stored.is_exact, told))
 
     def collect(
         self,
@@ -219,11 +344,9 @@ class ComparisonBench:
         if (seconds := self.header.seconds) is not None:
             counts = [int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)]
             looks = choose_looks(counts[0], ladders) or choose_looks(counts[1], ladders)
-        about = f"a pair of launches of everything takes about {duration(once)}"
         if not looks:
-            least = duration(once * (ladders[0][0] + 1))
-            fix = f"give {least} or more, or choose less to measure"
-            raise TooFewSecondsError(f"--seconds {self.header.seconds}: {about}; {fix}")
+            raise self.refuse_for_time()
+        about = f"{self.what_is_timed} takes about {duration(once)}"
         progress = self.context.progress
         progress.say(
             f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
@@ -291,139 +414,3 @@ class ComparisonBench:
         asked = replace(chosen, choice=choice, side_by_side=self.stored.is_exact)
         session, _, record = measure_in_new_session(self.context.quiet, MODE, "running", asked)
         return session, record.finished
-
-
-def find_own_case(shared: SharedCase, environment: str) -> Case:
-    """Find the case of one side."""
-    cache, _, sync = shared.variant.partition("-")
-    routine, _, peer = shared.label.partition("@")
-    processes, per_node = shared.place.processes
-    return Case(
-        system="either",
-        partition=shared.partition,
-        environment=environment,
-        program=shared.program,
-        routine=routine,
-        peer=int(peer or 0),
-        cache=cache,
-        sync=sync,
-        processes=processes,
-        per_node=per_node,
-        bytes=shared.bytes,
-    )
-
-
-def collect_values(
-    finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
-) -> list[data.LaunchValues]:
-    """Collect what the launches of a pass say of each case."""
-    by_case = {result.case: result for result in results}
-    return [
-        data.LaunchValues(
-            launched.launch.name,
-            describe_run_place(launched.run, launched.hosts),
-            {
-                SharedCase.of(case).key: read_value(by_case[case], launched)
-                for case in launched.launch.all_cases
-                if case in by_case
-            },
-        )
-        for launched in finished
-    ]
-
-
-def read_value(result: CaseResult, launch: FinishedLaunch) -> data.CaseValue:
-    """Read what a result says of the launch: its value, or why there is none. Its speed is not judged here."""
-    if result.verdict in WITHOUT_VALUE or not result.value:
-        verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
-        lost = launch.outcome.job_end is not None
-        return data.CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)
-    measured = launch.measurements.get(result.case.variable)
-    cores = measured.core_latency if measured else None
-    return data.CaseValue(
-        result.value,
-        result.unit,
-        rerun=result.rerun,
-        exact=launch.launch.exact,
-        core_latency=(cores.before, cores.after) if cores else None,
-    )
-
-
-def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, str]:
-    """Describe where and how a launch ran, by its run record and its nodes."""
-    return {
-        "nodes": ",".join(hosts),
-        "binding": binding_of(run) or "",
-        "processor": run.get("cpu_model") or "",
-        "caches": caches_of(run.get("caches")) or "",
-        "trials": str(run.get("trials", "")),
-    }
-
-
-def note_effects(
-    context: SessionContext, path: Path, old: ComparedSide, finished: Sequence[FinishedLaunch]
-) -> data.ReferenceEffects:
-    """Write down which references of the old side's environment hold for these launches of the new side.
-
-    :param path: of the comparison's records
-    :raises postprocess.base.errors.UsageError: if a reference file is damaged, or nothing can be written
-    """
-    places = {
-        (run.launch.partition, environment)
-        for run in finished
-        for environment in (run.launch.environment, old.environment)
-    }
-    catalog = load_catalog(context.reference_roots, places)
-    outdated: dict[str, str] = {}
-    holding = without = 0
-    for launched in finished:
-        told = launched.launch.accepts, launched.launch.by_hand
-        for case in launched.launch.cases if launched.run else ():
-            own = catalog.find_set(case)
-            held = own and case in own.references and not own.difference(launched.conditions, case, *told)
-            without += not held
-            before = replace(case, environment=old.environment)
-            references = catalog.find_set(before)
-            if references is None or before not in references.references:
-                continue
-            if why := references.difference(launched.conditions, before, *told):
-                outdated[before.key] = why
-            else:
-                holding += 1
-    effects = data.ReferenceEffects(old.environment, outdated, holding, without)
-    data.append_record(path, effects)
-    return effects
-
-
-def keep_for_references(
-    folder: Path, selection: Selection, session: Session, side: ComparedSide, finished: Sequence[FinishedLaunch]
-) -> None:
-    """Keep launches of the new side in the dossier as a calibration's; those with a planted delay never.
-
-    Nothing becomes a reference by that: ``references propose --compare`` reads them.
-
-    :param selection: of the comparison, without the settings of the side
-    :raises postprocess.base.errors.UsageError: if they cannot be written
-    """
-    if side.plant:
-        return
-    own = dict(selection.set_env.get(side.environment, {})) | dict(side.set_env)
-    opened = ledger.CalibrationHeader(
-        session.name, {side.environment: own} if own else {}, selection.oversubscribe, shell=selection.shell
-    )
-    launches = ledger.collect_launches(opened, session.directory, finished)
-    if launches:
-        ledger.append_launches(folder, session.name, launches)
-
-
-def select_side(context: SessionContext, selection: Selection, side: ComparedSide) -> Selection:
-    """Restrict a selection to one side, with its settings."""
-    own = dict(selection.set_env.get(side.environment, {})) | dict(side.set_env)
-    choice = dict(selection.choice)
-    if side.plant:
-        plant, _, routine = side.plant.partition(":")
-        injection = Injection(side.environment, plant, routine)
-        own |= injection.variables(find_mpicost_prefix(context.work.root, side.environment))
-        choice[PLANTED] = [side.environment]
-    set_env = {side.environment: own} if own else {}
-    return replace(selection, environments=[side.environment], set_env=set_env, choice=choice)

@@ -24,7 +24,8 @@ from postprocess.features.compare.fingerprint import (
     tell_fingerprint,
 )
 from postprocess.features.compare.judge import list_fact_differences
-from postprocess.features.compare.measure.bench import MODE, ComparisonBench, find_own_case, select_side
+from postprocess.features.compare.measure.bench import MODE, ComparisonBench
+from postprocess.features.compare.measure.passes import find_own_case, select_side
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model import options
 from postprocess.model.interposed import WITNESS

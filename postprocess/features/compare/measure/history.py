@@ -20,7 +20,7 @@ from postprocess.features.compare.measure.run import (
     Demand,
     begin_header,
     choose_with_controls,
-    discard_unplanned,
+    discard_refused,
     find_environment,
     find_or_begin,
     index_environments,
@@ -53,10 +53,19 @@ class HistoryBench(ComparisonBench):
 
     rounds_a_block: ClassVar[int] = 1
 
+    @property
+    def what_is_timed(self) -> str:
+        """What takes the time, in words."""
+        return f"a round of {plural(len(self.header.versions), 'version')}"
+
+    def count_least_rounds(self, exact: bool) -> int:
+        """Count how often each version is launched at least, its trial run included."""
+        return (EXACT_ROUNDS if exact else LEAST_ROUNDS) + 1
+
     def plan_rounds(self) -> int:
         """Fix the number of rounds by the time that there is.
 
-        :raises UsageError: if it does not suffice for the fewest
+        :raises TooFewSecondsError: if it does not suffice for the fewest
         """
         stored = self.stored
         if stored.looks:
@@ -66,10 +75,9 @@ class HistoryBench(ComparisonBench):
         seconds = self.header.seconds
         if seconds is not None:
             rounds = min(int((seconds - once) / max(once, 0.1)), 2 * USUAL_ROUNDS)
-        about = f"a round of {plural(len(self.header.versions), 'version')} takes about {duration(once)}"
         if rounds < least:
-            fix = f"give {duration(once * (least + 1))} or more, or choose less to measure"
-            raise UsageError(f"--seconds {seconds}: {about}; {fix}")
+            raise self.refuse_for_time()
+        about = f"{self.what_is_timed} takes about {duration(once)}"
         progress = self.context.progress
         progress.say(f"{about}: {plural(rounds, 'round')} in about {duration(once * rounds)}")
         data.append_record(self.path, data.PlannedLooks((rounds,)))
@@ -111,8 +119,8 @@ def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, pr
         try:
             bench.run_trials()
             rounds = bench.plan_rounds()
-        except UsageError:
-            discard_unplanned(path)
+        except UsageError as error:
+            discard_refused(context, path, error)
             raise
         bench.run_rounds(rounds)
     return conclude_history(path.parent, progress, request.json_file)

@@ -19,8 +19,9 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, history_page, page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader, StoredComparison
 from postprocess.features.compare.judge import judge_comparison
-from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
+from postprocess.features.compare.measure.trials import FOLDER, keep_trials
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
@@ -33,7 +34,6 @@ from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
-FOLDER = "compare"  #: of the work directory
 #: What must be asked for again to continue a comparison.
 SAME_AGAIN = ("site", "old", "new", "choice", "margins", "seconds", "control", "versions")
 
@@ -86,6 +86,14 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds the result of a comparison or history."""
     return any((folder / each).exists() for each in (page.JSON, history_page.JSON))
+
+
+def discard_refused(context: SessionContext, path: Path, why: UsageError) -> None:
+    """Discard a comparison that was refused; but its trial runs are kept if only its time is too short."""
+    if isinstance(why, TooFewSecondsError) and (kept := keep_trials(path)):
+        context.progress.say(f"its trial runs are kept for a comparison that fits: {kept}")
+    elif path.exists():
+        discard_unplanned(path)
 
 
 def discard_unplanned(path: Path) -> None:
@@ -161,8 +169,8 @@ def measure_comparison(
         if with_facts:
             tell_facts(bench)
             take_fingerprints(bench)
-    except UsageError:
-        discard_unplanned(path)
+    except UsageError as error:
+        discard_refused(context, path, error)
         raise
     bench.run_blocks()
     return path
@@ -201,8 +209,9 @@ def begin_header(context: SessionContext, demand: Demand, **more: Any) -> Compar
     """Return the header of what is measured from now on.
 
     :param more: fields that neither the request nor the demand has
+    :raises UsageError: if variables are set for an MPI that is on no side
     """
-    return ComparisonHeader(
+    header = ComparisonHeader(
         site=context.request.site,
         margins=demand.margins,
         seconds=demand.seconds,
@@ -211,6 +220,10 @@ def begin_header(context: SessionContext, demand: Demand, **more: Any) -> Compar
         command=tuple(context.request.command),
         **more,
     )
+    sides = [side.environment for side in header.sides.values()]
+    if other := next((name for name in context.request.selection.set_env if name not in sides), ""):
+        raise UsageError(f"--set-env {other}: is on no side; name one of {', '.join(sides)}")
+    return header
 
 
 def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:

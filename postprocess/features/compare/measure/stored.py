@@ -20,7 +20,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues, SharedCase
 from postprocess.features.compare.judge import TABLE
-from postprocess.features.compare.measure.bench import describe_run_place
+from postprocess.features.compare.measure.passes import describe_run_place
 from postprocess.features.compare.measure.run import conclude, is_finished, name_new_folder, report_differences
 from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity

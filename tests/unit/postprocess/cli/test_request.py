@@ -64,6 +64,16 @@ def test_variables_are_gathered_by_environment(work: WorkDirectory):
     assert found.selection.set_env == expected
 
 
+def test_variables_may_name_a_chosen_environment_in_full_or_by_its_family(work: WorkDirectory):
+    for words in (
+        "--environment mpich --set-env mpich-5_0_2:X=1",
+        "--environment mpich-5_0_2 --set-env mpich:X=1",
+    ):
+        assert list(asked(work, f"run {words}").selection.set_env.values()) == [{"X": "1"}]
+    with pytest.raises(UsageError, match="--set-env mpich: is not among those of --environment"):
+        asked(work, "run --environment mpichx --set-env mpich:X=1")
+
+
 @plants("use", "an option that no chosen program has",
         "`--trials`, `--iterations` or `--cache`", "", 2, "only")  # fmt: skip
 @pytest.mark.parametrize(

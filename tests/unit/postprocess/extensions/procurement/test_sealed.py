@@ -364,7 +364,7 @@ def test_headers_that_cannot_be_are_refused(tmp_path: Path, told, times, declare
         unpack_archive(tmp_path / "x.tar", tmp_path / "out")
 
 
-@plants("lost", "a file of somebody else, where a command writes one by default",
+@plants("lost", "a file of somebody else, where a command is to write one",
         "`offer seal` and `offer compare`", "", 2, "is there, and no output of Plumbline; ")  # fmt: skip
 @pytest.mark.parametrize("verb", ["seal", "compare"])
 def test_what_plumbline_did_not_write_stays(
@@ -374,7 +374,7 @@ def test_what_plumbline_did_not_write_stays(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / ("offer.tar" if verb == "seal" else "offers/offers.csv")
     words = ("seal", str(folder), "--key", str(keys / "ann"), "--incomplete")
-    words = words if verb == "seal" else ("compare", str(honest))
+    words = words if verb == "seal" else ("compare", str(honest), "--output", "offers")
     assert plumbline(tmp_path, *words) < 2 and path.read_bytes() != b"mine"
     assert plumbline(tmp_path, *words) < 2
     path.write_text("mine")
@@ -382,6 +382,16 @@ def test_what_plumbline_did_not_write_stays(
     status = plumbline(tmp_path, *words)
     declared.check((), status, [capsys.readouterr().err])
     assert path.read_text() == "mine"
+
+
+def test_offers_side_by_side_go_to_the_work_directory(tmp_path, honest, monkeypatch, capsys) -> None:
+    """Wherever the command is started, as in a clone."""
+    (here := tmp_path / "clone").mkdir()
+    monkeypatch.chdir(here)
+    assert plumbline(tmp_path, "compare", str(honest)) < 2
+    page = tmp_path / "home" / "offers" / "offers.html"
+    assert page.is_file() and capsys.readouterr().out.rstrip().endswith(str(page))
+    assert not any(here.iterdir())
 
 
 def test_texts_of_a_bidder_do_nothing_to_who_reads_them(tmp_path, keys, capsys) -> None:

@@ -64,6 +64,29 @@ def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_pa
     assert found.rerun_options == ["--mpis", "mpich", "--set-env=mpich-5_0_2:A=b=c:d"]
 
 
+def resolve(work: WorkDirectory, environments: list[str], set_env: dict[str, dict[str, str]]) -> Request:
+    request = Request("run", [], "local", Selection(Path("site.py"), environments, set_env=set_env))
+    return resolve_environments(work, request, MagicMock(list_environments=lambda *_: NAMES))
+
+
+@pytest.mark.parametrize("chosen", ["mpich", "mpich-5_0_2"])
+@pytest.mark.parametrize("named", ["mpich", "mpich-5_0_2"])
+def test_variables_are_set_by_any_name_that_chooses_their_environment(work, chosen: str, named: str):
+    assert resolve(work, [chosen], {named: {"A": "1"}}).selection.set_env == {"mpich-5_0_2": {"A": "1"}}
+
+
+def test_variables_by_several_names_of_an_environment_all_count(work):
+    given = {"mpich": {"A": "1"}, "mpich-5_0_2": {"B": "2"}}
+    assert resolve(work, [], given).selection.set_env == {"mpich-5_0_2": {"A": "1", "B": "2"}}
+
+
+@plants("use", "variables of an environment that is not among the chosen ones", "`--set-env`", "", 2,
+        "--set-env mpich: is not among those of --environment")  # fmt: skip
+def test_variables_of_another_environment_are_refused(work, declared: Declared):
+    with declared.raises(UsageError):
+        resolve(work, ["openmpi-5_0_8"], {"mpich": {"A": "1"}})
+
+
 @plants("use", "an environment that is none, or one of several", "`--environment`", "", 2,
         "did you mean mpich-5_0_2? | may be each of openmpi-5_0_8, openmpi-5_0_11; name one")  # fmt: skip
 @pytest.mark.parametrize("word", ["mpich-5_0_1", "openmpi"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 from postprocess.extensions.procurement.check.offer import (
     RULES,
@@ -14,6 +17,8 @@ from postprocess.extensions.procurement.check.offer import (
     open_offer,
     read_told,
 )
+from postprocess.extensions.procurement.form.commitments import FORM_HTML, render_form
+from postprocess.extensions.procurement.form.rows import build_form
 from postprocess.extensions.procurement.measure.run import (
     OfferBench,
     OfferDemand,
@@ -22,10 +27,11 @@ from postprocess.extensions.procurement.measure.run import (
 )
 from postprocess.extensions.procurement.rules.layouts import plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, read_rules
-from postprocess.model.launch import FinishedLaunch, fail_launch
-from postprocess.model.verdict import Verdict
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome, fail_launch
+from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.launch import planned
-from tests.support.factories.offer import MACHINE, add_pass, edit_records, make_offer
+from tests.support.factories.offer import MACHINE, RULES_TEXT, add_pass, edit_records, make_offer
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 
@@ -69,6 +75,50 @@ def test_what_no_further_pass_mends_is_told_once_after_the_first(tmp_path: Path)
     place = "20261121T090100Z-1/" + planned().name
     what = f"source-other: {place}: mpicost of source {'f' * 16}"
     assert notes == [(1, f"a reason to reject: {what}")]
+
+
+def finish(environment: str, reason: str = "") -> FinishedLaunch:
+    """A launch that failed for a reason, or ended well."""
+    launch = replace(planned(), environment=environment)
+    outcome = fail_launch(Verdict.CRASHED, reason) if reason else LaunchOutcome(MagicMock())
+    return FinishedLaunch(launch, outcome, 1.0, environment, {})
+
+
+@plants("programs", "an MPI of which every launch fails in the first pass of an offer", "`offer run`", "", 0,
+        "is left out of further passes: … again:")  # fmt: skip
+def test_an_mpi_that_is_dead_has_no_part_in_further_passes(tmp_path: Path, declared: Declared) -> None:
+    rules = RULES_TEXT.replace('per_node = "two"', 'per_node = "two"\nmpi = "openmpi"', 1)
+    folder = make_offer(tmp_path / "offer", factors=(1.0,), rules=rules)
+    notes: list[str] = []
+    context: Any = SimpleNamespace(progress=SimpleNamespace(note=notes.append))
+    plan = plan_offer(read_rules(folder / RULES), MACHINE)
+    demand = OfferDemand(folder / RULES, folder, "baseline")
+    bench = OfferBench(context, read_rules(folder / RULES), plan, demand)
+    assert bench.list_open_cases(Counter()) == ["broadcast", "allreduce"]
+    case = replace(planned().cases[0], environment="openmpi-5")
+    results = [CaseResult(case, Verdict.CRASHED, "signal 11", rerun="./plumbline run --routine bcast")]
+    bench.leave_out_dead([finish("mpich-5_0_2"), finish("openmpi-5", "signal 11")], results)
+    assert (bench.dead, bench.alive) == ({"openmpi-5"}, {"mpich-5_0_2"})
+    (note,) = notes
+    assert note == (
+        "openmpi-5 is left out of further passes: 1 launch: signal 11; again: ./plumbline run --routine bcast"
+    )
+    declared.check((), 0, [note])
+    assert bench.list_open_cases(Counter()) == ["allreduce"]
+    bench.leave_out_dead([finish("mpich-5_0_2", "signal 11")], [])
+    assert bench.list_open_cases(Counter()) == []
+
+
+def test_an_mpi_without_a_row_has_a_line_that_says_why(tmp_path: Path) -> None:
+    folder = make_offer(tmp_path / "offer", factors=(1.0, 1.0))
+    assert not open_offer(folder).unmeasured
+    for path in folder.glob("sessions/*/raw/*"):
+        path.unlink()
+    offer = open_offer(folder)
+    (told,) = offer.unmeasured
+    assert told.words.startswith("mpich-5_0_2 (baseline): no result: 4 launches, none ended well: ")
+    page = render_form(offer, build_form(offer), None)[FORM_HTML].decode()
+    assert ">no result<" in page and told.reason in page
 
 
 def test_what_is_to_be_told_is_explained_where_it_is_written(tmp_path: Path) -> None:

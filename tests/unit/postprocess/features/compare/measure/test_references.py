@@ -16,7 +16,7 @@ from postprocess.calibration.update import update_references
 from postprocess.commands.references.propose import propose_all, read_compared_launches
 from postprocess.features.compare import data, decision
 from postprocess.features.compare.data import ComparedSide, ReferenceEffects
-from postprocess.features.compare.measure.bench import keep_for_references, note_effects
+from postprocess.features.compare.measure.passes import keep_for_references, note_effects
 from postprocess.features.compare.text import format_effects
 from postprocess.model.session import Selection, Session
 from postprocess.references import reference_file

@@ -13,8 +13,9 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, page
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
-from postprocess.features.compare.measure.bench import ComparisonBench, find_own_case
-from postprocess.features.compare.measure.run import discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
+from postprocess.features.compare.measure.passes import find_own_case
+from postprocess.features.compare.measure.run import discard_refused, discard_unplanned, find_or_begin
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
@@ -59,14 +60,23 @@ def test_a_case_that_fails_on_a_side_is_common_and_one_that_is_skipped_is_not(be
 
 
 @plants("use", "less time than the first look takes", "`compare --seconds`", "", 2,
-        "--seconds 10: … give 1 min 10 s or more")  # fmt: skip
-def test_what_is_refused_for_its_time_leaves_no_folder(bench: ComparisonBench, declared: Declared):
+        "--seconds 10: … everything fits into --seconds 90")  # fmt: skip
+def test_what_is_refused_for_its_time_keeps_its_trial_runs(
+    bench: ComparisonBench, progress, declared: Declared
+):
     data.append_record(bench.path, trial(OLD, BCAST))
     data.append_record(bench.path, trial(NEW, BCAST))
-    with declared.raises(UsageError, match=r"--seconds 10: .* give 1 min 10 s or more"):
+    with declared.raises(
+        TooFewSecondsError, match=r"--seconds 10: .* everything fits into --seconds 90$"
+    ) as why:
         bench.plan_looks()
-    discard_unplanned(bench.path)
-    assert not bench.path.parent.exists()
+    bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
+    discard_refused(bench.context, bench.path, why.value)
+    assert [each.name for each in bench.path.parent.iterdir()] == [data.TRIAL]
+    other = replace(bench, path=bench.path.with_name("other"))
+    data.append_record(other.path, HEADER)
+    discard_refused(bench.context, other.path, UsageError("no case in common"))
+    assert not other.path.exists()
 
 
 @pytest.mark.parametrize(("measured", "is_time"), [(0, True), (1, True), (3, True), (4, False)])
