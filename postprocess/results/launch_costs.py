@@ -212,13 +212,26 @@ def count_sent_bytes(launch: PlannedLaunch) -> int:
     return sum(case.bytes for case in launch.cases) * launch.trials * messages
 
 
+@dataclass(frozen=True)
+class MeasuredJob:
+    """A job of an earlier session, and what it took."""
+
+    job: Job
+    seconds: float
+
+
 def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, float]:
-    """Read the seconds of each job's last launch with all of its cases, or more, and as many trials.
+    """Read the seconds of each job's last launch with all of its cases, or more, and as many trials."""
+    return {place: known.seconds for place, known in read_measured_jobs(work, jobs).items()}
+
+
+def read_measured_jobs(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, MeasuredJob]:
+    """Read, for each job, the last one that had all of its cases, or more, and as many trials.
 
     A case tells the state of the caches: what others cost does not count. Only the last sessions are asked.
     """
     wanted = {job.key[0]: job for job in jobs}
-    known: dict[LaunchPlace, float] = {}
+    known: dict[LaunchPlace, MeasuredJob] = {}
     for path in sorted(work.sessions.glob("*/summary.json"), reverse=True)[:LAST_SESSIONS]:
         if not wanted.keys() - known.keys():
             break
@@ -230,7 +243,7 @@ def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[Laun
         for place in wanted.keys() - known.keys():
             told = [job.seconds for job in done if job.place == place and job.ended_well]
             if told and place in measured and wanted[place].is_part_of(measured[place]):
-                known[place] = median(told)
+                known[place] = MeasuredJob(measured[place], median(told))
     return known
 
 

@@ -41,7 +41,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.results.launch_costs import list_jobs, read_seconds_of_cases
+from postprocess.results.launch_costs import list_jobs, read_measured_jobs
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -222,7 +222,7 @@ class ComparisonBench:
         told = {name: read_pass_cost(each) for name, each in made.items()}
         costs = {name: cost for name, cost in told.items() if cost}
         jobs = {name: list_jobs(plan) for name, plan in plans.items() if name not in told}
-        known = read_seconds_of_cases(self.context.work, [job for some in jobs.values() for job in some])
+        known = read_measured_jobs(self.context.work, [job for some in jobs.values() for job in some])
         for name, some in jobs.items():
             if cost := foresee_cost(some, known, list(costs.values())):
                 costs[name] = cost

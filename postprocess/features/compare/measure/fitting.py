@@ -16,7 +16,7 @@ from postprocess.model.case import LaunchPlace
 from postprocess.model.options import PROCESSES, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import ROUTINES
 from postprocess.model.verdict import Verdict
-from postprocess.results.launch_costs import ROUGH_START, Job
+from postprocess.results.launch_costs import ROUGH_START, Job, MeasuredJob
 from site_configs.programs.program import PROGRAMS
 
 #: Of the time, for what is not measured yet: launches differ in how long they take
@@ -83,11 +83,11 @@ def list_job_cases(job: Job) -> frozenset[SharedCase]:
 
 
 def foresee_cost(
-    jobs: Sequence[Job], known: Mapping[LaunchPlace, float], measured: Sequence[SideCost]
+    jobs: Sequence[Job], known: Mapping[LaunchPlace, MeasuredJob], measured: Sequence[SideCost]
 ) -> SideCost | None:
     """Foresee what a side takes: as earlier sessions did, else as the same cases do on another side.
 
-    :param known: seconds of jobs in earlier sessions
+    :param known: of earlier sessions, that had all cases of these jobs or more
     :param measured: of other sides
     :return: None if the cost of a job is not known
     """
@@ -95,8 +95,9 @@ def foresee_cost(
     for job in jobs:
         cases = list_job_cases(job)
         alike = next((each for each in measured if cases <= each.cases), None)
-        if job.key[0] in known:
-            launches.append(KnownLaunch(cases, known[job.key[0]]))
+        if before := known.get(job.key[0]):
+            whole = KnownLaunch(list_job_cases(before.job), before.seconds)
+            launches.append(KnownLaunch(cases, whole.estimate(cases)))
         elif alike:
             parts = ((each, each.cases & cases) for each in alike.launches)
             launches += [KnownLaunch(part, each.estimate(part)) for each, part in parts if part]

@@ -20,7 +20,7 @@ from postprocess.features.compare.measure.fitting import (
     replace_options,
 )
 from postprocess.model.case import LaunchPlace
-from postprocess.results.launch_costs import Job, list_jobs
+from postprocess.results.launch_costs import Job, MeasuredJob, list_jobs
 from tests.support.factories.comparison import failing
 from tests.support.factories.launch import planned
 
@@ -114,9 +114,13 @@ def list_one_job() -> Job:
 def test_a_cost_is_foreseen_by_earlier_sessions_else_by_another_side():
     job = list_one_job()
     cases = frozenset(SharedCase.of(case) for case in job.launches[0].cases)
-    known = {LaunchPlace.of_launch(job.launches[0]): 7.0}
-    told = foresee_cost([job], known, [])
+    place = LaunchPlace.of_launch(job.launches[0])
+    told = foresee_cost([job], {place: MeasuredJob(job, 7.0)}, [])
     assert told and told.launches == (KnownLaunch(cases, 7.0),)
+    more = [replace(case, bytes=case.bytes + 8) for case in job.launches[0].cases]
+    twice = Job((replace(job.launches[0], cases=(*job.launches[0].cases, *more)),))
+    told = foresee_cost([job], {place: MeasuredJob(twice, 7.0)}, [])
+    assert told and told.launches == (KnownLaunch(cases, 4.0),)  # a second starts it
     other = SideCost((KnownLaunch(cases, 3.0), KnownLaunch(IMB, 5.0)), beside=4.0)
     seen = foresee_cost([job], {}, [other])
     assert seen and (seen.launches, seen.beside) == ((KnownLaunch(cases, 3.0),), 4.0)
