@@ -25,6 +25,7 @@ from postprocess.features.compare.measure.run import (
     find_or_begin,
     index_environments,
 )
+from postprocess.features.compare.measure.trials import remove_trials
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
@@ -119,6 +120,7 @@ def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, pr
         try:
             bench.run_trials()
             rounds = bench.plan_rounds()
+            remove_trials(path)
         except UsageError as error:
             discard_refused(context, path, error)
             raise

@@ -21,7 +21,7 @@ from postprocess.features.compare.data import ComparedSide, ComparisonHeader, St
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
-from postprocess.features.compare.measure.trials import FOLDER, keep_trials
+from postprocess.features.compare.measure.trials import FOLDER, keep_trials, remove_trials
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
@@ -166,6 +166,7 @@ def measure_comparison(
         bench.run_trials()
         bench.require_common_cases()
         bench.plan_looks()
+        remove_trials(path)
         if with_facts:
             tell_facts(bench)
             take_fingerprints(bench)

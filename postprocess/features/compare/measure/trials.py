@@ -54,6 +54,18 @@ def keep_trials(path: Path) -> Path | None:
     return kept
 
 
+def remove_trials(path: Path) -> None:
+    """Remove the trial runs that an earlier call kept in the folder of a comparison that is measured now.
+
+    :param path: of its passes
+    :raises UsageError: if they cannot be removed
+    """
+    try:
+        path.with_name(data.TRIAL).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path.with_name(data.TRIAL)}: {error.strerror}") from None
+
+
 def find_trial(
     folders: Iterable[Path], header: ComparisonHeader, name: str, keys: Collection[str]
 ) -> KeptTrial | None:

@@ -14,7 +14,7 @@ from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonHeader, LaunchValues, SharedCase
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.passes import describe_failures
-from postprocess.features.compare.measure.trials import KeptTrial, find_trial, keep_trials
+from postprocess.features.compare.measure.trials import KeptTrial, find_trial, keep_trials, remove_trials
 from postprocess.model.case import Case
 from tests.support.factories import comparison
 from tests.support.factories.comparison import failing
@@ -81,6 +81,12 @@ def test_what_lacks_a_case_or_failed_is_not_taken(kept: Path, tmp_path: Path):
         data.append_record(path, record)
     keep_trials(path)
     assert find(path.parent, OLD, BCAST) is None
+
+
+def test_a_comparison_that_fits_has_nothing_in_its_folder_but_its_own(kept: Path):
+    remove_trials(kept / data.FILE)
+    remove_trials(kept / data.FILE)
+    assert not any(kept.iterdir())
 
 
 def test_a_damaged_one_costs_no_comparison(kept: Path):
