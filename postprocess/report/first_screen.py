@@ -18,6 +18,7 @@ from postprocess.results.summary import SessionSummary
 from postprocess.stats.sequence import APART_MINUTES
 
 MOST_PROPOSED = 4
+FIRST_PHASES = ("set-up", "build", "calibration")  #: of a first night
 LOCAL = "local"  #: the site that no option names
 BLIND_MACHINE = (
     "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
@@ -110,7 +111,8 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
     name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
     now, then = _count(tonight, step), _count(learned, step)
     of = formats.plural(len(known), "case")
-    told = f"with {MOST_SESSIONS} that go well {name} is called in {then} of {of}, now in {now}"
+    many = f"{formats.format_whole(then)} of {of}, now in {formats.format_whole(now)}"
+    told = f"with {MOST_SESSIONS} that go well {name} is called in {many}"
     return f"Let nights pass: {told}"
 
 
@@ -126,5 +128,6 @@ def _count(limits: Iterable[float | None], step: float) -> int:
 
 
 def _measure_duration(summary: SessionSummary) -> str:
-    """Measure how long the session took, by its phases."""
-    return formats.duration(sum(summary.phases.values()))
+    """Measure how long a night like this one takes, by its phases, where all is set up, built and calibrated."""
+    later = (seconds for phase, seconds in summary.phases.items() if phase not in FIRST_PHASES)
+    return formats.duration(sum(later))
