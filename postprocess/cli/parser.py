@@ -43,6 +43,9 @@ def usage(action: argparse.Action) -> str:
 WHAT, READ, WHERE, HOW, OUTPUT = ("what to measure", "what to read", "where", "how", "output")
 
 
+ROUTINE_OPTION = "--routine"  #: what a routine is chosen by: words alone choose none
+
+
 def exit_statuses(fails: str, others: Sequence[tuple[int, str]] = ()) -> list[tuple[int, str]]:
     """Return each exit status of a command with its meaning.
 
@@ -107,6 +110,8 @@ class Parser(argparse.ArgumentParser):
             self.error(f"{message}; did you mean {near}?")
         if having and (words := find_chosen_parser(self, parsed).instead_of_options):
             self.error(f"{message}; {words}")
+        if not options and ROUTINE_OPTION in own and (near := propose_routine(rest[0])):
+            self.error(f"{message}; did you mean {ROUTINE_OPTION} {near}?")
         for option, commands in having.items():
             message += f"; {option} is an option of {', '.join(commands)}"
         self.error(message)
@@ -155,6 +160,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a usage error of one line."""
         raise UsageError(f"{message} ({self.prog} --help)")
+
+
+def propose_routine(word: str) -> str:
+    """Propose the routine that a word is or may be meant for; empty if none is near."""
+    from postprocess.model.routines.mpicost import ROUTINES  # only where a word is wrong
+
+    return find_near_word(word, [routine.name for routine in ROUTINES])
 
 
 def is_parent(action: argparse.Action) -> bool:

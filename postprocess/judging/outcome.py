@@ -107,6 +107,7 @@ WRONG_DATA = 1  #: exit code of a program that ran to its end and received wrong
 ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
 SAME = 1e-9  #: relative difference of one number in two processes
 KILLED = 137
+NOT_FOUND = 127  #: exit code of a shell that does not find a command, and of a loader without a library
 TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
 
 
@@ -161,6 +162,10 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
         return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s{killed}")
     if code in NO_RESULT:
         return fail_launch(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
+    if code == NOT_FOUND:
+        told = "its launcher, the program or a library of it was not found"
+        fix = "where it is the launcher, name it by launcher in the environment"
+        return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}: {told}; {fix}")
     names = {number.value: number.name for number in signal.Signals}
     name = f", {names[code - 128]}" if code - 128 in names else ""
     return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}{name}")

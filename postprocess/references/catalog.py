@@ -31,9 +31,18 @@ from postprocess.stats.shrinkage import add_priors, group_of
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
 
+#: What variables do that change an MPI most, by name.
+EFFECTS = {"MPIR_CVAR_NOLOCAL": "ranks of a node do not use its shared memory"}
+OFF = ("none", "0", "no", "off", "false")  #: values, ``None`` too, with which they do nothing
+
 
 class ShellDifference(Difference):
     """A variable of the shell that is set otherwise than for the reference."""
+
+    def __str__(self) -> str:
+        ours, theirs = ("unset" if each is None else repr(each) for each in (self.ours, self.theirs))
+        does = EFFECTS.get(self.name.split()[-1]) if str(self.ours).lower() not in OFF else None
+        return f"{self.name} is {ours}{f' ({does})' if does else ''}, and {theirs}"
 
     @property
     def fix(self) -> str:
@@ -96,6 +105,8 @@ class ReferenceSet:
         wrong, found = self._compared(conditions, case)
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
+        # A calibration would be of what was forgotten in a shell: it is to be looked at first.
+        refused.sort(key=lambda each: not isinstance(each, ShellDifference))
         if wrong or not refused:
             return wrong
         told = [each for each in refused if not isinstance(each, UnidentifiedProcessor)]

@@ -128,6 +128,6 @@ def _count(limits: Iterable[float | None], step: float) -> int:
 
 
 def _measure_duration(summary: SessionSummary) -> str:
-    """Measure how long a night like this one takes, by its phases, where all is set up, built and calibrated."""
+    """Measure how long a night like this one takes, by its phases, once all is built and calibrated."""
     later = (seconds for phase, seconds in summary.phases.items() if phase not in FIRST_PHASES)
     return formats.duration(sum(later))

@@ -39,7 +39,7 @@ from postprocess.model.verdict import Verdict
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands, find_shown_scale
 from reframe_checks.common.layouts import list_layouts_on, list_measured_layouts
-from reframe_checks.common.mpi_support import find_usual_launcher, list_mpi_environments
+from reframe_checks.common.mpi_support import find_chosen_launcher, find_usual_launcher, list_mpi_environments
 from reframe_checks.common.selection_guard import guard_selection, note_case
 from reframe_checks.common.user_options import is_in_session, list_reference_roots, read_choice, resolve
 from site_configs.common import EnvironmentLauncher
@@ -343,6 +343,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         launcher = self.environment_facts.launcher
         if not launcher and isinstance(self.job.launcher, getlauncher("local")):
             launcher = [find_usual_launcher(self.environment_facts)]
+        elif not launcher and (
+            beside := find_chosen_launcher(self.current_environ, self.job.launcher.registered_name)
+        ):
+            launcher = [beside]
         if launcher and isinstance(launcher, str):
             self.job.launcher = getlauncher(launcher)()
         elif launcher:

@@ -18,6 +18,13 @@ from postprocess.model.routines.benchmark import Benchmark
 from site_configs.mpi.discover import find_companion_launcher
 from site_configs.schema.environment_facts import EnvironmentFacts
 
+#: Launchers of ReFrame's that come with an MPI, each with its program.
+OWN_LAUNCHERS = {
+    "mpiexec": "mpiexec",
+    "mpirun": "mpirun",
+    "mpirun-openmpi": "mpirun",
+    "mpirun-intelmpi": "mpirun",
+}
 #: The first release of each family that has all of MPI 3.0, by its release notes.
 MPI_3 = {"mpich": (3, 0), "openmpi": (1, 8), "intel-mpi": (5, 0), "mvapich": (2, 0), "cray-mpich": (7, 0)}
 #: The first that has persistent collectives, of MPI 4.0, by the same.
@@ -47,11 +54,37 @@ def has_mpi(environ) -> bool:
         return False  # its modules are not of this machine
 
 
-def find_usual_launcher(facts: EnvironmentFacts) -> str:
-    """Find ``mpiexec``: the one beside a wrapper that is given by its path, else that of the search path."""
+def find_usual_launcher(facts: EnvironmentFacts, name: str = "mpiexec") -> str:
+    """Find a launcher of an MPI: beside a wrapper that is given by its path, else on the search path.
+
+    :param name: of its program
+    """
     wrapper = Path(facts.mpi_wrappers[0])
-    beside = find_companion_launcher(wrapper)
-    return str(beside) if wrapper.is_absolute() and os.access(beside, os.X_OK) else "mpiexec"
+    beside = find_companion_launcher(wrapper, name)
+    return str(beside) if wrapper.is_absolute() and os.access(beside, os.X_OK) else name
+
+
+def find_chosen_launcher(environ, launcher: str) -> str:
+    """Find the launcher of an MPI that a partition names, where the search path of an environment lacks it.
+
+    Returns its path; empty if the one of the partition is to stay.
+
+    :param launcher: as ReFrame calls it
+    """
+    name = OWN_LAUNCHERS.get(launcher, "")
+    if not name or is_on_path(environ, name):
+        return ""
+    found = find_usual_launcher(EnvironmentFacts.of(environ), name)
+    return found if found != name else ""
+
+
+def is_on_path(environ, name: str) -> bool:
+    """Return whether a program is on the search path of an environment, or the path cannot be known here."""
+    try:
+        with temp_environment(environ.modules, environ.env_vars):
+            return shutil.which(name) is not None
+    except ReframeError:
+        return True
 
 
 def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:

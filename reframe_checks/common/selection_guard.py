@@ -1,6 +1,7 @@
 """A selection that matches nothing fails, where ReFrame passes a run of no case with exit code 0.
 
-ReFrame has no hook for the end of a session, so that this looks when Python ends, and ends it otherwise.
+ReFrame has no hook between its selection and its run, so that its runner is wrapped. A ReFrame whose runner is
+another one passes first; then this looks when Python ends, and ends it otherwise.
 
 Nor has ReFrame a hook behind the loading of all checks. One check may have a routine that another has not, so
 that a word which no check has is refused when the first build is set up. Without that no case runs.
@@ -9,11 +10,13 @@ that a word which no check has is refused when the first build is set up. Withou
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from postprocess.base.near_words import propose_or_list, propose_word
 from postprocess.model.routines.mpicost import ROUTINES
@@ -54,11 +57,8 @@ def note_choice(
     choice.known.update(map(str, known))
 
 
-def refuse_unmatched_choices() -> None:
-    """Refuse a selection of which a word matches nothing in any check that was loaded.
-
-    :raises ValueError: if there is one.
-    """
+def find_unmatched_choice() -> str:
+    """Find a word of ``-S`` that matches nothing in any check that was loaded, with its fix; empty if none."""
     for variable, choice in sorted(choices.items()):
         for word in sorted(choice.asked - choice.there):
             fix = (
@@ -67,8 +67,18 @@ def refuse_unmatched_choices() -> None:
                 else f"leave it out of -S, or correct it; of {variable} these match: "
                 f"{', '.join(sorted(choice.there)) or 'none'}"
             )
-            atexit.unregister(fail_if_empty)  # this says it better
-            raise ValueError(f"{variable}: {word}: no check measures it; {fix}")
+            return f"{variable}: {word}: no check measures it; {fix}"
+    return ""
+
+
+def refuse_unmatched_choices() -> None:
+    """Refuse a selection of which a word matches nothing in any check that was loaded.
+
+    :raises ValueError: if there is one.
+    """
+    if wrong := find_unmatched_choice():
+        atexit.unregister(fail_if_empty)  # this says it better
+        raise ValueError(wrong)
 
 
 def note_case(name: str) -> None:
@@ -80,6 +90,23 @@ def guard_selection() -> None:
     """End Python with an error if it was to run checks of ours alone, and none was begun with."""
     if any(word in RUNS for word in sys.argv[1:]) and are_all_ours(list_check_paths(sys.argv[1:])):
         atexit.register(fail_if_empty)
+        with contextlib.suppress(ImportError, AttributeError):  # of a ReFrame to come
+            refuse_empty_runs()
+
+
+def refuse_empty_runs() -> None:
+    """Let ReFrame's runner end with our error where it gets no case, before it prints ``PASSED``."""
+    from reframe.frontend.executors import Runner
+
+    run_cases = Runner.runall
+
+    def run_some_cases(runner: Any, testcases: Sequence[Any], *more: Any, **named: Any) -> Any:
+        if not testcases:
+            atexit.unregister(fail_if_empty)
+            sys.exit(f"plumbline: {explain_empty_run()}")
+        return run_cases(runner, testcases, *more, **named)
+
+    Runner.runall = run_some_cases
 
 
 def list_check_paths(words: Sequence[str]) -> list[str]:
@@ -119,11 +146,15 @@ def fail_if_empty() -> None:
     if set_up:
         return
     sys.stdout.flush()
-    near = [propose_word(word, KNOWN_NAMES) for option in NAMING for word in find_options(sys.argv[1:], option)]
-    fix = next(
-        filter(None, near),
-        "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled",
-    )
-    sys.stderr.write(f"plumbline: no case was run: the selection matches none; {fix}\n")
+    sys.stderr.write(f"plumbline: {explain_empty_run()}\n")
     sys.stderr.flush()
     os._exit(EMPTY)
+
+
+def explain_empty_run() -> str:
+    """Explain that no case was run, with the word that may be misspelled."""
+    named = [word for option in NAMING for word in find_options(sys.argv[1:], option)]
+    near = (propose_word(word, KNOWN_NAMES) for word in named if word not in KNOWN_NAMES)
+    usual = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
+    fix = next(filter(None, near), usual)
+    return f"no case was run: {find_unmatched_choice() or f'the selection matches none; {fix}'}"

@@ -21,9 +21,15 @@ def list_wrappers(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def find_companion_launcher(mpicc: Path) -> Path:
-    """Find the launcher that belongs to a wrapper: the same directory, the same suffix."""
-    return mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec", 1))
+def find_companion_launcher(wrapper: Path, launcher: str = "mpiexec") -> Path:
+    """Find the launcher that belongs to a wrapper: the same directory, and the suffix of an ``mpicc``.
+
+    Wrappers of other names, as Intel MPI's ``mpiicx``, share one launcher.
+
+    :param launcher: its name without a suffix
+    """
+    name = wrapper.name
+    return wrapper.with_name(name.replace("mpicc", launcher, 1) if "mpicc" in name else launcher)
 
 
 def drop_wrapper_links(paths: Sequence[Path]) -> list[Path]:

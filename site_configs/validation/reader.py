@@ -168,8 +168,8 @@ class Call:
 
 
 PLAIN = (
-    "site_configuration: is a configuration of ReFrame's own, of which ReFrame says what is wrong; run "
-    "reframe -C FILE -c reframe_checks --dry-run (docs/reframe.md), or write site(...) to have it checked"
+    "site_configuration: is a configuration of ReFrame's own, and no site file: site check cannot check it; "
+    "try it with reframe -C FILE -c reframe_checks --dry-run (docs/reframe.md), or make it of site(...)"
 )
 
 

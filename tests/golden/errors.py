@@ -19,6 +19,7 @@ nightli
 site nw
 run --cache evikt
 run --trils 5
+run brodcast
 run --set-env x
 report
 report 20261121T090000Z-1

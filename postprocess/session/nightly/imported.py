@@ -39,6 +39,7 @@ OLDEST_REFRAME = (4, 10, 3)  #: that the checks run under
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"PK\x03\x04")  #: how packed files begin
 LOG = "imported.jsonl"  #: of the work directory: the launches that are stored, for when sessions are gone
 MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
+PASSED = {"pass", str(Verdict.PROVISIONAL)}  #: what ReFrame's table says of a value that fails no test
 #: Phases of ReFrame in which a test that fails has planned nothing.
 BEFORE_PLAN = ("startup", "setup")
 
@@ -169,11 +170,11 @@ def import_reports(work: WorkDirectory, request: Request, paths: Sequence[Path],
         finished = [import_launch(session, reframe, launch) for launch in launches]
         catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
         evaluated = evaluate_launches(finished, catalog, request.site, request.rerun_options)
-        results = [doubt_headline(result) for result in evaluated]
+        results = [doubt_passed_case(result, finished) for result in evaluated]
         progress.note(
             f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'ReFrame report')}: slow "
-            "cases count as regressed (no confirmation), slow means of trials as suspect; missing cases are "
-            "not looked for"
+            "cases count as regressed (no confirmation), those that ReFrame passed as suspect; missing cases "
+            "are not looked for"
         )
         entries = [asdict(Imported(e.launch.token, session.name, e.test.run)) for e in launches]
         Journal(work.root / LOG, "make room").append(*entries)
@@ -182,9 +183,14 @@ def import_reports(work: WorkDirectory, request: Request, paths: Sequence[Path],
         return finish_session(context, session, finished, results, whole=not left_out)
 
 
-def doubt_headline(result: CaseResult) -> CaseResult:
-    """Return a case that only the mean of its trials calls slow as suspect: ReFrame passed its launches."""
-    if result.verdict is not Verdict.REGRESSED or not result.by_headline:
+def doubt_passed_case(result: CaseResult, finished: Sequence[FinishedLaunch]) -> CaseResult:
+    """Return a slow case as suspect if ReFrame passed it: only the mean of its trials is slow, or the median.
+
+    ReFrame judges the value of each launch by the band of one launch; that of a median is narrower.
+    """
+    variable = result.case.variable
+    said = {run.asserted.get(variable) for run in finished if result.case in run.launch.cases}
+    if result.verdict is not Verdict.REGRESSED or not (result.by_headline or said <= PASSED):
         return result
     reason = f"{result.reason}; nothing confirmed it: ./plumbline nightly does"
     return replace(result, verdict=Verdict.SUSPECT, reason=reason)

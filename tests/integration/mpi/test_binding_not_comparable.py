@@ -100,7 +100,7 @@ def test_just_what_is_expected_does_not_fail(workshop, rewired, changes, status,
 
 @plants("environment", "a variable of the MPI that the references were measured with", "the shell",
         "not-comparable", 1,
-        "shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")  # fmt: skip
+        "shell variable MPIR_CVAR_BCAST_MIN_PROCS is unset, and '8' in ")  # fmt: skip
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop, declared: Declared):
     name, root = of_family("mpich").name, workshop.home / "in-another-shell"
     chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from reframe.frontend.executors import Runner
 
 from reframe_checks.common import selection_guard
 from reframe_checks.common.selection_guard import (
@@ -15,6 +16,7 @@ from reframe_checks.common.selection_guard import (
     chooses_tests,
     list_check_paths,
     note_choice,
+    refuse_empty_runs,
     refuse_unmatched_choices,
 )
 from tests.support.faults import Declared, plants
@@ -40,6 +42,33 @@ def test_a_run_of_nothing_fails(declared: Declared):
     misspelled = ended.pop(("-r", "-n", "brodcast"))
     assert (misspelled.returncode, misspelled.stderr.endswith("did you mean bcast?\n")) == (1, True)
     assert {each.returncode for each in ended.values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "-n luecke -S luecke.routines=brodcast",
+            "routines: brodcast: no check measures it; did you mean bcast?",
+        ),
+        ("-n brodcast", "the selection matches none; did you mean bcast?"),
+        ("-n luecke -p nothing", "the selection matches none; look at the options -n, -t, -E, -p and -S"),
+    ],
+)
+def test_a_run_of_nothing_ends_before_reframe_passes_it(monkeypatch, line: str, told: str):
+    """With one message, which names the word that is wrong, and no other."""
+    ran: list[list[str]] = []
+    monkeypatch.setattr(Runner, "runall", lambda _, cases, restored=None: ran.append(cases))
+    monkeypatch.setattr(selection_guard, "choices", {})
+    monkeypatch.setattr(sys, "argv", ["reframe", "-c", CHECKS, "-r", *line.split()])
+    if "-S" in line:
+        note_choice("routines", ["brodcast"], [], ["bcast", "gather"])
+    refuse_empty_runs()
+    with pytest.raises(SystemExit) as ended:
+        Runner.runall(None, [])
+    assert str(ended.value.code).startswith(f"plumbline: no case was run: {told}")
+    Runner.runall(None, ["a case"], [])
+    assert ran == [["a case"]]
 
 
 @plants("use", "a misspelled routine or a size that no routine has, among right ones", "a plain ReFrame", "", 1,

@@ -58,9 +58,12 @@ def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
 @pytest.mark.parametrize(
     ("code", "verdict", "reason"),
     [
-        *(
-            (f"{code}\n", "crashed", f"the program ended with exit code {code}")
-            for code in (1, 2, 9, 127, 255, -11)
+        *((f"{code}\n", "crashed", f"the program ended with exit code {code}") for code in (1, 2, 9, 255, -11)),
+        (
+            "127\n",
+            "crashed",
+            "the program ended with exit code 127: its launcher, the program or a library of it was not found; "
+            "where it is the launcher, name it by launcher in the environment",
         ),
         ("3\n", "incomplete", "the program could not write its results (exit code 3)"),
         ("4\n", "incomplete", "every trial of a case missed its start window (exit code 4)"),

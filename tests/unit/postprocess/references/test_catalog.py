@@ -181,7 +181,7 @@ def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
     assert differing(known, RUN, by_hand=tcp) == ""
     assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
     assert differing(plain, RUN, by_hand=tcp) == (
-        "shell variable FI_PROVIDER is 'cxi', and None in mpich.tsv; so does shell variable UCX_TLS; "
+        "shell variable FI_PROVIDER is 'cxi', and unset in mpich.tsv; so does shell variable UCX_TLS; "
         "unset it, or calibrate --output DIR with it"
     )
     rc = {"shell": {"UCX_TLS": "rc", "FI_PROVIDER": "cxi"}}
@@ -189,11 +189,22 @@ def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
         "shell variable UCX_TLS is 'rc', and 'tcp' in mpich.tsv; set it to 'tcp', or calibrate "
         "--output DIR as it is now"
     )
-    assert differing(known, RUN).startswith("shell variable FI_PROVIDER is None, and 'cxi' in ")
+    assert differing(known, RUN).startswith("shell variable FI_PROVIDER is unset, and 'cxi' in ")
     both = differing(reference_set(options=tcp | {"oversubscribe": True}), RUN)
     assert "shell variable" in both
     option = reference_set(options={"oversubscribe": True})
     assert differing(option, RUN).startswith("options is ")
+
+
+def test_what_was_forgotten_in_a_shell_is_told_first_and_with_what_it_does():
+    """A calibration, as another difference asks for, would be of it."""
+    alone = {"shell": {"MPIR_CVAR_NOLOCAL": "1"}}
+    assert differing(reference_set(), {**RUN, "trials": RUN["trials"] + 1}, by_hand=alone) == (
+        "shell variable MPIR_CVAR_NOLOCAL is '1' (ranks of a node do not use its shared memory), and unset in "
+        "mpich.tsv; so does trials; unset it, or calibrate --output DIR with it"
+    )
+    assert "(" not in differing(reference_set(options=alone), RUN)
+    assert "(" not in differing(reference_set(), RUN, by_hand={"shell": {"MPIR_CVAR_NOLOCAL": "0"}})
 
 
 @pytest.mark.parametrize("key", METHOD)

@@ -100,5 +100,7 @@ def test_links_in_a_circle_end_the_search(tmp_path: Path):
 def test_the_launcher_has_the_suffix_of_the_wrapper():
     found = find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc"))
     assert found == Path("/opt/mpicc-1/bin/mpiexec")
+    assert find_companion_launcher(Path("/opt/intel/bin/mpiicx")) == Path("/opt/intel/bin/mpiexec")
+    assert find_companion_launcher(Path("/usr/bin/mpicc.mpich"), "mpirun") == Path("/usr/bin/mpirun.mpich")
     found = find_companion_launcher(Path("/usr/bin/mpicc.openmpi"))
     assert found == Path("/usr/bin/mpiexec.openmpi")

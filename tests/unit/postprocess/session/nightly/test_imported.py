@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from postprocess.main import main
+from postprocess.model.launch import LaunchOutcome
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.session.lifecycle import finish
-from postprocess.session.nightly.imported import doubt_headline
+from postprocess.session.nightly.imported import doubt_passed_case
 from tests.support.factories import record
-from tests.support.factories.launch import CASES, PLACE, VALUES, leave, planned
+from tests.support.factories.launch import CASES, PLACE, VALUES, finished, leave, planned
 from tests.support.faults import each_of, plants
 from tests.support.paths import ROOT
 
+LEFT_OUT = LaunchOutcome(None, Verdict.INCOMPLETE, "")
 SITE = str(ROOT / "site_configs" / "local.py")
 
 
@@ -188,9 +190,26 @@ def test_what_is_no_report_is_refused(tmp_path, home, capfd, text, told, declare
     declared.check((), 2, [said])
 
 
-def test_what_reframe_passed_is_suspect_at_most() -> None:
-    """Only a night measures again what the mean of all trials calls slow."""
-    slow = CaseResult(CASES[0], Verdict.REGRESSED, "5 of 50 trials are above 1.8 medians", by_headline=True)
-    assert doubt_headline(slow).verdict is Verdict.SUSPECT
-    assert "nothing confirmed it" in doubt_headline(slow).reason
-    assert doubt_headline(replace(slow, by_headline=False)).verdict is Verdict.REGRESSED
+@pytest.mark.parametrize(
+    ("by_headline", "said", "verdict"),
+    [
+        (True, ("pass",), "suspect"),
+        (False, ("fail",), "regressed"),
+        (False, ("pass", "provisional", "pass"), "suspect"),  # the median alone is beyond its band
+        (False, ("pass", "fail", "fail"), "regressed"),
+        (False, ("no-reference",), "regressed"),  # then; by the reference of today
+        (False, (None,), "regressed"),
+    ],
+)
+def test_what_reframe_passed_is_suspect_at_most(tmp_path, by_headline, said, verdict) -> None:
+    """Only a night measures again what the mean of all trials or the median of launches calls slow."""
+    slow = CaseResult(CASES[0], Verdict.REGRESSED, "1.2 times as slow", by_headline=by_headline)
+    launches = [
+        finished(tmp_path, number=number, said={CASES[0].variable: word} if word else {})
+        for number, word in enumerate(said, 1)
+    ]
+    other = finished(tmp_path, number=9, cases=CASES[1:], said={CASES[0].variable: "fail"}, outcome=LEFT_OUT)
+    judged = doubt_passed_case(slow, [*launches, other])
+    assert str(judged.verdict) == verdict
+    assert ("nothing confirmed it" in judged.reason) == (verdict == "suspect")
+    assert doubt_passed_case(replace(slow, verdict=Verdict.PASS), launches).verdict is Verdict.PASS
