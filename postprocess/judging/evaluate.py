@@ -29,6 +29,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.references.comparability import Incomparability
 from postprocess.stats.band import is_blind
 from postprocess.stats.false_discovery import add_q_values
 from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
@@ -152,21 +153,20 @@ def evaluate_case(
     middle = take_medians(middle, [found for found, _ in counted])
     reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
-        (describe_reference_difference(each, case, reference_set) for _, each in measured)
-        if reference_set
-        else ()
+        (find_incomparability(each, case, reference_set) for _, each in measured) if reference_set else ()
     )
-    difference = next(filter(None, differences), "")
+    difference = next(filter(None, differences), None)
     unjudged = CaseResult(
         case,
         Verdict.NOT_COMPARABLE,
-        difference,
+        difference.reason if difference else "",
         value=middle.value,
         unit=middle.unit,
         launches=len(measured),
         summary=middle.summary,
         figures=middle.figures,
         headline=middle.headline,
+        outdated=difference.outdated if difference else "",
     )
     if difference:
         return show_reference(unjudged, catalog.reference(case, locate_case(middle.core_latency)))
@@ -256,10 +256,12 @@ def judge_elsewhere(
     return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
 
 
-def describe_reference_difference(finished: FinishedLaunch, case: Case, reference_set: ReferenceSet) -> str:
-    """Describe how the conditions of a launch differ from its reference's; empty if in nothing that counts."""
+def find_incomparability(
+    finished: FinishedLaunch, case: Case, reference_set: ReferenceSet
+) -> Incomparability | None:
+    """Find how the conditions of a launch differ from its reference's; None if in nothing that counts."""
     launch = finished.launch
-    return reference_set.difference(finished.conditions, case, launch.accepts, launch.by_hand)
+    return reference_set.find_incomparability(finished.conditions, case, launch.accepts, launch.by_hand)
 
 
 def select_median_launch(

@@ -43,7 +43,8 @@ def judge_case(
         reason = "no reference for this case; run ./plumbline calibrate"
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
-        return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
+        outdated = "is of another unit or case"
+        return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference, outdated=outdated)
     limits = compute_band(reference, resolution, median_of)
     scatter = compute_scatter(reference, median_of)
     learned = assume_sessions(reference, max(MOST_SESSIONS - reference.sessions, 0))

@@ -145,6 +145,9 @@ class CaseResult:
     by_headline: bool = False  #: whether it is the headline that is slow, not the value: slow trials are few
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference knows too few sessions or launches
+    #: Of a case that is not comparable: what only a new calibration mends, said of its reference, such as ``is
+    #: of another compiler``. Empty where the launch itself can be mended.
+    outdated: str = ""
     #: what slows it together with many others, in one line; empty for a case by itself
     cause: str = ""
     #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
@@ -225,6 +228,7 @@ class CaseResult:
             "degrees": self.degrees,
             "expected": self.expected,
             "provisional": self.provisional,
+            "outdated": self.outdated,
             "cause": self.cause,
         }
 

@@ -15,9 +15,11 @@ from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
     Difference,
+    Incomparability,
     UnidentifiedProcessor,
     find_missing_fact,
     list_differences,
+    name_fact,
 )
 from postprocess.references.lint import find_unfounded
 from postprocess.references.placed_launches import PlacedLaunches, is_shifting, read_placed_launches
@@ -50,6 +52,14 @@ class ShellDifference(Difference):
         if self.theirs is None:
             return "unset it, or calibrate --output DIR with it"
         return f"set it to {self.theirs!r}, or calibrate --output DIR as it is now"
+
+    @property
+    def lasting(self) -> bool:
+        """Whether launches to come will differ too: not where the shell can be set as it was."""
+        return False
+
+
+UNTOLD = "does not tell how it was measured"  #: of a reference
 
 
 @dataclass(frozen=True)
@@ -93,29 +103,44 @@ class ReferenceSet:
     def difference(
         self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str], by_hand: Mapping[str, Any]
     ) -> str:
-        """Return how a launch under these conditions was measured differently from a case's reference.
+        """Return why a launch may not be held against a case's reference, in one line; empty if it may.
 
-        One line; empty if it was not, or in nothing but what the site accepts.
+        The arguments are those of :meth:`find_incomparability`.
+        """
+        found = self.find_incomparability(conditions, case, accepts, by_hand)
+        return found.reason if found else ""
+
+    def find_incomparability(
+        self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str], by_hand: Mapping[str, Any]
+    ) -> Incomparability | None:
+        """Find how a launch under these conditions was measured differently from a case's reference.
+
+        None if it was not, or in nothing but what the site accepts.
 
         :param accepts: by the name of a fact, why a difference in it is accepted.
         :param by_hand: what options and the shell set for the launch.
         """
         if case in self.unfounded:
-            return f"{self.path.name}: {self.unfounded[case]}"
+            return Incomparability(f"{self.path.name}: {self.unfounded[case]}", UNTOLD)
         wrong, found = self._compared(conditions, case)
+        if wrong:
+            return wrong
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
         # A calibration would be of what was forgotten in a shell: it is to be looked at first.
         refused.sort(key=lambda each: not isinstance(each, ShellDifference))
-        if wrong or not refused:
-            return wrong
+        if not refused:
+            return None
         told = [each for each in refused if not isinstance(each, UnidentifiedProcessor)]
         fixes = [told[0].fix] if told else []
         if all(each.name in DIFFERENCES for each in refused):
             fixes.append("accept it in the site file")
         fix = " or ".join(fixes)
         more = ", ".join(each.name for each in refused[1:])
-        return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
+        reason = f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
+        names = ", ".join(name_fact(each.name) for each in refused)
+        lasting = all(each.lasting for each in refused)
+        return Incomparability(reason, f"is of another {names}" if lasting else "")
 
     def accepted(
         self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str]
@@ -136,28 +161,26 @@ class ReferenceSet:
             Difference("options", by_hand, options)
         ]
 
-    def _compared(self, ours: LaunchConditions, case: Case) -> tuple[str, list[Difference]]:
-        """Return why nothing can be compared, empty if it can; and every fact that differs."""
+    def _compared(self, ours: LaunchConditions, case: Case) -> tuple[Incomparability | None, list[Difference]]:
+        """Return why nothing can be compared, None if it can; and every fact that differs."""
         if ours.exact != self.exact:
             kinds = ("measured", "simulated")
-            return (
-                f"time is {kinds[ours.exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
-                [],
-            )
+            what = f"time is {kinds[ours.exact]}, and {kinds[self.exact]} in {self.path.name}"
+            return Incomparability(f"{what}; calibrate again", f"is of {kinds[self.exact]} time"), []
         told = self.find_calibration(case)
         if told is None:
             what = f"{self.path.name} does not tell how {case.program} was measured"
-            return f"{what}; calibrate again", []
+            return Incomparability(f"{what}; calibrate again", UNTOLD), []
         known = told.get("circumstances", {})
         own, theirs = ({ROUNDS: 1} | dict(each) for each in (ours.method, told["method"]))
         if lacking := find_missing_fact(own, theirs) or find_missing_fact(ours.circumstances, known):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
-            return f"{what}; calibrate again", []
+            return Incomparability(f"{what}; calibrate again", UNTOLD), []
         found = [Difference(key, value, theirs[key]) for key, value in own.items() if value != theirs[key]]
         found += list_differences(ours.circumstances, known)
         if ours.has_unidentified_processor and "cpu_model" not in {each.name for each in found}:
             found.append(UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"]))
-        return "", found
+        return None, found
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,34 @@ from postprocess.model.conditions import STANDARD_ABI
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
 from site_configs.topology.shell_limits import LIMITS
 
+#: Facts in words, where the name alone does not tell people what it is
+WORDS = {
+    "cpu_model": "processor",
+    INTERPOSED: "library in front of the MPI",
+    "mpi_library": "MPI library",
+    "settle": "settling time",
+    "source": "source",
+    STANDARD_ABI: "binary interface",
+    LIMITS: "limit of the shell",
+}
+#: Facts that the options of a command choose
+CHOSEN = ("trials", "rounds", "iterations")
+
+
+def name_fact(name: str) -> str:
+    """Name a fact of a launch in words."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+@dataclass(frozen=True)
+class Incomparability:
+    """Why a launch may not be held against a reference."""
+
+    reason: str  #: one line, with what to do
+    #: What makes the reference useless for launches like this one, said of the reference: ``is of another
+    #: compiler``. Empty where the launch can be brought back to what the reference was measured with.
+    outdated: str = ""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -36,6 +64,11 @@ class Difference:
         """What to do about it."""
         return "calibrate again"
 
+    @property
+    def lasting(self) -> bool:
+        """Whether launches to come will differ too, whatever options and variables a user sets."""
+        return self.name not in CHOSEN
+
 
 class InterposedLibraries(Difference):
     """A library in front of the MPI, loaded for a launch and not for its reference, or the other way round."""
@@ -52,6 +85,11 @@ class InterposedLibraries(Difference):
         where = "LD_PRELOAD and /etc/ld.so.preload"
         how = f"set {where} as then" if self.theirs else f"take it out of {where}"
         return f"{how}, or calibrate as it is now"
+
+    @property
+    def lasting(self) -> bool:
+        """Whether launches to come will differ too: not where variables and files can be set as they were."""
+        return False
 
 
 class BinaryInterface(Difference):

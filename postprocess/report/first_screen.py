@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ BLIND_MACHINE = (
     "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
     "measure while nothing else runs"
 )
-WITHOUT_REFERENCE = (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE)
+UNHELD = (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE)
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,20 @@ def propose_next(summary: SessionSummary) -> list[Proposal]:
 
 
 def _propose(summary: SessionSummary) -> Iterator[Proposal]:
-    missing = [result for result in summary.results if result.verdict in WITHOUT_REFERENCE]
-    broken = [result for result in summary.failed if result.verdict not in WITHOUT_REFERENCE]
+    broken = [result for result in summary.failed if result.verdict not in UNHELD]
     again = f"./plumbline run --failed {summary.session}"
     if broken:
         few = formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
-    if missing:
-        what = formats.plural(len(missing), "case")
-        yield Proposal(f"Calibrate: nothing judges {what}", "./plumbline calibrate", "")
+    if why := describe_uncalibrated(summary.results):
+        yield Proposal(f"Calibrate: {why}", format_calibration(summary), "")
+    astray = [
+        result for result in summary.results if result.verdict is Verdict.NOT_COMPARABLE and not result.outdated
+    ]
+    if astray:
+        what = f"{formats.plural(len(astray), 'case')} cannot be compared with the reference"
+        why = f"{what}: do what the reason says, then measure again"
+        yield Proposal(why, again, estimate_cost(summary, astray))
     if suspects := [result for result in summary.results if result.verdict is Verdict.SUSPECT]:
         what = formats.plural(len(suspects), "suspect case")
         site = [] if summary.site == LOCAL else ["--site", summary.site]
@@ -97,6 +103,28 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
         yield Proposal(why, shlex.join(["./plumbline", verb, *site]), estimate_cost(summary, suspects))
     if gain := describe_gain(summary.results):
         yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
+
+
+def describe_uncalibrated(results: Iterable[CaseResult]) -> str:
+    """Describe of which cases only a calibration makes a reference that judges them; empty if of none."""
+    told = Counter(
+        "" if result.verdict is Verdict.NO_REFERENCE else result.outdated
+        for result in results
+        if result.verdict is Verdict.NO_REFERENCE or result.outdated
+    )
+    found = []
+    if missing := told.pop("", 0):
+        found.append(f"{formats.plural(missing, 'case')} {'has' if missing == 1 else 'have'} no reference")
+    found += [
+        f"the reference of {formats.plural(number, 'case')} {outdated}" for outdated, number in told.items()
+    ]
+    return "; ".join(found)
+
+
+def format_calibration(summary: SessionSummary) -> str:
+    """Format the command that calibrates where a session measured."""
+    site = [] if summary.site == "local" else ["--site", summary.site]
+    return shlex.join(["./plumbline", "calibrate", *site])
 
 
 def describe_gain(results: Sequence[CaseResult]) -> str:

@@ -231,7 +231,9 @@ FIX = "run the session again, or report with the Plumbline that wrote it"
 #: Keys of a case that must be there; of hosts the log of alarms tells.
 #: What only the session itself knows of a result, and its value elsewhere
 OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
-WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN}
+#: Keys that an earlier Plumbline did not write, of which the default is meant then
+LATER = ("outdated",)
+WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN, *LATER}
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class TransportProof:
         for pairs in classify_pairs(case.processes, case.per_node):
             place = f"{case.system}:{case.partition}", case.environment, pairs
             if fault := self.find_fault(place, case):
-                return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault)
+                return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=fault, outdated="")
         return result
 
     def find_faults(self) -> dict[str, str]:

@@ -132,6 +132,27 @@ def differing(
 
 
 @pytest.mark.parametrize(
+    ("change", "by_hand", "outdated"),
+    [
+        ({"compiler": "gcc 99"}, {}, "is of another compiler"),
+        ({"compiler": "gcc 99", "cpu_model": "another"}, {}, "is of another processor, compiler"),
+        ({"program": "osu"}, {}, "does not tell how it was measured"),
+        # what the command, the shell or a file can set as it was
+        ({"trials": 11}, {}, ""),
+        ({"compiler": "gcc 99", "trials": 11}, {}, ""),
+        ({"interposed": [{"path": "/tmp/libprofiler.so", "text": "0123456789"}]}, {}, ""),
+        ({}, {"shell": {"UCX_TLS": "tcp"}}, ""),
+    ],
+    ids=str,
+)
+def test_a_reference_is_outdated_only_by_what_no_launch_can_set_back(change, by_hand, outdated):
+    run = RUN | change
+    of = case(program=run["program"])
+    found = reference_set().find_incomparability(conditions_of(run, exact=False), of, {}, by_hand)
+    assert found and found.outdated == outdated
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [*(("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("settle", 0.0)), ("cpu_model", "another")],
 )

@@ -36,6 +36,30 @@ def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
     assert "Nights decide on 1 suspect case; or measure again 20 minutes" in proposals[1].why
 
 
+def test_a_calibration_is_advised_only_for_what_nothing_else_mends(bad):
+    """Of a case whose reference is there and whose launch is astray, calibrating would keep the fault."""
+    results = [r for r in bad.results if r.verdict is Verdict.PASS][:4]
+    missing = [replace(r, verdict=Verdict.NO_REFERENCE, reason="no reference") for r in results[:2]]
+    unheld = [replace(r, verdict=Verdict.NOT_COMPARABLE, reason="its reason") for r in results[2:]]
+    outdated, astray = replace(unheld[0], outdated="is of another compiler"), unheld[1]
+    calibrate, again, *_ = view.propose_next(replace(bad, results=(*missing, outdated, astray)))
+    told = "Calibrate: 2 cases have no reference; the reference of 1 case is of another compiler"
+    assert (calibrate.why, calibrate.command) == (told, "./plumbline calibrate")
+    told = "1 case cannot be compared with the reference: do what the reason says, then measure again"
+    assert (again.why, again.command) == (told, f"./plumbline run --failed {bad.session}")
+    proposals = view.propose_next(replace(bad, results=(astray,)))
+    assert not any("calibrate" in each.command for each in proposals)
+
+
+def test_a_calibration_is_advised_for_the_site_that_was_measured(bad):
+    one = replace(bad.results[0], verdict=Verdict.NO_REFERENCE, reason="no reference")
+    first, *_ = view.propose_next(replace(bad, results=(one,), site="centre/site.py"))
+    assert (first.why, first.command) == (
+        "Calibrate: 1 case has no reference",
+        "./plumbline calibrate --site centre/site.py",
+    )
+
+
 def test_a_night_that_all_references_judge_well_needs_nothing():
     quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
     learned = [replace(r, detectable=0.04, detectable_learned=0.04) for r in quiet.results]

@@ -101,6 +101,12 @@ def test_a_network_that_is_not_up_everywhere_or_is_any_ethernet_is_no_better(tmp
     assert hear_between(tmp_path, *facts).find_faults() == {}
 
 
+def test_no_calibration_is_advised_where_the_transport_is_wrong() -> None:
+    outdated = replace(PASSED, verdict=Verdict.NOT_COMPARABLE, outdated="is of another compiler")
+    (result,) = TransportProof({NODE: [path_of("tcp")]}).apply([outdated])
+    assert (result.verdict, result.outdated) == (Verdict.NOT_COMPARABLE, "")
+
+
 @pytest.mark.parametrize("transports", [("sm",), ("sm", "tcp"), ("sysv", "cma"), ()])
 def test_what_shares_memory_too_is_not_tcp(transports) -> None:
     assert judge(TransportProof({NODE: [path_of(*transports)]})) == PASSED
