@@ -86,7 +86,7 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
         few = formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
     if why := describe_uncalibrated(summary.results):
-        yield Proposal(f"Calibrate: {why}", format_calibration(summary), "")
+        yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")
     astray = [
         result for result in summary.results if result.verdict is Verdict.NOT_COMPARABLE and not result.outdated
     ]
@@ -96,11 +96,10 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
         yield Proposal(why, again, estimate_cost(summary, astray))
     if suspects := [result for result in summary.results if result.verdict is Verdict.SUSPECT]:
         what = formats.plural(len(suspects), "suspect case")
-        site = [] if summary.site == LOCAL else ["--site", summary.site]
         why, verb = f"Nights decide on {what}", "nightly"
         if summary.mode in JUDGING:
             why, verb = f"{why}; or measure again {APART_MINUTES} minutes after this one", "confirm"
-        yield Proposal(why, shlex.join(["./plumbline", verb, *site]), estimate_cost(summary, suspects))
+        yield Proposal(why, format_command(verb, summary), estimate_cost(summary, suspects))
     if gain := describe_gain(summary.results):
         yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
 
@@ -121,10 +120,10 @@ def describe_uncalibrated(results: Iterable[CaseResult]) -> str:
     return "; ".join(found)
 
 
-def format_calibration(summary: SessionSummary) -> str:
-    """Format the command that calibrates where a session measured."""
-    site = [] if summary.site == "local" else ["--site", summary.site]
-    return shlex.join(["./plumbline", "calibrate", *site])
+def format_command(verb: str, summary: SessionSummary) -> str:
+    """Format a command for the site on which a session measured."""
+    site = [] if summary.site == LOCAL else ["--site", summary.site]
+    return shlex.join(["./plumbline", verb, *site])
 
 
 def describe_gain(results: Sequence[CaseResult]) -> str:
