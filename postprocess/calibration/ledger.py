@@ -27,12 +27,13 @@ from postprocess.base.documents.records import (
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.base.units import Unit
+from postprocess.calibration.losses import find_loss
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan
 from postprocess.runner.reframe_pass import find_program
-from postprocess.stats.placement import MOVED, locate_case
+from postprocess.stats.placement import locate_case
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.schema.transports import PAIRS
@@ -151,8 +152,7 @@ def collect_launches(
 ) -> list[CalibrationLaunch]:
     """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
 
-    Of one that received wrong data nothing becomes a reference: that MPI does not work. Nor does a case whose
-    ranks were moved to other cores while it was measured.
+    What does not count, :func:`postprocess.calibration.losses.find_loss` tells.
 
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
@@ -167,10 +167,9 @@ def build_launch(
 ) -> CalibrationLaunch:
     """Build the ledger's entry of a launch that ended well."""
     launch, run = finished.launch, finished.run
-    found = {case: finished.measurements.get(case.variable) for case in launch.cases}
-    seen = {case.key: each for case, each in found.items() if each and not each.unseen}
+    counted = [case for case in launch.cases if find_loss(finished, case) is None]
+    seen = {case.key: finished.measurements[case.variable] for case in counted}
     places = {key: locate_case(each.core_latency) for key, each in seen.items()}
-    seen = {key: each for key, each in seen.items() if places[key] != MOVED}
     method = dict(finished.conditions.method)
     return CalibrationLaunch(
         session=opened.session,

@@ -348,6 +348,6 @@ def describe_excluded(passed: Sequence[ExcludedLaunches]) -> list[str]:
     """Describe the launches of the ledger that do not count, with the reason."""
     return [
         f"{'/'.join(each.place)}, {each.program}: {plural(each.launches, 'earlier launch', 'es')} left out: "
-        f"another {each.differing} than the last one"
+        f"another {', '.join(each.differing)} than the last one"
         for each in passed
     ]

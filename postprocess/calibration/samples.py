@@ -8,18 +8,35 @@ are some without.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 from postprocess.base.units import Unit
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.conditions import STANDARD_ABI, LaunchConditions
+from postprocess.model.interposed import INTERPOSED
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.stats.placement import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
 from site_configs.topology.shell_limits import LIMITS
+
+BUILT = ("source_hash", "compiler", "flags")  #: circumstances of a program
+
+
+@dataclass(frozen=True)
+class ConditionsNow:
+    """What is known of how launches of a partition and environment run now, by a start that counts nowhere."""
+
+    program: str
+    conditions: LaunchConditions
+    #: By what its pairs of ranks talk, by class of pairs, where its library told it
+    transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Now = Mapping[tuple[str, str], ConditionsNow]  #: by partition and environment
 
 
 @dataclass(frozen=True)
@@ -77,7 +94,7 @@ class ExcludedLaunches:
     place: ReferencePlace
     program: str
     launches: int
-    differing: str
+    differing: tuple[str, ...]
 
 
 def group_by_program(
@@ -102,13 +119,17 @@ def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLau
     ]
 
 
-def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunches]:
-    """List the launches that do not count, grouped by what they differ in."""
-    found: Counter[tuple[ReferencePlace, str, str]] = Counter()
-    for place, program, some in group_by_program(launches):
+def find_excluded(launches: Iterable[CalibrationLaunch]) -> Iterator[tuple[CalibrationLaunch, tuple[str, ...]]]:
+    """Find the launches that do not count, each with the names of the facts in which it differs."""
+    for _, _, some in group_by_program(launches):
         for each in some:
             if what := find_excluding_facts(each, select_without_options(some)):
-                found[place, program, what] += 1
+                yield each, tuple(what)
+
+
+def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunches]:
+    """List the launches that do not count, grouped by what they differ in."""
+    found = Counter((each.place, each.program, what) for each, what in find_excluded(launches))
     return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in found.items()]
 
 
@@ -117,12 +138,12 @@ def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[Ca
     return [launch for launch in launches if not launch.by_hand] or launches
 
 
-def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
-    """Find the names of the facts that exclude a launch from a sample; empty if it counts."""
-    return list_differing_facts(one, others[-1]) or is_bound_differently(one, others)
+def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> list[str]:
+    """Find the names of the facts that exclude a launch from a sample; none if it counts."""
+    return list_differing_facts(one, others[-1]) or list_differing_binding(one, others)
 
 
-def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> str:
+def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> list[str]:
     """List the names of the facts in which two launches differ; transports where both tell them."""
     differing = list_differing_keys(one.shared, other.shared)
     told = LIMITS in one.shared and LIMITS in other.shared  # older launches do not tell them
@@ -130,13 +151,53 @@ def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> st
     both = one.transports.keys() & other.transports.keys()
     if any(one.transports[pairs] != other.transports[pairs] for pairs in both):
         found.append("transports")
-    return ", ".join(found)
+    return found
 
 
-def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
-    """Return whether a launch is bound to CPUs in another way than the last one of its layout."""
+def list_differing_binding(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> list[str]:
+    """List the binding if a launch is bound to CPUs in another way than the last one of its layout."""
     last = next((launch for launch in reversed(others) if launch.binding.keys() == one.binding.keys()), one)
-    return "binding" if last.binding != one.binding else ""
+    return ["binding"] if last.binding != one.binding else []
+
+
+def select_as_now(
+    launches: Iterable[CalibrationLaunch], now: Now, sessions: Container[str] = ()
+) -> list[CalibrationLaunch]:
+    """Select the launches that ran as launches run now, as far as that is known.
+
+    :param sessions: that measure now: what has a launch in them is told by it, and needs nothing else
+    """
+    some = list(launches)
+    told = {(each.place, each.program) for each in some if each.session in sessions}
+    return [each for each in some if (each.place, each.program) in told or not list_outdated_facts(each, now)]
+
+
+def list_outdated_facts(launch: CalibrationLaunch, now: Now) -> list[str]:
+    """List the facts in which an earlier launch differs from what runs now; none where nothing tells.
+
+    What is known of another program tells nothing of how this one was built.
+    """
+    known = now.get((f"{launch.place.system}:{launch.place.partition}", launch.place.environment))
+    if launch.exact or known is None:
+        return []
+    ours, theirs = dict(known.conditions.circumstances), dict(launch.circumstances)
+    bindings = ours.pop("binding", {}), theirs.pop("binding", {})
+    ours, theirs = ({INTERPOSED: ""} | each for each in (ours, theirs))
+    told = {"cpu_model": known.conditions.cpu_model}, launch.facts["method"]
+    pairs = [(ours, theirs), told, (known.transports, launch.transports)]
+    found = [name for one, other in pairs for name in one.keys() & other.keys() if one[name] != other[name]]
+    unlike = set() if known.program == launch.program else {STANDARD_ABI, *BUILT}
+    found = sorted({"transports" if name in known.transports else name for name in found} - unlike)
+    both = bindings[0].keys() & bindings[1].keys()
+    return found + ["binding"] * any(bindings[0][layout] != bindings[1][layout] for layout in both)
+
+
+def count_outdated(launches: Iterable[CalibrationLaunch], now: Now) -> list[ExcludedLaunches]:
+    """Count the earlier launches that ran otherwise than launches run now, grouped by what they differ in."""
+    found = Counter(
+        (each.place, each.program, tuple(what)) for each in launches if (what := list_outdated_facts(each, now))
+    )
+    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in found.items()]
 
 
 def list_differing_keys(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

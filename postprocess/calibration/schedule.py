@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration.losses import Family, family_of
 from postprocess.calibration.samples import collect_samples
 from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, PARTITION, PEERS, PER_NODE, PROCESSES, PROGRAM, ROUTINE
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import OWN_PROGRAMS
@@ -18,7 +21,6 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 
 LAUNCHES = 20  #: behind a reference, if nothing else is asked for
-Family = tuple[str, str, str]  #: partition, environment and program
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class CalibrationRound:
     cases: tuple[Case, ...]  #: of the launches to be made
     routines: tuple[str, ...]  #: empty for all
     launches: int
+    wanting: tuple[Case, ...] = ()  #: the cases that lack launches; none if nothing is missing
 
     @property
     def processes(self) -> list[int]:
@@ -64,11 +67,6 @@ class CalibrationRound:
                 here = {option.value_of(case) for case in self.cases}
                 choice[option.variable] = [value for value in wanted if value in here]
         return replace(selection, environments=[environment], choice=choice, launches=self.launches)
-
-
-def family_of(launch: PlannedLaunch) -> Family:
-    """Return the part of the plan that one round takes."""
-    return launch.partition, launch.environment, launch.program
 
 
 def count_missing_launches(launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget) -> int:
@@ -116,7 +114,10 @@ def plan_round(
     # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
     whole = len(lacking) == len(launches) or family[2] in OWN_PROGRAMS
     parts = () if whole else tuple(sorted({case.routine for case in cases}))
-    return CalibrationRound(family, cases, parts, number)
+    wanting = tuple(
+        sorted({case for each in lacking for case in each.cases if have.get(case, 0) < demand.wanted(each)})
+    )
+    return CalibrationRound(family, cases, parts, number, wanting)
 
 
 def count_joint_launches(found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]) -> int:
@@ -131,13 +132,18 @@ MOST_FUTILE_PASSES = 2  #: after so many, a part of the plan is given up
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of one pass: its successful launches, and the parts of the plan with an unhealthy case."""
+    """The result of one pass: the launches that count, and what else became of it."""
 
     launches: Sequence[CalibrationLaunch]
-    unhealthy: Collection[Family] = ()
-    held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
+    #: How many times as slow cases are whose references stay, for new ones would absorb a slowdown
+    held: Mapping[Case, float] = field(default_factory=dict)
     #: cases with a launch that crashed, did not end or brought wrong data
     failed: Sequence[CaseResult] = ()
+    session: str = ""
+    finished: Sequence[FinishedLaunch] = ()  #: all launches, those that do not count too
+    files: Sequence[Path] = ()  #: references that it has written
+    page: Path | None = None  #: its report
+    notes: Mapping[Family, str] = field(default_factory=dict)  #: why references stay as they were
 
 
 #: runs a selection; true: earlier launches count no more
@@ -147,15 +153,23 @@ Read = Callable[[], Sequence[CalibrationLaunch]]  #: the ledger as it is now
 
 @dataclass
 class CalibrationProgress:
-    """The progress of a call in each part of the plan."""
+    """The progress of a call in each part of the plan, and what came of it."""
 
     taken: dict[Family, int] = field(default_factory=dict)
-    unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them
     #: in any pass: wrong data is not made good by right data
     incorrect: set[Family] = field(default_factory=set)
     futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
     held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
     stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile
+    asked: set[Case] = field(default_factory=set)  #: cases that were launched
+    sessions: set[str] = field(default_factory=set)  #: of launches that count
+    lacking: set[Family] = field(default_factory=set)  #: parts with fewer launches than are wanted at the end
+    uncounted: set[Case] = field(default_factory=set)  #: cases for which no launch of the call counts
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case was measured in vain, brought wrong data, or would absorb a slowdown."""
+        return bool(self.incorrect or self.held or self.uncounted)
 
     def count(
         self, part: CalibrationRound, done: PassResult, before: Mapping[Case, int], after: Mapping[Case, int]
@@ -166,18 +180,33 @@ class CalibrationProgress:
         """
         first = part.family not in self.taken
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
-        self.unhealthy.discard(part.family)
-        self.unhealthy |= {part.family} & set(done.unhealthy)
+        self.asked |= set(part.cases)
+        self.sessions |= {launch.session for launch in done.launches}
         wrong = (result.case for result in done.failed if result.verdict == Verdict.INCORRECT)
         self.incorrect |= {part.family} & set(map(plan_part_of, wrong))
         self.held.discard(part.family)
         self.held |= {part.family} & {plan_part_of(case) for case in done.held}
         gained = count_launches(done.launches)
-        grown = (first or after.get(case, 0) > before.get(case, 0) for case in part.cases)
+        wanting = part.wanting or part.cases
+        grown = (first or after.get(case, 0) > before.get(case, 0) for case in wanting)
         self.stalled.discard(part.family)
-        if not (all(gained.get(case, 0) for case in part.cases) and all(grown)):
+        if not (all(gained.get(case, 0) for case in wanting) and all(grown)):
             self.stalled.add(part.family)
             self.futile[part.family] = self.futile.get(part.family, 0) + 1
+
+    def conclude(self, launches: Sequence[CalibrationLaunch], lacking: Iterable[Family]) -> None:
+        """Enter what is there at the end.
+
+        :param launches: of the ledger
+        :param lacking: the parts of the plan that lack launches
+        """
+        self.lacking = set(lacking)
+        own = {
+            case
+            for case, sample in collect_samples(launches).items()
+            if any(launch.session in self.sessions for launch in sample.launches)
+        }
+        self.uncounted = self.asked - own
 
     def limit_after_failure(self, part: CalibrationRound) -> CalibrationRound:
         """Limit a part to one launch after a pass without progress."""
@@ -201,8 +230,8 @@ def calibrate_all(
     read: Read,
     run: Run,
     progress: Progress,
-) -> int:
-    """Launch until each case has as many launches as are wanted, or no more may be taken; the exit status.
+) -> CalibrationProgress:
+    """Launch until each case has as many launches as are wanted, or no more may be taken; what came of it.
 
     What fails is tried once more. A case of which nothing comes then is left with what it has.
     """
@@ -230,9 +259,8 @@ def calibrate_all(
             now = count_launches(read())
             for part in parts:
                 tally.count(part, done, have, now)
-    lacking = report_missing(planned, count_launches(read()), demand, progress)
-    failed = tally.unhealthy or tally.incorrect or tally.held
-    return int(bool(failed or (lacking and not demand.at_most)))
+    tally.conclude(read(), report_missing(planned, count_launches(read()), demand, progress))
+    return tally
 
 
 def count_known_launches(read: Read, demand: LaunchTarget, tally: CalibrationProgress) -> Mapping[Case, int]:
@@ -264,18 +292,20 @@ def report_round(
 
 def report_missing(
     planned: Iterable[PlannedLaunch], have: Mapping[Case, int], demand: LaunchTarget, progress: Progress
-) -> bool:
-    """Say what still lacks launches; whether something does."""
-    lacking: dict[Family, list[int]] = {}
+) -> set[Family]:
+    """Say which parts of the plan still lack launches; return them."""
+    counts: dict[Family, list[int]] = {}
     wanted: dict[Family, int] = {}
     for launch in planned:
-        if launch.cases and (number := count_missing_launches(launch, have, demand)):
-            lacking.setdefault(family_of(launch), []).append(number)
-            wanted[family_of(launch)] = demand.wanted(launch)
-    for family, numbers in sorted(lacking.items()):
-        there = wanted[family] - max(numbers)
+        family = family_of(launch)
+        wanted[family] = max(wanted.get(family, 0), demand.wanted(launch))
+        counts.setdefault(family, []).extend(have.get(case, 0) for case in launch.cases)
+    lacking = {family for family, some in counts.items() if some and min(some) < wanted[family]}
+    for family in sorted(lacking):
+        few, most = min(counts[family]), min(max(counts[family]), wanted[family])
+        there = f"{few}" if few == most else f"{few} to {most}"
         progress.note(
-            f"{', '.join(family)}: {there} of {plural(wanted[family], 'launch', 'es')}; the same command "
+            f"{', '.join(family)}: {there} of {plural(wanted[family], 'launch', 'es')} count; the same command "
             "again takes what is missing"
         )
-    return bool(lacking)
+    return lacking

@@ -15,7 +15,7 @@ from postprocess.calibration.samples import (
     CaseSample,
     collect_samples,
     group_by_program,
-    is_bound_differently,
+    list_differing_binding,
     list_differing_facts,
     list_differing_keys,
     list_excluded,
@@ -25,7 +25,7 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
-from postprocess.references.comparability import join_conditions
+from postprocess.references.comparability import join_conditions, name_fact
 from postprocess.stats.band import compute_band
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from postprocess.stats.placement import group_placements, is_same_place
@@ -71,7 +71,7 @@ def describe_absorbed(found: Slower) -> str:
 
 #: Facts of the machine that started a launch by which references age.
 AGEING = ("host", "cpu_model", "kernel", "firmware")
-Say = Callable[[str], None]
+Say = Callable[[ReferencePlace, str, str], None]  #: is told the place, the program and a line
 Hold = Callable[[Slower], None]
 
 SCATTERED = (
@@ -87,12 +87,17 @@ def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
     """
     for place, _, some in group_by_program(launches):
         for each in some:
-            if mixed := list_differing_facts(some[0], each) or is_bound_differently(each, some):
+            if mixed := list_differing_facts(some[0], each) or list_differing_binding(each, some):
                 fix = "calibrate nodes of one kind at a time"
-                raise UsageError(f"{place.environment}: launches differ in {mixed}; {fix}")
+                raise UsageError(f"{place.environment}: launches differ in {', '.join(mixed)}; {fix}")
 
 
-def ignore_message(line: str) -> None:
+def say_line(say: Callable[[str], None]) -> Say:
+    """Return what says the line alone."""
+    return lambda place, program, line: say(line)
+
+
+def ignore_message(place: ReferencePlace, program: str, line: str) -> None:
     """Ignore a message."""
 
 
@@ -122,7 +127,8 @@ def update_references(
         path, staying = write_place(root, place, select_place(chosen, place), only_new, hold)
         paths += [path] if path.exists() else []
         for program, why in sorted(staying.items()):
-            say(f"{place.environment}, {program}: {left_out.get((place, program), '')}{why}")
+            told = left_out.get((place, program), "")
+            say(place, program, f"{place.environment}, {program}: {told}{why}")
     return paths
 
 
@@ -132,7 +138,8 @@ def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[Refer
     for each in list_excluded(launches):
         key = each.place, each.program
         count = plural(each.launches, "earlier launch", "es")
-        found[key] = found.get(key, "") + f"{count} left out: another {each.differing}; "
+        differing = ", ".join(map(name_fact, each.differing))
+        found[key] = found.get(key, "") + f"{count} left out: another {differing}; "
     return found
 
 

@@ -17,7 +17,7 @@ from postprocess.session.nightly.calibrate import run_calibration
 
 HELP = "Measure references; run the launches that are missing."
 EXAMPLE = "./plumbline calibrate --launches 20 --at-most 5"
-FAILS = "a case could not be calibrated, or its reference would absorb a slowdown"
+FAILS = "a case has no usable reference at the end, or its reference would absorb a slowdown"
 
 
 def add_arguments(parser: Parser) -> None:

@@ -175,10 +175,17 @@ def evaluate_case(
         bound = all(is_bound(each.run) for _, each in measured)
         return judge_elsewhere(unjudged, middle, row, reference_set.shifting, bound)
     if calibrating:
-        reason = "measured for its reference, and judged by none"
-        return replace(unjudged, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
+        return tell_calibrated(unjudged, made=reference_set is not None)
     result = judge_measurement(case, middle, launch, catalog, len(alike))
     return check_reframe_agrees(result, measured, catalog)
+
+
+def tell_calibrated(result: CaseResult, made: bool) -> CaseResult:
+    """Tell of a case whose launches were to make its reference, whether one was ``made``."""
+    if not made:
+        return replace(result, verdict=Verdict.NO_REFERENCE, reason="its launches made no reference")
+    reason = "measured for its reference, and judged by none"
+    return replace(result, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
 
 
 def show_reference(result: CaseResult, reference: Reference | None) -> CaseResult:

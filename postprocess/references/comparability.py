@@ -21,7 +21,7 @@ from site_configs.topology.shell_limits import LIMITS
 #: Facts in words, where the name alone does not tell people what it is
 WORDS = {
     "cpu_model": "processor",
-    INTERPOSED: "library in front of the MPI",
+    INTERPOSED: "set of libraries in front of the MPI",
     "mpi_library": "MPI library",
     "settle": "settling time",
     "source": "source",

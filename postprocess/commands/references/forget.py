@@ -9,7 +9,7 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
-from postprocess.calibration.update import update_references
+from postprocess.calibration.update import say_line, update_references
 from postprocess.cli.parser import Parser
 from postprocess.model.case import Case
 
@@ -40,7 +40,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         known[session].rename(known[session].with_suffix(FORGOTTEN))
         cases = {Case.from_key(key) for each in gone for key in each.values}
         left = ledger.read_ledger(work.root)
-        update_references(work.provisional, left, cases, say=progress.say)
+        update_references(work.provisional, left, cases, say=say_line(progress.say))
     count = plural(len(gone), "launch", "es")
     progress.say(f"{count} of {plural(len(cases), 'case')} forgotten; kept as {session}{FORGOTTEN}")
     return 0

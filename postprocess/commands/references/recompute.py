@@ -11,7 +11,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
 from postprocess.calibration.recompute import recompute_ledger
-from postprocess.calibration.update import update_references
+from postprocess.calibration.update import say_line, update_references
 from postprocess.cli.parser import Parser
 
 HELP = "Compute provisional references anew from the trials in the store; launch nothing."
@@ -31,7 +31,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         found = recompute_ledger(work.root, work.store)
         launches = ledger.read_ledger(work.root)
         plain = [launch for launch in launches if not launch.by_hand]
-        paths = update_references(work.provisional, plain, say=progress.say)
+        paths = update_references(work.provisional, plain, say=say_line(progress.say))
     for path in paths:
         progress.say(f"references: {path}")
     if found.without_trials:

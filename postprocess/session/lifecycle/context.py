@@ -20,6 +20,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import recover_interrupted
 from postprocess.calibration.machine_load import note_other_work
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.routines.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
@@ -79,6 +80,8 @@ class SessionContext:
     heard: dict[tuple[str, str, str], Sequence[TransportPath]] = field(default_factory=dict)
     #: Devices of a fast network that is up on all nodes of such a start, of those between nodes
     fabrics: dict[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
+    #: A start that told this and ended well, by partition and environment: launches run as it did
+    proven: dict[tuple[str, str], FinishedLaunch] = field(default_factory=dict)
 
     @property
     def reference_roots(self) -> list[Path]:

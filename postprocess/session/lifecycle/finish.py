@@ -86,10 +86,51 @@ def finish_session(
             where = f"report: {pages[1]} (./plumbline report --open)\n{where}" if pages else where
     finally:
         if is_main_session(context, session):
-            with context.progress.keeping("table of verdicts"):
-                width, said = context.progress.console.width, context.progress.notes
-                print_verdict_table(summary, width, said=said)
+            show_verdicts(context, summary)
     return end_session(context, session, summary, where)
+
+
+def keep_session(
+    context: SessionContext, session: Session, finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
+) -> Path | None:
+    """Store every trial of a part of what was asked for, and write its summary and report; show nothing.
+
+    Returns the page of the report, if there is one.
+    """
+    status = compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status)
+    with context.progress.phase("analysis"):
+        _, pages = write_files(context, session, finished, summary)
+    if is_main_session(context, session):
+        link_latest(context, session)
+    return pages[1] if pages else None
+
+
+def show_parts(context: SessionContext, pages: Sequence[Path], summary: SessionSummary) -> None:
+    """Show the verdicts on several sessions that were kept, and say where their reports are.
+
+    :param pages: their reports, the last one last
+    :param summary: of all of them
+    """
+    show_verdicts(context, summary)
+    progress = context.progress
+    progress.say(f"time: {progress.split()}")
+    for page in pages:
+        progress.say(f"report: {page}{' (./plumbline report --open)' if page is pages[-1] else ''}")
+    progress.say(f"trials: {context.work.store}")
+
+
+def show_verdicts(context: SessionContext, summary: SessionSummary) -> None:
+    """Show the table of verdicts with the notes that were not said yet."""
+    progress = context.progress
+    with progress.keeping("table of verdicts"):
+        print_verdict_table(summary, progress.console.width, said=progress.notes)
+
+
+def link_latest(context: SessionContext, session: Session) -> None:
+    """Let the link to the latest session lead to this one."""
+    with context.progress.keeping("link to the latest session"):
+        files.make_symlink(context.work.latest, Path("sessions", session.name))
 
 
 def finish_unanalysed(
@@ -148,8 +189,7 @@ def end_session(context: SessionContext, session: Session, summary: SessionSumma
         with progress.keeping("drift"):
             if session.mode == "nightly" and (line := drift_note(context.work.store)):
                 progress.say(line)
-        with progress.keeping("link to the latest session"):
-            files.make_symlink(context.work.latest, Path("sessions", session.name))
+        link_latest(context, session)
         progress.say(f"time: {progress.split()}")
         for line in where.splitlines():
             progress.say(line)

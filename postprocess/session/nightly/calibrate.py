@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
-from postprocess.calibration import update as regression_guard
 from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupted
+from postprocess.calibration.losses import Family, describe_losses
 from postprocess.calibration.machine_load import BESIDE_OTHERS, start_load_monitor, wait_for_idle
-from postprocess.calibration.samples import collect_samples
-from postprocess.calibration.schedule import Family, LaunchTarget, PassResult, calibrate_all, plan_part_of
+from postprocess.calibration.samples import collect_samples, select_as_now
+from postprocess.calibration.schedule import LaunchTarget, PassResult, calibrate_all
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.case import Case, LaunchPlace, ReferencePlace
 from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
@@ -46,7 +45,18 @@ from postprocess.session.lifecycle.context import (
     open_session_context,
     report_plan,
 )
-from postprocess.session.lifecycle.finish import finish_session
+from postprocess.session.lifecycle.finish import keep_session
+from postprocess.session.nightly.calibration_result import (
+    conclude_calibration,
+    describe_staying,
+    list_all_lost,
+    list_finished,
+)
+from postprocess.session.nightly.earlier_launches import (
+    describe_outdated,
+    find_conditions_now,
+    read_comparable_launches,
+)
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
 from postprocess.stats.placement import group_placements
@@ -68,6 +78,7 @@ def run_calibration(work: WorkDirectory, request: Request, progress: Progress, d
         proof = prove_before(context, planned, asked=True)
         proven = select_proven(planned, proof)
         selection = request.selection
+        passes: list[PassResult] = []
         if len(proven) < len(planned):
             environments = sorted({launch.environment for launch in proven})
             selection = replace(selection, environments=environments)
@@ -75,14 +86,23 @@ def run_calibration(work: WorkDirectory, request: Request, progress: Progress, d
         def run(chosen: Selection, afresh: bool) -> PassResult:
             """Run a pass, and remember by what that talks which it has measured."""
             done = run_calibration_pass(context, root, None, chosen, afresh, take=demand.afresh)
+            passes.append(done)
             environments = {launch.place.environment for launch in done.launches}
             if proof:
                 with progress.keeping("transports"):
                     proof.remember(work.root / TRANSPORTS, True, environments)
             return done
 
-        read = partial(read_comparable_launches, work.root, request.selection)
-        status = calibrate_all(proven, selection, demand, read, run, progress)
+        def read() -> list[CalibrationLaunch]:
+            """Read the launches of the ledger that count beside those of now."""
+            launches = read_comparable_launches(work.root, request.selection)
+            return select_as_now(launches, now, {done.session for done in passes})
+
+        now = find_conditions_now(context)
+        for line in () if demand.afresh else describe_outdated(context, proven, now):
+            progress.say(line)
+        tally = calibrate_all(proven, selection, demand, read, run, progress)
+        status = conclude_calibration(context, root, proven, passes, tally, read()) if passes else 0
         return status or int(len(proven) < len(planned))
 
 
@@ -134,17 +154,6 @@ def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]
     """
     here = context.prepared.inventory and not all(launch.exact for launch in planned)
     return wait_for_idle(context.progress) if here else 0.0
-
-
-def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
-    """Read the launches of the ledger that had the same options set by hand."""
-    chosen = selection
-    asked = ledger.CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
-    return [
-        launch
-        for launch in ledger.read_ledger(work)
-        if launch.by_hand == asked.by_hand(launch.place.environment, launch.exact)
-    ]
 
 
 def calibrate_unknown(
@@ -244,6 +253,7 @@ def calibrate_cases(
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
     began = time.monotonic()
     done = run_calibration_pass(context, context.work.provisional, missing, selection)
+    passes = [done]
     while short := list_short_places(done.launches):
         names = ", ".join(sorted(short))
         if time.monotonic() - began > PLACES_SECONDS:
@@ -256,9 +266,14 @@ def calibrate_cases(
         context.progress.say(f"ranks lay on other cores in some launches of {names}: launching more")
         further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
         added = run_calibration_pass(context, context.work.provisional, None, further, take=True)
+        passes.append(added)
         done = replace(done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed])
         if not added.launches:
             break
+    for line in [*describe_losses(list_all_lost(passes), list_finished(passes)), *describe_staying(passes)]:
+        context.progress.note(line)
+    for path in dict.fromkeys(path for each in passes for path in each.files):
+        context.progress.say(f"references: {path}")
     return done
 
 
@@ -321,6 +336,12 @@ def run_calibration_pass(
             progress.say(line)
         raise
     held: dict[Case, float] = {}
+    notes: dict[Family, str] = {}
+    paths: list[Path] = []
+
+    def keep(place: ReferencePlace, program: str, line: str) -> None:
+        notes[f"{place.system}:{place.partition}", place.environment, program] = line
+
     share = since.share() if context.prepared.inventory else None
     new = ledger.collect_launches(opened, session.directory, done.finished, share)
     ledger.append_launches(work.root, session.name, new, list_planned_cases(planned) if afresh else ())
@@ -330,24 +351,16 @@ def run_calibration_pass(
         known = read_comparable_launches(work.root, selection)
         only_new = only is not None
         hold = None if take or only_new else held.update
-        for path in update.update_references(root, known, cases, only_new, progress.note, hold):
-            progress.say(f"references: {path}")
-        if held:
-            progress.note(regression_guard.describe_absorbed(held))
+        paths = update.update_references(root, known, cases, only_new, keep, hold)
     finally:  # what was measured is kept even if no reference can follow from it
         catalog = load_catalog([root, *context.reference_roots], list_places(planned))
         request = context.request
         results = evaluate_launches(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
-        finish_session(context, session, done.finished, results)
+        page = keep_session(context, session, done.finished, results)
     failed = [result for result in results if result.verdict in FAILED_LAUNCH]
-    return PassResult(new, find_unhealthy_parts(results), held, failed)
-
-
-def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
-    """Find the parts of the plan with an unhealthy case; a skipped one is healthy."""
-    return {plan_part_of(result.case) for result in results if not result.counts_as_healthy(False)}
+    return PassResult(new, held, failed, session.name, done.finished, paths, page, notes)
 
 
 Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases

@@ -31,7 +31,7 @@ from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import INSIDE, CaseResult
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.session.nightly.calibrate import read_comparable_launches
+from postprocess.session.nightly.earlier_launches import read_comparable_launches
 from postprocess.stats.placement import is_same_place, locate_case
 
 

@@ -250,6 +250,8 @@ def hear(
     said: dict[Place, list[TransportPath]] = defaultdict(list)
     ended_well: set[Place] = set()
     for launch in started:
+        if launch.run:
+            context.proven[launch.launch.partition, launch.launch.environment] = launch
         output = read_output(launch, session)
         for place in list_pairs(launch.launch):
             said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]

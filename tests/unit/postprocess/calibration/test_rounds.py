@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import drop_forgotten
-from postprocess.calibration.schedule import LaunchTarget, PassResult, calibrate_all, plan_rounds
+from postprocess.calibration.schedule import (
+    CalibrationProgress,
+    LaunchTarget,
+    PassResult,
+    calibrate_all,
+    plan_rounds,
+)
 from postprocess.model.case import ReferencePlace
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
@@ -37,7 +43,7 @@ class Machine:
     def run(self, selection: Selection, afresh: bool) -> PassResult:
         names = tuple(selection.environments) or ("mpich-5_0_2", OTHER)
         self.passes.append((names, selection.launches))
-        new, unhealthy = [], set()
+        new = []
         session = f"s{len(self.passes):03d}"
         for each in (each for each in PLAN if each.environment in names):
             if afresh:
@@ -45,15 +51,14 @@ class Machine:
             for _ in range(selection.launches):
                 if self.fails.get(each.environment, 0) > 0:
                     self.fails[each.environment] -= 1
-                    unhealthy.add(("local:cpu", each.environment, "mpicost"))
                     continue
                 place = ReferencePlace("local", "cpu", each.environment)
                 more = {"place": place, "facts": self.facts, "exact": self.exact}
                 new.append(launch(1.0, 1, session, each.cases, **more))
         self.ledger += new
-        return PassResult(new, unhealthy)
+        return PassResult(new)
 
-    def calibrate(self, **demand) -> int:
+    def calibrate(self, **demand) -> CalibrationProgress:
         progress = Progress()
         return calibrate_all(PLAN, SELECTION, LaunchTarget(**demand), self.read, self.run, progress)
 
@@ -66,7 +71,7 @@ class Machine:
 
 def test_all_that_is_missing_is_taken_in_one_pass():
     machine = Machine()
-    assert machine.calibrate() == 0
+    assert not machine.calibrate().failed
     assert machine.passes == [(("mpich-5_0_2", OTHER), 20)]
 
 
@@ -75,14 +80,14 @@ def test_references_that_stayed_slow_are_no_success():
     machine = Machine()
 
     def run(selection: Selection, afresh: bool) -> PassResult:
-        return replace(machine.run(selection, afresh), held=CASES[:1])
+        return replace(machine.run(selection, afresh), held={CASES[0]: 1.5})
 
-    assert calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress()) == 1
+    assert calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress()).failed
 
 
 def test_wrong_data_is_not_made_good_by_a_later_pass():
     """A crash is: a launch that comes in its place is as good."""
-    for verdict, status in ((Verdict.INCORRECT, 1), (Verdict.CRASHED, 0)):
+    for verdict, in_vain in ((Verdict.INCORRECT, True), (Verdict.CRASHED, False)):
         machine = Machine({"mpich-5_0_2": 1})
         failed = [CaseResult(CASES[0], verdict, "in the first pass")]
 
@@ -91,7 +96,7 @@ def test_wrong_data_is_not_made_good_by_a_later_pass():
             return replace(done, failed=failed if len(machine.passes) == 1 else ())
 
         found = calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress())
-        assert (found, len(machine.passes) > 1) == (status, True)
+        assert (found.failed, len(machine.passes) > 1) == (in_vain, True)
 
 
 def test_simulated_time_needs_one_launch():
@@ -102,7 +107,7 @@ def test_simulated_time_needs_one_launch():
 def test_the_same_command_on_several_days_takes_the_rest(capsys):
     machine = Machine()
     for day in range(1, 5):
-        assert machine.calibrate(launches=18, at_most=5) == 0
+        assert not machine.calibrate(launches=18, at_most=5).failed
         assert machine.count(OTHER) == min(5 * day, 18)
     assert "15 of 18 launches are there; taking 3" in capsys.readouterr().out
 
@@ -110,7 +115,7 @@ def test_the_same_command_on_several_days_takes_the_rest(capsys):
 def test_one_launch_is_taken_even_where_all_are_there(capsys):
     machine = Machine()
     machine.calibrate(launches=3)
-    assert machine.calibrate(launches=3) == 0
+    assert not machine.calibrate(launches=3).failed
     assert machine.count(OTHER) == 4
     assert "enough; to check that they still hold, taking 1" in capsys.readouterr().out
 
@@ -119,29 +124,29 @@ def test_another_program_needs_all_launches_again():
     machine = Machine()
     machine.calibrate(launches=4)
     machine.facts = {"source_hash": "new"}
-    assert machine.calibrate(launches=4) == 0
+    assert not machine.calibrate(launches=4).failed
     assert machine.count(OTHER) == 4 + 4
 
 
 def test_what_always_fails_ends_and_is_told(capsys):
     machine = Machine({OTHER: 10**6})
-    assert machine.calibrate(launches=3) == 1
+    assert machine.calibrate(launches=3).failed
     assert machine.count("mpich-5_0_2") == 3
-    assert f"{OTHER}, mpicost: 0 of 3 launches; the same command again" in capsys.readouterr().out
+    assert f"{OTHER}, mpicost: 0 of 3 launches count; the same command again" in capsys.readouterr().out
 
 
 def test_what_fails_is_tried_once_more_with_a_single_launch():
     machine = Machine({OTHER: 3})
-    assert machine.calibrate(launches=3) == 0
+    assert not machine.calibrate(launches=3).failed
     assert machine.passes[1:] == [((OTHER,), 1), ((OTHER,), 2)]
     machine = Machine({OTHER: 10**6})
-    assert machine.calibrate(launches=3) == 1
+    assert machine.calibrate(launches=3).failed
     assert machine.passes[1:] == [((OTHER,), 1)]
 
 
 def test_simulated_time_of_several_sessions_comes_to_an_end():
     machine = Machine({OTHER: 1}, exact=True)
-    assert machine.calibrate(launches=3) == 0
+    assert not machine.calibrate(launches=3).failed
     assert machine.count(OTHER) == 3
 
 
@@ -155,14 +160,15 @@ def test_what_never_adds_up_ends():
         return run(selection, afresh)
 
     machine.run = elsewhere  # type: ignore[method-assign]
-    assert machine.calibrate(launches=3) == 1
+    found = machine.calibrate(launches=3)
+    assert found.lacking and not found.failed  # whether what is there suffices, its references tell
     assert len(machine.passes) <= 4
 
 
 def test_afresh_takes_all_again():
     machine = Machine()
     machine.calibrate(launches=3)
-    assert machine.calibrate(launches=3, afresh=True) == 0
+    assert not machine.calibrate(launches=3, afresh=True).failed
     assert machine.count(OTHER) == 6
     assert len(machine.read()) == 6
 
@@ -172,7 +178,7 @@ def test_afresh_forgets_what_failed_in_its_first_pass_too(fails: int):
     machine = Machine()
     machine.calibrate(launches=3)
     machine.fails = {OTHER: fails}
-    assert machine.calibrate(launches=3, afresh=True) == 0
+    assert not machine.calibrate(launches=3, afresh=True).failed
     found = [each.session for each in machine.read() if each.place.environment == OTHER]
     assert found == (["s002", "s002", "s003"] if fails == 1 else ["s003", "s004", "s004"])
 
@@ -191,10 +197,10 @@ def test_a_round_asks_for_nothing_that_its_part_of_the_plan_has_not(per_node: li
 def test_a_calibration_ends_with_what_was_asked_for(wanted, at_most, before, fails):
     machine = Machine({OTHER: fails})
     machine.ledger = [launch(1.0, 1, "s000", place=PLACE)] * before
-    status = machine.calibrate(launches=wanted, at_most=at_most)
+    found = machine.calibrate(launches=wanted, at_most=at_most)
     limit = at_most or 10**9
     assert machine.count("mpich-5_0_2") == before + min(max(wanted - before, 1), limit)
     assert machine.count(OTHER) <= min(wanted, limit)
     if machine.count(OTHER) < min(wanted, limit):
-        assert status == 1 or at_most
+        assert found.lacking or at_most
     assert len(machine.passes) <= wanted + 3

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.calibration.samples import collect_samples, list_excluded, select_current
-from tests.support.factories.launch import CASES
+from postprocess.calibration.samples import (
+    ConditionsNow,
+    collect_samples,
+    count_outdated,
+    list_excluded,
+    list_outdated_facts,
+    select_as_now,
+    select_current,
+)
+from postprocess.model.conditions import LaunchConditions
+from tests.support.factories.launch import CASES, PLACE
 from tests.support.factories.ledger import METHOD, launch
 
 
@@ -26,7 +35,7 @@ def test_launches_of_something_else_do_not_count(changes, name: str):
     some = [launch(1.0, 1), launch(2.0, 2, **changes)]
     assert collect_samples(some)[CASES[0]].values == [2.0]
     (left,) = list_excluded(some)
-    assert (left.launches, left.differing) == (1, name)
+    assert (left.launches, left.differing) == (1, (name,))
 
 
 def test_launches_by_another_transport_do_not_count_where_both_tell_it():
@@ -35,7 +44,7 @@ def test_launches_by_another_transport_do_not_count_where_both_tell_it():
     some = [untold, launch(2.0, 2, transports=sysv), launch(3.0, 3, transports=posix)]
     assert collect_samples(some)[CASES[0]].values == [1.0, 3.0]
     (left,) = list_excluded(some)
-    assert (left.launches, left.differing) == (1, "transports")
+    assert (left.launches, left.differing) == (1, ("transports",))
 
 
 def test_what_cannot_change_a_time_does_not_part_launches():
@@ -72,3 +81,31 @@ def test_the_order_of_the_ledger_is_of_no_account(days):
     found = collect_samples([launch(float(day), day) for day in days])
     assert set(found) == set(CASES)
     assert found[CASES[0]].values == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+PLACE_NOW = ("local:cpu", PLACE[2])
+
+
+def now(program: str = "mpicost", **circumstances: str) -> dict[tuple[str, str], ConditionsNow]:
+    """How launches run now, as far as a start has told."""
+    told = {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "L1", **circumstances}
+    return {PLACE_NOW: ConditionsNow(program, LaunchConditions(False, {}, told, False, "a processor"))}
+
+
+@pytest.mark.parametrize(
+    ("told", "differing"),
+    [
+        ({}, []),
+        ({"interposed": "nop.so"}, ["interposed"]),
+        ({"caches": "L2"}, ["caches"]),
+        ({"program": "osu", "compiler": "gcc 13"}, []),
+    ],
+)
+def test_earlier_launches_are_counted_only_if_they_ran_as_launches_run_now(told, differing):
+    """Else a calibration finds twenty launches there, and leaves them out afterwards."""
+    known, found = launch(1.0, 1), now(**told)
+    assert list_outdated_facts(known, found) == differing
+    assert select_as_now([known], found) == ([] if differing else [known])
+    assert select_as_now([known], found, {known.session}) == [known]  # its own session tells
+    assert select_as_now([known], {}) == [known]
+    assert [each.differing for each in count_outdated([known], found)] == [tuple(differing)] * bool(differing)

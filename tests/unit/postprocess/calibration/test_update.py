@@ -14,6 +14,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.calibration import update as references_update
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
+from postprocess.calibration.update import say_line
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.session import Session
 from postprocess.model.verdict import Verdict
@@ -148,7 +149,7 @@ def after(root: Path, old: list, new: list) -> tuple[dict, list[str]]:
     """What stands in a file after two calibrations, and what was said in the second."""
     said: list[str] = []
     references_update.update_references(root, old)
-    (path,) = references_update.update_references(root, old + new, say=said.append)
+    (path,) = references_update.update_references(root, old + new, say=say_line(said.append))
     assert reference_file.lint_reference_file(path) == []
     return stored(path), said
 
@@ -166,7 +167,7 @@ def test_launches_that_scatter_beyond_all_bounds_make_no_reference(tmp_path: Pat
     """The reader refuses such a row; so the calibration must not write it."""
     said: list[str] = []
     some = [launch(1.0, 1), launch(1e6, 1)]
-    assert references_update.update_references(tmp_path, some, say=said.append) == []
+    assert references_update.update_references(tmp_path, some, say=say_line(said.append)) == []
     assert said == [f"mpich-5_0_2, mpicost: {references_update.SCATTERED}"]
 
 
@@ -182,7 +183,9 @@ def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provis
 def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
     references_update.update_references(tmp_path, many(1))
     said: list[str] = []
-    (path,) = references_update.update_references(tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append)
+    (path,) = references_update.update_references(
+        tmp_path, many(25, 2.0, by_hand=by_hand), say=say_line(said.append)
+    )
     assert {each.launches for each in stored(path).values()} == {1}
     assert said == [
         "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place with --output"

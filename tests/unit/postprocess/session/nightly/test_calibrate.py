@@ -32,24 +32,15 @@ from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
     count_fitting_launches,
     estimate_one_pass,
-    find_unhealthy_parts,
     plan_for_seconds,
-    read_comparable_launches,
     read_known_costs,
 )
+from postprocess.session.nightly.earlier_launches import read_comparable_launches
 from postprocess.session.nightly.transports import TransportProof
-from tests.support.factories.launch import CASES, PLACE, case, planned
+from tests.support.factories.launch import CASES, PLACE, planned
 from tests.support.factories.ledger import launch
 from tests.support.factories.summary import INSIDE, SECONDS, leave_timed_session
 from tests.support.faults import Declared, plants
-
-
-def test_a_case_that_is_skipped_is_no_fault():
-    some = [CaseResult(each, Verdict.PASS, "") for each in CASES]
-    skipped = CaseResult(case("alltoall", 8), Verdict.SKIPPED, "too large")
-    assert find_unhealthy_parts([*some, skipped]) == set()
-    crashed = CaseResult(case("scatter", 8), Verdict.CRASHED, "ended")
-    assert find_unhealthy_parts([*some, crashed]) == {("local:cpu", "mpich-5_0_2", "mpicost")}
 
 
 @pytest.mark.parametrize(
@@ -255,7 +246,7 @@ class Bench:
         monkeypatch.setattr(calibration_pass, "prove_transports", lambda *_, **__: self.proof)
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
         monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_, **__: [])
-        monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
+        monkeypatch.setattr(calibration_pass, "keep_session", lambda *_: None)
         self.context: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
             heard={},
@@ -337,7 +328,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     done = bench.calibrate(*days(1.3, 11, 10))
     assert bench.center() == 1.0
     assert set(done.held) == set(CASES)
-    (note,) = bench.notes
+    (note,) = calibration_pass.describe_staying([done])
     assert note.startswith(f"4 cases would absorb a slowdown (largest: {max(CASES).key}, ")
     assert "14.0%)" in note and "the old references stay" in note and "calibrate --afresh" in note
     assert len(ledger.read_ledger(bench.root)) == 20

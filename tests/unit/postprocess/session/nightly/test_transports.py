@@ -214,6 +214,7 @@ class Silent:
     def __init__(self, root: Path, **heard: TransportPath) -> None:
         self.work, self.heard = SimpleNamespace(root=root), dict[Any, Any](heard)
         self.fabrics: dict[Any, Any] = {}
+        self.proven: dict[Any, Any] = {}
         self.reference_roots: list[Path] = []
 
     def hear(self, *paths: TransportPath, launch: PlannedLaunch) -> None:
