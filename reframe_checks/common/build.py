@@ -18,12 +18,6 @@ from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
 from postprocess.base.sanitize import quote_word, quote_words
-from reframe_checks.common.mpi_files import (
-    print_abi_files,
-    print_container_files,
-    print_state,
-    print_wrapped_files,
-)
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
@@ -46,7 +40,6 @@ from spack_envs.programs import BuiltBinary, keep_installed, write_program
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = "installed.json"  #: in the stage directory; what Spack has installed
 STANDARD_ABI_BUILD = "standard-abi"  #: folder of the one build for all MPIs that have the standard ABI
-MADE_FOR = "made_for"  #: in its folder: by what a build is of use, a line each
 LINKED = "linked_to"  #: in that folder: the library that it is linked to
 LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake or a site's Spack has installed to
 SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory; of ReFrame's own Spack build
@@ -187,7 +180,6 @@ class CmakeMpi:
     """How CMake gets at the MPI of an environment."""
 
     options: Sequence[str]
-    files: str  #: commands that print the files of the MPI that a program is built with
     prepare: Sequence[str] = ()  #: commands in the build folder, before CMake
     check: Sequence[str] = ()  #: commands that empty the build folder if it is of no use
 
@@ -205,7 +197,6 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
         return CmakeMpi(
             [f'-DMPICOST_STANDARD_ABI="$(cat {linked})"'],
-            print_abi_files(f'"$(cat {linked} 2>/dev/null || printf %s {library})"'),
             [f"test -e {linked} || printf '%s\\n' {library} > {linked}"],
             [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {place}; mkdir -p {place}; }}'],
         )
@@ -215,11 +206,9 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         script = folder / "container" / "mpicc"
         compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
         commands = write_script(script, facts.container, facts.wrappers[0])
-        own = print_container_files(facts.container)
-        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], own, [*commands])
+        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], [*commands])
     wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
-    wrapper = f'"$({wrappers})"'  # found once the modules are loaded
-    return CmakeMpi([f"-D{variable}={wrapper}"], print_wrapped_files(wrapper))
+    return CmakeMpi([f'-D{variable}="$({wrappers})"'])  # found once the modules are loaded
 
 
 class build_mpicost(BuildProgram):
@@ -250,17 +239,16 @@ class build_mpicost(BuildProgram):
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
         lock = quote_word(f"{directory}.lock")
-        folder, stamp = quote_word(str(directory)), quote_word(str(directory / MADE_FOR))
+        folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
         made_for = " ".join([quote_word(str(SOURCE)), folder, *map(quote_word, facts.container)])
         self.prebuild_cmds = [
             f"mkdir -p {folder}",
             f"exec 9> {lock}",
             "flock 9",
             *mpi.check,
-            # CMake refuses what was made in another place: a copied work directory, or another clone. Ninja
-            # sees no MPI that was replaced where it lies by older files.
-            f"{{ printf '%s\\n' {made_for}; {print_state(mpi.files)}; }} > {MADE_FOR}",
-            f"cmp -s {MADE_FOR} {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; cp {MADE_FOR} {stamp}; }}",
+            # CMake refuses what was made in another place: a copied work directory, or another clone.
+            f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
+            f"printf '%s\\n' {made_for} > {stamp}; }}",
             *mpi.prepare,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
