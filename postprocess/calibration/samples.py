@@ -28,7 +28,7 @@ BUILT = ("source_hash", "compiler", "flags")  #: circumstances of a program
 
 @dataclass(frozen=True)
 class ConditionsNow:
-    """What is known of how launches of a partition and environment run now, by a start that counts nowhere."""
+    """The conditions under which launches of a partition and environment run now, as the verbose start told."""
 
     program: str
     conditions: LaunchConditions
@@ -165,7 +165,7 @@ def select_as_now(
 ) -> list[CalibrationLaunch]:
     """Select the launches that ran as launches run now, as far as that is known.
 
-    :param sessions: that measure now: what has a launch in them is told by it, and needs nothing else
+    :param sessions: that measure now: a place and program with a launch in them needs no other proof
     """
     some = list(launches)
     told = {(each.place, each.program) for each in some if each.session in sessions}

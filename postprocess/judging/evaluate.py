@@ -27,6 +27,7 @@ from postprocess.model.options import (
 )
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
+from postprocess.model.session import LOCAL, list_site_words
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.references.comparability import Incomparability
@@ -37,9 +38,8 @@ from postprocess.stats.placement import MOVED, limit_slowdown, locate_case
 
 def format_rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
     """Format the command that measures just this case again, under the same further options."""
-    words = ["./plumbline", "run"]
-    if site != "local":
-        words += ["--site", site, PARTITION.flag, case.partition]
+    words = ["./plumbline", "run", *list_site_words(site)]
+    words += [PARTITION.flag, case.partition] if site != LOCAL else []
     words += ["--environment", case.environment]
     sized = any(benchmark.sizes is None for benchmark in launch.benchmarks if benchmark.routine == case.routine)
     # or is what a run without the option has

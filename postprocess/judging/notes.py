@@ -9,6 +9,7 @@ from postprocess.base.formats import format_whole, plural
 from postprocess.model.case import Case
 from postprocess.model.interposed import INTERPOSED, describe_standing
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.session import LOCAL, list_site_words
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 
@@ -66,8 +67,8 @@ def describe_fast_cases(results: Iterable[CaseResult], catalog: ReferenceCatalog
         fast = sum(result.verdict == Verdict.FAST for result in some)
         if fast < FAST_CASES or fast < FAST_SHARE * len(some):
             continue
-        words = ["./plumbline", "calibrate"]
-        words += ["--site", site, "--partition", partition] if site != "local" else []
+        words = ["./plumbline", "calibrate", *list_site_words(site)]
+        words += ["--partition", partition] if site != LOCAL else []
         words += ["--environment", environment, "--program", program, "--afresh"]
         counted = plural(len(some), "judged case")
         yield (

@@ -10,6 +10,13 @@ from typing import Any
 from postprocess.base.formats import utc_now
 from postprocess.model.options import AS_REFERENCES
 
+LOCAL = "local"  #: the site that no option names: the machine at hand
+
+
+def list_site_words(site: str) -> list[str]:
+    """List the words of a command that choose a site; none for the machine at hand."""
+    return [] if site == LOCAL else ["--site", site]
+
 
 @dataclass(frozen=True)
 class Selection:

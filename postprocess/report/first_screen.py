@@ -11,6 +11,7 @@ from postprocess.base import formats
 from postprocess.model.case import LaunchPlace
 from postprocess.model.groups import CaseGroup
 from postprocess.model.reference import MOST_SESSIONS
+from postprocess.model.session import list_site_words
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.case_lines import TOLD, format_again, list_groups
 from postprocess.report.sensitivity import STEPS, count_known, describe_tonight, select_with_power
@@ -20,7 +21,6 @@ from postprocess.stats.sequence import APART_MINUTES
 
 MOST_PROPOSED = 4
 FIRST_PHASES = ("set-up", "build", "calibration")  #: of a first night
-LOCAL = "local"  #: the site that no option names
 BLIND_MACHINE = (
     "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
     "measure while nothing else runs"
@@ -122,8 +122,7 @@ def describe_uncalibrated(results: Iterable[CaseResult]) -> str:
 
 def format_command(verb: str, summary: SessionSummary) -> str:
     """Format a command for the site on which a session measured."""
-    site = [] if summary.site == LOCAL else ["--site", summary.site]
-    return shlex.join(["./plumbline", verb, *site])
+    return shlex.join(["./plumbline", verb, *list_site_words(summary.site)])
 
 
 def describe_gain(results: Sequence[CaseResult]) -> str:

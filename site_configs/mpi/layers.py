@@ -8,14 +8,14 @@ believed: a world of two must come up, and have the library of just that place i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from site_configs.mpi import wheels
 from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
-from site_configs.mpi.probe import PROGRAM, ProbeError, find_world_library, run_step, runnable_scratch
+from site_configs.mpi.probe import PROGRAM, ProbeError, find_world_library, run_two
 
 #: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory
 LOADED = "#include <string.h>" + PROGRAM.replace(
@@ -121,14 +121,6 @@ def list_loaded(mpi: Mpi) -> list[str]:
     :raises ProbeError: if no world of two comes up
     """
     env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
-    with runnable_scratch("plumbline-layer-") as scratch:
-        source, program = scratch / "probe.c", scratch / "probe"
-        source.write_text(LOADED)
-        run_step([mpi.mpicc, str(source), "-o", str(program)], env, "compiling")
-        output = run_step([*mpi.launcher, "-n", "2", str(program)], env, "starting")
+    output = run_two(mpi.mpicc, mpi.mpiexec, LOADED, env)
     find_world_library(mpi.mpiexec, output, mpi.mpicc)
-    return list(_list_marked(output))
-
-
-def _list_marked(output: str) -> Iterator[str]:
-    return (line.removeprefix(MARK) for line in output.splitlines() if line.startswith(f"{MARK}/"))
+    return [line.removeprefix(MARK) for line in output.splitlines() if line.startswith(f"{MARK}/")]

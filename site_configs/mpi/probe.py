@@ -113,12 +113,21 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
 
     :raises ProbeError: if no such world comes up.
     """
-    with runnable_scratch("plumbline-probe-") as scratch:
-        source, program = Path(scratch, "probe.c"), Path(scratch, "probe")
-        source.write_text(PROGRAM)
-        run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
-        output = run_step([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
+    output = run_two(str(candidate.mpicc), str(candidate.mpiexec), PROGRAM, env)
     return find_world_library(candidate.mpiexec, output, candidate.mpicc)
+
+
+def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str]) -> str:
+    """Compile a program, and return what two processes of it print.
+
+    :param source: the program, in C
+    :raises ProbeError: if it cannot be compiled, or does not end well.
+    """
+    with runnable_scratch("plumbline-probe-") as scratch:
+        file, program = Path(scratch, "probe.c"), Path(scratch, "probe")
+        file.write_text(source)
+        run_step([mpicc, str(file), "-o", str(program)], env, "compiling")
+        return run_step([mpiexec, "-n", "2", str(program)], env, "starting")
 
 
 def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:

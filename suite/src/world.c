@@ -24,13 +24,12 @@ static void open_hosts(struct world *world, MPI_Comm host)
  * kernel does not tell. */
 static void identify_host(const struct world *world, int halves[2])
 {
-    char boot[SYSTEM_LINE];
+    char boot[SYSTEM_LINE], both[sizeof world->name + sizeof boot];
     uint64_t hash = 14695981039346656037u;
     if (!system_line(BOOT, boot, sizeof boot))
         snprintf(boot, sizeof boot, "rank %d", world->control.rank);
-    for (const char *c = world->name; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    for (const char *c = boot; *c != '\0'; c++)
+    snprintf(both, sizeof both, "%s%s", world->name, boot);
+    for (const char *c = both; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
     halves[0] = (int)(hash >> 33);
     halves[1] = (int)(hash & INT_MAX);

@@ -16,6 +16,7 @@ from postprocess.features.compare.facts import VARIABLE, FactDifference
 from postprocess.features.compare.fingerprint import FingerprintPair, SideFingerprint
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.routines.mpicost import CONTROLS
+from postprocess.model.session import list_site_words
 from postprocess.stats.comparison.paired_verdicts import LADDERS
 from postprocess.stats.curves.switches import LEAST_STEP, Switch
 
@@ -141,7 +142,6 @@ FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
 RESERVE = 1.15  #: of the time: launches differ in how long they take
 MOST_NAMED = 12  #: routines of a command; of more it measures all
 USUAL_MARGINS = (0.05, 0.05, 0.05)
-LOCAL = "local"  #: the site that no option names
 
 
 @dataclass(frozen=True)
@@ -257,8 +257,7 @@ def build_command(header: ComparisonHeader, sides: Sequence[str], routines: set[
     choice: dict[str, Any] = dict(header.choice)
     chosen = [each for each in ROUTINE.wanted(choice) if each not in CONTROLS]
     choice[ROUTINE.variable] = sorted(routines) if len(routines) <= MOST_NAMED else chosen
-    words = ["./plumbline", "compare", *sides]
-    words += [] if header.site == LOCAL else ["--site", header.site]
+    words = ["./plumbline", "compare", *sides, *list_site_words(header.site)]
     for option in OPTIONS:
         wanted = option.wanted(choice)
         if option.kind is bool:

@@ -64,7 +64,7 @@ def conclude_calibration(
     results = [replace(refuse_useless(each, tally, catalog), rerun=again) for each in judged]
     unusable = [result for result in results if not result.counts_as_healthy(False)]
     if unusable:
-        what = f"{plural(len(unusable), 'case')} without a usable reference"
+        what = f"{plural(len(unusable), 'case')} could not be calibrated"
         progress.note(f"{what}: mend what is said of them, and run the same command again")
     elif tally.lacking and not tally.failed:
         progress.say("each case has a usable reference all the same")

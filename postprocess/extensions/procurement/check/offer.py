@@ -365,7 +365,7 @@ class UnmeasuredMpi:
 
     @property
     def words(self) -> str:
-        """That it has no result, and why, in one line."""
+        """Say in one line that it has no result, and why."""
         launches = plural(self.launches, "launch", "es")
         return f"{self.environment} ({self.category}): no result: {launches}, none ended well: {self.reason}"
 

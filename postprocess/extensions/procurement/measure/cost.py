@@ -1,4 +1,4 @@
-"""What rules cost on a site: what would be launched there, and about how long that takes."""
+"""Tell what rules would launch on a site, and about how long that takes."""
 
 from __future__ import annotations
 

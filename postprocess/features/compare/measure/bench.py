@@ -102,7 +102,7 @@ class ComparisonBench:
 
     @property
     def what_is_timed(self) -> str:
-        """What takes the time, in words."""
+        """Name what is timed."""
         return "a pair of launches of everything"
 
     @property

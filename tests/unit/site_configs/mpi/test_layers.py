@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.case import NAME
 from site_configs.mpi import inventory, wheels
-from site_configs.mpi.family import (
-    ABI_SUFFIX,
-    LAYERS,
-    Mpi,
-    MpiWord,
-    Unusable,
-    is_of_release,
-    name_distinctly,
-    parse_mpi_word,
-)
+from site_configs.mpi.family import ABI_SUFFIX, LAYERS, Mpi, MpiWord, Unusable, name_distinctly, parse_mpi_word
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
 from site_configs.mpi.layers import KNOWN, LayerError, adopt_layer, find_layer_folder
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
@@ -138,20 +129,6 @@ def test_each_layer_has_a_lock_file_and_a_family():
 def test_a_word_reads_back(plain: str, by_abi: bool, layer: str):
     word = f"{plain}{ABI_SUFFIX if by_abi else ''}{f'+{layer}' if layer else ''}"
     assert parse_mpi_word(word) == MpiWord(plain, by_abi, layer)
-
-
-@pytest.mark.parametrize(
-    ("environment", "word", "is_it"),
-    [
-        ("mpich-5_0_2-on-ucx-1_19_0", WORD, True),
-        ("mpich-5_0_2-on-ucx-1_19_0", "mpich", False),
-        ("mpich-5_0_2-on-ucx-1_19_0", "mpich+ucx", False),
-        ("mpich-5_0_2-on-ucx", "mpich+ucx", True),
-        ("mpich-5_0_2", WORD, False),
-    ],
-)
-def test_what_is_measured_on_another_library_is_no_other_ones(environment: str, word: str, is_it: bool):
-    assert is_of_release(environment, word) is is_it
 
 
 def test_each_has_a_name_of_its_own(mpi: Mpi):

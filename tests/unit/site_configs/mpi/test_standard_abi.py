@@ -124,9 +124,14 @@ def test_a_word_says_whether_the_standard_abi_is_meant(word: str, plain: str, by
         ("mpich-5_0_2-2-abi", "mpich@5.0.2+abi", True),
         ("mpich-5_0_1-abi", "mpich@5.0.2+abi", False),
         ("mpich-5_0_2", WORD, False),
+        ("mpich-5_0_2-on-ucx-1_19_0", "mpich+ucx@1.19.0", True),
+        ("mpich-5_0_2-on-ucx-1_19_0", "mpich", False),
+        ("mpich-5_0_2-on-ucx-1_19_0", "mpich+ucx", False),
+        ("mpich-5_0_2-on-ucx", "mpich+ucx", True),
+        ("mpich-5_0_2", "mpich+ucx@1.19.0", False),
     ],
 )
-def test_what_is_measured_by_the_standard_abi_is_no_other_ones(environment: str, word: str, is_it: bool):
+def test_what_is_measured_otherwise_is_of_its_own_word_alone(environment: str, word: str, is_it: bool):
     assert is_of_release(environment, word) is is_it
 
 
