@@ -39,17 +39,44 @@ bool buffers_open(struct buffers *buffers, struct memory *memory, const struct n
     buffers->send_bytes = need->send;
     buffers->receive_bytes = need->receive;
     buffers->room_bytes = need->room;
-    buffers->send = memory_allocate(memory, need->send);
-    buffers->receive = memory_allocate(memory, need->receive);
+    buffers->send[MEMORY_HOST] = memory_allocate(memory, need->send);
+    buffers->receive[MEMORY_HOST] = memory_allocate(memory, need->receive);
     buffers->room = memory_allocate(memory, need->room);
     buffers->counts = memory_allocate(memory, buffers_counts_needed(processes));
     buffers->processes = processes;
-    return buffers->send != NULL && buffers->receive != NULL && buffers->room != NULL && buffers->counts != NULL;
+    return buffers->send[MEMORY_HOST] != NULL && buffers->receive[MEMORY_HOST] != NULL && buffers->room != NULL && buffers->counts != NULL;
+}
+
+static bool open_kind(double **buffer, size_t bytes, enum memory_kind kind, const struct device *device,
+                      struct outcome *outcome)
+{
+    if (kind == MEMORY_HOST || *buffer != NULL)
+        return true;
+    *buffer = device_allocate(device, kind, bytes, outcome);
+    return *buffer != NULL;
+}
+
+bool buffers_open_device(struct buffers *buffers, const struct device *device, const struct plan *plan,
+                         struct outcome *outcome)
+{
+    bool well = true;
+    buffers->device = device;
+    for (size_t i = 0; well && i < plan->item_count; i++) {
+        enum memory_kind sends = plan->items[i].send, receives = plan->items[i].receive;
+        well = open_kind(&buffers->send[sends], buffers->send_bytes, sends, device, outcome) &&
+               open_kind(&buffers->receive[receives], buffers->receive_bytes, receives, device, outcome);
+    }
+    return well;
 }
 
 size_t buffers_counts_needed(int processes)
 {
     return BLOCK_LISTS * (size_t)processes * sizeof(int);
+}
+
+static double *behind_guard(double *buffer)
+{
+    return buffer + GUARD_BYTES / sizeof *buffer;
 }
 
 void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
@@ -58,8 +85,11 @@ void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
     int *list[BLOCK_LISTS];
     for (int i = 0; i < BLOCK_LISTS; i++)
         list[i] = buffers->counts + (size_t)i * (size_t)processes;
-    exchange->send = buffers->send + GUARD_BYTES / sizeof *buffers->send;
-    exchange->receive = buffers->receive + GUARD_BYTES / sizeof *buffers->receive;
+    exchange->send = behind_guard(buffers->send[exchange->send_kind]);
+    exchange->receive = behind_guard(buffers->receive[exchange->receive_kind]);
+    exchange->filled = behind_guard(buffers->send[MEMORY_HOST]);
+    exchange->checked = behind_guard(buffers->receive[MEMORY_HOST]);
+    exchange->device = buffers->device;
     exchange->equal = (struct blocks){list[0], list[1]};
     exchange->split = (struct blocks){list[2], list[3]};
     exchange->single = (struct blocks){list[4], list[5]};
@@ -76,8 +106,12 @@ void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
 
 void buffers_close(struct buffers *buffers, struct memory *memory)
 {
-    memory_free(memory, buffers->send, buffers->send_bytes);
-    memory_free(memory, buffers->receive, buffers->receive_bytes);
+    memory_free(memory, buffers->send[MEMORY_HOST], buffers->send_bytes);
+    memory_free(memory, buffers->receive[MEMORY_HOST], buffers->receive_bytes);
+    for (int kind = MEMORY_HOST + 1; kind < MEMORY_KINDS; kind++) {
+        device_release(buffers->device, buffers->send[kind]);
+        device_release(buffers->device, buffers->receive[kind]);
+    }
     memory_free(memory, buffers->room, buffers->room_bytes);
     memory_free(memory, buffers->counts, buffers_counts_needed(buffers->processes));
 }
@@ -99,18 +133,82 @@ struct pattern buffers_pattern(const struct routine *routine, const struct excha
     return pattern_open(data, seed, exchange->processes, (int)exchange->calls);
 }
 
+/* A buffer of the case, and the memory of the host that stands for it: the same, unless it lies elsewhere. */
+struct copy {
+    double *buffer, *here;
+    enum memory_kind kind;
+};
+
+/* Bytes of a buffer, from its beginning; below 0 they are of its first guard. */
+struct range {
+    ptrdiff_t from, to;
+};
+
+static struct copy sent_of(const struct exchange *exchange)
+{
+    return (struct copy){exchange->send, exchange->filled, exchange->send_kind};
+}
+
+static struct copy received_of(const struct exchange *exchange)
+{
+    return (struct copy){exchange->receive, exchange->checked, exchange->receive_kind};
+}
+
+static struct range without_guards(size_t bytes)
+{
+    return (struct range){0, (ptrdiff_t)bytes};
+}
+
+static struct range with_guards(size_t bytes)
+{
+    return (struct range){-GUARD_BYTES, (ptrdiff_t)bytes + GUARD_BYTES};
+}
+
+static struct range guard_before(void)
+{
+    return (struct range){-GUARD_BYTES, 0};
+}
+
+static struct range guard_behind(size_t bytes)
+{
+    return (struct range){(ptrdiff_t)bytes, (ptrdiff_t)bytes + GUARD_BYTES};
+}
+
+static void bring_in(const struct exchange *exchange, struct copy copy, struct range range)
+{
+    if (copy.kind != MEMORY_HOST)
+        device_copy_in(exchange->device, (char *)copy.buffer + range.from, (char *)copy.here + range.from,
+                       (size_t)(range.to - range.from));
+}
+
+static void bring_out(const struct exchange *exchange, struct copy copy, struct range range)
+{
+    if (copy.kind != MEMORY_HOST)
+        device_copy_out(exchange->device, (char *)copy.here + range.from, (char *)copy.buffer + range.from,
+                        (size_t)(range.to - range.from));
+}
+
+static size_t bytes_sent(const struct routine *routine, const struct exchange *exchange)
+{
+    return (size_t)routine->sends(exchange) * element_size(exchange);
+}
+
 void buffers_fill(const struct routine *routine, const struct exchange *exchange,
                   const struct pattern *pattern)
 {
     size_t count = (size_t)routine->sends(exchange);
     for (size_t i = 0; i < count; i++)
-        put(exchange, exchange->send, i, pattern_value(pattern, exchange->rank, i));
+        put(exchange, exchange->filled, i, pattern_value(pattern, exchange->rank, i));
+    bring_in(exchange, sent_of(exchange), without_guards(bytes_sent(routine, exchange)));
 }
 
 void buffers_renew(const struct routine *routine, const struct exchange *exchange, struct pattern *pattern, uint64_t turn)
 {
     struct pattern next = pattern_turn(pattern, turn);
-    pattern_renew(pattern, &next, exchange->send, (size_t)routine->sends(exchange));
+    struct range data = without_guards(bytes_sent(routine, exchange));
+    bring_out(exchange, sent_of(exchange), data);
+    pattern_renew(pattern, &next, exchange->filled, (size_t)routine->sends(exchange));
+    bring_in(exchange, sent_of(exchange), data);
     *pattern = next;
 }
 
@@ -151,24 +249,37 @@ static struct finding check_guards(const struct exchange *exchange, const double
 
 void buffers_poison(const struct routine *routine, const struct exchange *exchange)
 {
-    size_t count = (size_t)routine->receives(exchange);
+    size_t count = (size_t)routine->receives(exchange), sent = bytes_sent(routine, exchange);
     if (exchange->type == MPI_BYTE)
-        memset(exchange->receive, POISONED_BYTE, count);
+        memset(exchange->checked, POISONED_BYTE, count);
     for (size_t i = 0; exchange->type != MPI_BYTE && i < count; i++)
-        exchange->receive[i] = POISON;
-    set_guards(exchange->receive, count * element_size(exchange));
-    set_guards(exchange->send, (size_t)routine->sends(exchange) * element_size(exchange));
+        exchange->checked[i] = POISON;
+    set_guards(exchange->checked, count * element_size(exchange));
+    set_guards(exchange->filled, sent);
+    bring_in(exchange, received_of(exchange), with_guards(count * element_size(exchange)));
+    bring_in(exchange, sent_of(exchange), guard_before());
+    bring_in(exchange, sent_of(exchange), guard_behind(sent));
+}
+
+/* Brings what is looked at to the memory of the host. */
+static void fetch(const struct routine *routine, const struct exchange *exchange)
+{
+    size_t received = (size_t)routine->receives(exchange) * element_size(exchange);
+    bring_out(exchange, received_of(exchange), with_guards(received));
+    bring_out(exchange, sent_of(exchange), guard_before());
+    bring_out(exchange, sent_of(exchange), guard_behind(bytes_sent(routine, exchange)));
 }
 
 struct finding buffers_verify(const struct routine *routine, const struct exchange *exchange,
                               const struct pattern *pattern)
 {
     size_t count = (size_t)routine->receives(exchange);
+    fetch(routine, exchange);
     for (size_t i = 0; i < count; i++) {
-        double expected = routine->expected(pattern, exchange, i), received = get(exchange, exchange->receive, i);
+        double expected = routine->expected(pattern, exchange, i), received = get(exchange, exchange->checked, i);
         if (memcmp(&received, &expected, sizeof received) != 0)
             return (struct finding){true, false, (int64_t)i, expected, received, 0};
     }
-    struct finding found = check_guards(exchange, exchange->receive, count, false);
-    return found.wrong ? found : check_guards(exchange, exchange->send, (size_t)routine->sends(exchange), true);
+    struct finding found = check_guards(exchange, exchange->checked, count, false);
+    return found.wrong ? found : check_guards(exchange, exchange->filled, (size_t)routine->sends(exchange), true);
 }

@@ -6,7 +6,9 @@
 #include <stddef.h>
 
 #include "cooling.h"
+#include "device.h"
 #include "memory.h"
+#include "plan.h"
 #include "routine.h"
 
 enum { GUARD_BYTES = 4096 }; /* before and behind what a case uses of each buffer; nobody may write to them */
@@ -14,8 +16,9 @@ enum { EVICTED_GUARD = 64 }; /* of them, behind the received data: every case ha
 enum { POISON = -1 };        /* fills the receive buffer before a trial */
 
 struct buffers {
-    double *send;
-    double *receive;
+    double *send[MEMORY_KINDS]; /* indexed by enum memory_kind; NULL where no case needs it */
+    double *receive[MEMORY_KINDS];
+    const struct device *device;
     size_t send_bytes;
     size_t receive_bytes; /* both with the guards */
     int *counts;          /* of the blocks of struct exchange */
@@ -37,14 +40,18 @@ struct finding {
 bool buffers_needed(const struct routine *routine, const struct exchange *exchange, size_t *send,
                     size_t *receive);
 
-/* Room for the largest of all cases, allocated once. False if there is no memory. */
+/* Room for the largest of all cases, allocated once. False if the host has no memory. */
 bool buffers_open(struct buffers *buffers, struct memory *memory, const struct need *need, int processes);
+
+/* Room for the same on a GPU, for each kind of memory that a case needs. False if it has none. */
+bool buffers_open_device(struct buffers *buffers, const struct device *device, const struct plan *plan,
+                         struct outcome *outcome);
 void buffers_close(struct buffers *buffers, struct memory *memory);
 
 /* Bytes of the counts and offsets of all ranks. */
 size_t buffers_counts_needed(int processes);
 
-/* Gives the case its buffers, counts and offsets. */
+/* Gives the case its buffers of these kinds, counts and offsets. */
 void buffers_assign(const struct buffers *buffers, struct exchange *exchange);
 
 /* What of the send and of the receive buffer the case uses, the guard included. */

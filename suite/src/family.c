@@ -17,6 +17,15 @@ const struct family families[] = {
     {"luecke2003",
      "pingpong:8:10000:1000000,rightshift:8:10000:1000000,bcast:8:10000:1000000,scatter:8:1000:100000,"
      "gather:8:1000:100000,alltoall:8:1000:100000,reduce_sum:8:10000:1000000"},
+    /* buffers on a GPU, and beside them on the host: D of the GPU, M managed by its driver, H of the host */
+    {"gpu",
+     "pingpong.DD:8:10000:1000000,pingpong.DH:8:10000:1000000,pingpong.HD:8:10000:1000000,"
+     "pingpong.MM:8:10000:1000000,pingpong.HH:8:10000:1000000,rightshift.DD:8:1000000,"
+     "rightshift.HH:8:1000000,bcast.DD:8:1000000,bcast.HH:8:1000000,scatter.DD:8:100000,"
+     "scatter.HH:8:100000,gather.DD:8:100000,gather.HH:8:100000,allgather.DD:8:10000,allgather.HH:8:10000,"
+     "alltoall.DD:8:100000,alltoall.HH:8:100000,reduce_sum.DD:8:1000000,reduce_sum.HH:8:1000000,"
+     "allreduce_sum.DD:8:10000:1000000,allreduce_sum.HH:8:10000:1000000,scan_sum.DD:8:1000000,"
+     "scan_sum.HH:8:1000000"},
     /* what other calls can be put together to, what they replace, and the arithmetic of a reduction */
     {"compositions",
      "bcast,scatter,gather,allgather,alltoall,reduce_sum,allreduce_sum,scan_sum,reduce_scatter_sum,"
@@ -51,4 +60,15 @@ const struct family *family_find(const char *name)
         if (strcmp(family->name, name) == 0)
             return family;
     return NULL;
+}
+
+bool family_has(const struct family *family, const char *routine)
+{
+    size_t length = strlen(routine);
+    for (const char *entry = family->routines; entry != NULL; entry = strchr(entry, ',')) {
+        entry += *entry == ',';
+        if (strncmp(entry, routine, length) == 0 && strchr(":,", entry[length]) != NULL)
+            return true;
+    }
+    return false;
 }

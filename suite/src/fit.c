@@ -61,7 +61,7 @@ bool fit_plan(struct need *need, const struct plan *plan, const struct options *
             return outcome_fail(outcome, EXIT_USAGE,
                                 "%s with %llu bytes does not fit into the memory of rank %d: the limit is %llu "
                                 "bytes, %s",
-                                plan->items[i].routine->name, (unsigned long long)plan->items[i].bytes,
+                                plan->items[i].name, (unsigned long long)plan->items[i].bytes,
                                 world->control.rank, (unsigned long long)limit.bytes, limit.source);
     return true;
 }

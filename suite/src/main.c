@@ -21,7 +21,7 @@ static void print_list(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->visit_count; i++) {
         const struct item *item = &plan->items[plan->visits[i].item];
-        printf("%s %d %llu\n", item->routine->name, plan->visits[i].peer, (unsigned long long)item->bytes);
+        printf("%s %d %llu\n", item->name, plan->visits[i].peer, (unsigned long long)item->bytes);
     }
 }
 

@@ -22,6 +22,8 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
         .partner = routine_partner(item->routine, control->size, peer, control->rank),
         .target = routine_target(item->routine, control->size, control->rank),
         .calls = 1,
+        .send_kind = item->send,
+        .receive_kind = item->receive,
         .parks = routine_swaps(item->routine),
     };
 }

@@ -30,6 +30,7 @@ struct bench {
     struct coldness coldness;
     struct core_latency cores;
     struct lateness lateness;
+    struct device device;
     struct buffers buffers;
     struct trials trials;
 };

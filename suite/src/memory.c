@@ -7,6 +7,8 @@
 
 #include "system_files.h"
 
+const char *const memory_names[] = {"host", "device", "managed"};
+
 enum { PAGE = 4096 };
 
 void *memory_allocate(struct memory *memory, size_t bytes)

@@ -5,6 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where a buffer lies: in the host's memory, in that of a GPU, or where the GPU's driver moves it. */
+enum memory_kind { MEMORY_HOST, MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_KINDS };
+
+extern const char *const memory_names[]; /* indexed by enum memory_kind */
+
 struct memory {
     size_t allocated; /* bytes now */
     size_t peak;      /* bytes at most so far */

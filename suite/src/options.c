@@ -17,11 +17,13 @@ const char options_help[] =
     "usage: mpicost [options]\n"
     "Times MPI routines by the methods of Luecke et al. (2001, 2003).\n\n"
     "  --routine LIST        routines to time, comma-separated (default: all of the family);\n"
-    "                        bcast:8:10000 times a routine at sizes of its own\n"
+    "                        bcast:8:10000 times a routine at sizes of its own; bcast.DH has its send buffer\n"
+    "                        on the GPU (D) and its receive buffer on the host (H); M: managed by the driver\n"
     "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes; compositions:\n"
     "                        what can be put together from other calls, beside what it replaces;\n"
     "                        swaps: pairs and a ring by five protocols; sends: ping-pong by modes of sending;\n"
-    "                        kernels: the application kernels of size A (needs --rounds 1)\n"
+    "                        kernels: the application kernels of size A (needs --rounds 1);\n"
+    "                        gpu: routines by where their buffers lie\n"
     "  --bytes LIST          sizes in bytes, in place of the family's; multiples of 8 where the routine\n"
     "                        computes, or messages are of doubles; others are of bytes\n"
     "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
@@ -43,6 +45,8 @@ const char options_help[] =
     "  --back-to-back N      N untimed calls, then one synchronisation between two trials and nothing\n"
     "                        else; data is verified before and after all of them: as in OSU and IMB\n"
     "  --seed N              seed of the order of cases and of the data (default: from the clock)\n"
+    "  --device KIND         the kind of GPU: cuda (default) or rocm\n"
+    "  --devices LIST        numbers of the GPUs of the ranks of a host, in turn (default: 0,1,2,...)\n"
     "  --memory-limit BYTES  refuse sizes that need more than this on a rank\n"
     "  --output FILE         write JSON Lines to FILE\n"
     "  --token TEXT          put TEXT into the records, so that they are known to be of this launch\n"
@@ -159,6 +163,18 @@ static bool set_seed(struct options *options, const char *value)
     return number_parse(value, &options->seed);
 }
 
+static bool set_device(struct options *options, const char *value)
+{
+    options->device = value;
+    return strcmp(value, "cuda") == 0 || strcmp(value, "rocm") == 0;
+}
+
+static bool set_devices(struct options *options, const char *value)
+{
+    options->devices = value;
+    return true;
+}
+
 static bool set_memory_limit(struct options *options, const char *value)
 {
     return number_parse(value, &options->memory_limit) && options->memory_limit > 0;
@@ -182,7 +198,7 @@ static const struct valued_option {
     const char *expected;
 } valued_options[] = {
     {"--routine", set_routine, "names of routines"},
-    {"--family", set_family, "luecke, luecke2001, luecke2003, compositions, swaps or sends"},
+    {"--family", set_family, "luecke, luecke2001, luecke2003, gpu, compositions, swaps, sends or kernels"},
     {"--bytes", set_bytes, "sizes in bytes"},
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
@@ -195,6 +211,8 @@ static const struct valued_option {
     {"--relative-error", set_relative_error, "a number between 0 and 1"},
     {"--back-to-back", set_back_to_back, "a whole number up to 1000000"},
     {"--seed", set_seed, "a whole number"},
+    {"--device", set_device, "cuda or rocm"},
+    {"--devices", set_devices, "numbers of GPUs"},
     {"--memory-limit", set_memory_limit, "a positive number of bytes"},
     {"--output", set_output, "the name of a file"},
     {"--token", set_token, "a text"},
@@ -273,7 +291,7 @@ static size_t possible_rounds(const struct options *options)
 
 bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
 {
-    *options = (struct options){.family = families, .trials = TRIALS_DEFAULT, .rounds = ROUNDS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
+    *options = (struct options){.family = families, .trials = TRIALS_DEFAULT, .rounds = ROUNDS_DEFAULT, .cache = CACHE_FLUSH, .device = "cuda", .token = ""};
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;

@@ -36,6 +36,8 @@ struct options {
     size_t warm_up;        /* untimed calls before them */
     bool seed_given;
     uint64_t seed;
+    const char *device;    /* the kind of GPU */
+    const char *devices;   /* comma-separated numbers of the ranks of a host; NULL: the rank's on its host */
     uint64_t memory_limit; /* bytes per rank; 0: what the host has */
     const char *output;    /* NULL: no records */
     const char *token;     /* of whoever starts it, who looks for it in the records; may be empty */

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,12 @@
 #include "splitmix.h"
 
 enum { PROCESSES_MOST = 1 << 20, WORD = 64 };
+
+/* Where the buffers of a case lie: HERE where nothing is said, else 1 + MEMORY_KINDS * that of the send buffer + that of
+ * the receive buffer. */
+enum { HERE = 0, MEMORIES = 1 + MEMORY_KINDS * MEMORY_KINDS };
+
+static const char letters[] = "HDM"; /* indexed by enum memory_kind */
 
 static size_t list_length(const char *list)
 {
@@ -32,6 +39,11 @@ bool plan_has_kernels(const struct plan *plan)
     return any;
 }
 
+bool plan_is_placed(const struct plan *plan)
+{
+    return plan->item_count > 0 && plan->items[0].placed;
+}
+
 static bool check_size(const char *text, const struct routine *routine, const char *option, uint64_t *bytes,
                        struct outcome *outcome)
 {
@@ -51,16 +63,34 @@ static bool check_size(const char *text, const struct routine *routine, const ch
     return true;
 }
 
-static bool add_item(struct plan *plan, const struct routine *routine, const char *text,
+/* Whether it has buffers, and nobody but the MPI touches them between two verifications. */
+static bool is_for_any_memory(const struct routine *routine)
+{
+    static const char *const measured[] = {"luecke", "swaps", "sends"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++)
+        any = any || family_has(family_find(measured[i]), routine->name);
+    return any && !routine_is_barrier(routine);
+}
+
+static bool add_item(struct plan *plan, const struct routine *routine, size_t memory, const char *text,
                      const char *option, struct outcome *outcome)
 {
-    uint64_t bytes;
-    if (!check_size(text, routine, option, &bytes, outcome))
+    struct item item = {.routine = routine, .placed = memory != HERE};
+    if (!check_size(text, routine, option, &item.bytes, outcome))
         return false;
+    if (item.placed) {
+        item.send = (enum memory_kind)((memory - 1) / MEMORY_KINDS);
+        item.receive = (enum memory_kind)((memory - 1) % MEMORY_KINDS);
+    }
+    if (item.placed)
+        snprintf(item.name, sizeof item.name, "%s.%c%c", routine->name, letters[item.send], letters[item.receive]);
+    else
+        snprintf(item.name, sizeof item.name, "%s", routine->name);
     for (size_t i = 0; i < plan->item_count; i++)
-        if (plan->items[i].routine == routine && plan->items[i].bytes == bytes)
+        if (strcmp(plan->items[i].name, item.name) == 0 && plan->items[i].bytes == item.bytes)
             return outcome_fail(outcome, EXIT_USAGE, "%s: %s is there twice", option, text);
-    plan->items[plan->item_count++] = (struct item){routine, bytes};
+    plan->items[plan->item_count++] = item;
     return true;
 }
 
@@ -71,12 +101,12 @@ static struct sizes sizes_of(const struct routine *routine, const struct options
     return (struct sizes){replaced ? options->bytes : routine->sizes, ',', "--bytes"};
 }
 
-static bool add_items(struct plan *plan, const struct routine *routine, struct sizes sizes,
+static bool add_items(struct plan *plan, const struct routine *routine, size_t memory, struct sizes sizes,
                       struct outcome *outcome)
 {
     char text[WORD];
     for (const char *rest = sizes.list; list_next(&rest, sizes.separator, text, sizeof text);)
-        if (!add_item(plan, routine, text, sizes.option, outcome))
+        if (!add_item(plan, routine, memory, text, sizes.option, outcome))
             return false;
     return true;
 }
@@ -88,7 +118,7 @@ static bool own_sizes(struct sizes *sizes, const struct routine *routine, const 
 {
     bool named = options->routines != NULL;
     *sizes = sizes_of(routine, options);
-    const char *end = entry + strlen(routine->name);
+    const char *end = entry + strcspn(entry, ":,");
     if (*end != ':' || (options->bytes != NULL && !named))
         return true;
     if (options->bytes != NULL)
@@ -105,6 +135,24 @@ static const char *routines_asked_for(const struct options *options)
     return options->routines != NULL ? options->routines : options->family->routines;
 }
 
+/* The routine of a name such as `bcast`, or `bcast.DH` with the memory of its buffers. NULL if there is none. */
+static const struct routine *find_placed(const char *name, size_t *memory)
+{
+    const char *dot = strchr(name, '.');
+    char plain[WORD] = "";
+    *memory = HERE;
+    if (dot == NULL)
+        return routine_find(name);
+    memcpy(plain, name, (size_t)(dot - name));
+    const char *send = dot[1] != '\0' ? strchr(letters, dot[1]) : NULL;
+    const char *receive = send != NULL && dot[2] != '\0' ? strchr(letters, dot[2]) : NULL;
+    const struct routine *routine = routine_find(plain);
+    if (receive == NULL || dot[3] != '\0' || routine == NULL || !is_for_any_memory(routine))
+        return NULL;
+    *memory = 1 + MEMORY_KINDS * (size_t)(send - letters) + (size_t)(receive - letters);
+    return routine;
+}
+
 /* Fills in the sizes of the routines that are asked for, in `chosen`. */
 static bool choose_routines(struct sizes *chosen, const struct options *options, struct outcome *outcome)
 {
@@ -112,11 +160,12 @@ static bool choose_routines(struct sizes *chosen, const struct options *options,
     while (rest != NULL) {
         const char *entry = rest, *names = rest;
         char name[WORD];
+        size_t memory;
         list_next(&names, ':', name, sizeof name);
-        const struct routine *routine = routine_find(name);
+        const struct routine *routine = find_placed(name, &memory);
         if (routine == NULL)
             return outcome_fail(outcome, EXIT_USAGE, "--routine: no routine '%s'", name);
-        struct sizes *sizes = &chosen[routine - routines];
+        struct sizes *sizes = &chosen[MEMORIES * (size_t)(routine - routines) + memory];
         if (sizes->list != NULL)
             return outcome_fail(outcome, EXIT_USAGE, "--routine: %s is there twice", name);
         if (!own_sizes(sizes, routine, entry, options, outcome))
@@ -142,15 +191,31 @@ static bool check_kernels(const struct plan *plan, const struct options *options
     return true;
 }
 
+/* Cases that say where their buffers lie are measured by themselves, and compare with no others. */
+static bool check_placed(const struct plan *plan, const struct options *options, struct outcome *outcome)
+{
+    for (size_t i = 0; i < plan->item_count; i++)
+        if (plan->items[i].placed != plan->items[0].placed)
+            return outcome_fail(outcome, EXIT_USAGE, "--routine: %s says where its buffers lie, and %s does not",
+                                plan->items[plan->items[i].placed ? i : 0].name,
+                                plan->items[plan->items[i].placed ? 0 : i].name);
+    if (plan_is_placed(plan) && options->cache != CACHE_WARM)
+        return outcome_fail(outcome, EXIT_USAGE, "%s: needs --cache warm: nothing cools the caches of a GPU",
+                            plan->items[0].name);
+    return plan_is_placed(plan) || options->devices == NULL ||
+           outcome_fail(outcome, EXIT_USAGE, "--devices: no case has buffers on a GPU");
+}
+
 static bool plan_items(struct plan *plan, const struct options *options, struct sizes *chosen,
                        struct outcome *outcome)
 {
     if (!choose_routines(chosen, options, outcome))
         return false;
     for (size_t i = 0; i < routine_count; i++)
-        if (!add_items(plan, &routines[i], chosen[i], outcome))
-            return false;
-    return check_kernels(plan, options, outcome);
+        for (size_t memory = 0; memory < MEMORIES; memory++)
+            if (!add_items(plan, &routines[i], memory, chosen[MEMORIES * i + memory], outcome))
+                return false;
+    return check_kernels(plan, options, outcome) && check_placed(plan, options, outcome);
 }
 
 static int compare(const void *left, const void *right)
@@ -276,7 +341,7 @@ static size_t items_most(const struct options *options)
     enum { SIZES_MOST = 24 }; /* in an entry of the table */
     size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
     size_t own = list_length(routines_asked_for(options));
-    return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own;
+    return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own * (sizes + 1);
 }
 
 bool plan_open(struct plan *plan, struct memory *memory, const struct options *options,
@@ -287,7 +352,7 @@ bool plan_open(struct plan *plan, struct memory *memory, const struct options *o
         return outcome_fail(outcome, EXIT_USAGE, "%d processes are more than %d", control->size,
                             PROCESSES_MOST);
     size_t sizes = items_most(options);
-    size_t chosen_bytes = routine_count * sizeof(struct sizes);
+    size_t chosen_bytes = routine_count * MEMORIES * sizeof(struct sizes);
     plan->item_bytes = sizes * sizeof *plan->items;
     plan->items = memory_allocate(memory, plan->item_bytes);
     struct sizes *chosen = memory_allocate(memory, chosen_bytes);

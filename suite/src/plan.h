@@ -10,10 +10,15 @@
 #include "outcome.h"
 #include "routine.h"
 
-/* A routine with one of its sizes. Every rank knows all of them. */
+enum { ITEM_NAME = 64 };
+
+/* A routine with one of its sizes and the memory of its buffers. Every rank knows all of them. */
 struct item {
     const struct routine *routine;
     uint64_t bytes;
+    bool placed; /* whether it says where its buffers lie */
+    enum memory_kind send, receive;
+    char name[ITEM_NAME]; /* of the routine, and where its buffers lie if it says so: "bcast.DD" */
 };
 
 struct visit {
@@ -40,6 +45,9 @@ void plan_close(struct plan *plan, struct memory *memory);
 
 /* Whether an application kernel is among the items. */
 bool plan_has_kernels(const struct plan *plan);
+
+/* Whether the items say where their buffers lie: all do, or none. */
+bool plan_is_placed(const struct plan *plan);
 
 /* Puts the cases of rank 0 into a random order that seed and round decide; `round` from 0 on, in turn. */
 void plan_shuffle(struct plan *plan, uint64_t seed, size_t round);

@@ -67,13 +67,19 @@ static void write_clock(struct json *json, const struct clock *clock)
     json_key_number(json, "clock_error", seconds(clock->error));
 }
 
+/* What the cases are called by, which compare with no others. */
+static const char *program_of(const struct plan *plan)
+{
+    return plan_has_kernels(plan) ? "kernels" : plan_is_placed(plan) ? "gpu" : "mpicost";
+}
+
 static void write_record(struct json *json, const struct provenance *provenance, const struct bench *bench,
                          const struct plan *plan)
 {
     json_open(json, '{');
     json_key_string(json, "record", "run");
     json_key_integer(json, "schema", 2);
-    json_key_string(json, "program", plan_has_kernels(plan) ? "kernels" : "mpicost");
+    json_key_string(json, "program", program_of(plan));
     origin_build(json);
     origin_library(json);
     standard_abi_write(json);
@@ -83,6 +89,7 @@ static void write_record(struct json *json, const struct provenance *provenance,
     json_key_integer(json, "processes", bench->world->control.size);
     json_key_integer(json, "per_node", bench->world->per_node);
     places_write(json, bench->world);
+    device_write(json, &bench->device, &bench->world->control);
     origin_machine(json, provenance->caches);
     write_method(json, provenance, bench);
     write_clock(json, &bench->clock);
@@ -92,11 +99,17 @@ static void write_record(struct json *json, const struct provenance *provenance,
     json_newline(json);
 }
 
+static void answer(const struct bench *bench)
+{
+    places_answer(bench->world);
+    device_answer(&bench->device, &bench->world->control);
+}
+
 void provenance_record(struct json *json, const struct provenance *provenance, const struct bench *bench,
                        const struct plan *plan)
 {
     if (bench->world->control.rank == 0)
         write_record(json, provenance, bench, plan);
     else
-        places_answer(bench->world);
+        answer(bench);
 }

@@ -55,7 +55,7 @@ static void write_case(struct json *json, const struct item *item, int peer, str
     struct trials *trials = &bench->trials;
     json_open(json, '{');
     json_key_string(json, "record", "case");
-    json_key_string(json, "routine", item->routine->name);
+    json_key_string(json, "routine", item->name);
     json_key_integer(json, "peer", peer);
     json_key_integer(json, "bytes", (int64_t)item->bytes);
     json_key_string(json, "unit", "s");

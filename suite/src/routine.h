@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
 #include "pattern.h"
 
 /* What becomes of the payload. COMBINE_ALONE: the rank itself computes with it, and calls no MPI. */
@@ -37,6 +38,10 @@ struct exchange {
     void (*operation)(const struct exchange *exchange);
     double *send;
     double *receive;
+    double *filled;  /* where the data to send is made: `send`, or memory of the host that is copied to it */
+    double *checked; /* where received data is looked at: `receive`, or memory of the host */
+    enum memory_kind send_kind, receive_kind;
+    const struct device *device; /* that has what is not the host's */
     MPI_Comm comm;
     MPI_Comm meets; /* on which the ranks of a pair meet before they are timed: none of the measured calls */
     MPI_Datatype type; /* MPI_DOUBLE; MPI_BYTE where `bytes` is no multiple of 8 */
@@ -58,6 +63,7 @@ struct exchange {
 typedef void meeting(const struct exchange *exchange);
 
 struct kernel;
+struct device;
 
 struct routine {
     const char *name;

@@ -59,7 +59,9 @@ static bool allocate(struct bench *bench, struct cases *cases, struct memory *me
                 buffers_open(&bench->buffers, memory, need, bench->world->control.size) &&
                 trials_open(&bench->trials, memory, &room) &&
                 cases_open(cases, memory, plan->visit_count, bench->options->rounds);
-    return well || outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
+    if (well)
+        return buffers_open_device(&bench->buffers, &bench->device, plan, outcome);
+    return outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
                                 bench->world->control.rank, need->fixed + need->send + need->receive + need->room);
 }
 
@@ -70,7 +72,8 @@ static bool set_up(struct bench *bench, struct cases *cases, struct memory *memo
     const struct control *control = &bench->world->control;
     uint64_t flush_bytes;
     struct need need = {0};
-    bool well = choose_cooling(&bench->cooling, &flush_bytes, bench->options, bench->world, caches, outcome);
+    bool well = choose_cooling(&bench->cooling, &flush_bytes, bench->options, bench->world, caches, outcome) &&
+                device_open(&bench->device, plan, bench->options, bench->world, outcome);
     const struct room room = room_of(bench->options, plan);
     size_t trials;
     if (well && !trials_needed(&room, &trials))
@@ -160,7 +163,7 @@ static void run_round(struct bench *bench, struct cases *cases, const struct pla
         writable = finish_case(measurement, bench, item, visit.peer, output, totals, outcome);
         if (bench->world->control.rank == 0 && !measurement->measured)
             outcome_fail(missed, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
-                         item->routine->name, (unsigned long long)item->bytes);
+                         item->name, (unsigned long long)item->bytes);
     }
 }
 

@@ -30,7 +30,7 @@ static void measure_names(const struct plan *plan)
 {
     name_width = 15;
     for (size_t i = 0; i < plan->item_count; i++) {
-        int length = (int)strlen(plan->items[i].routine->name);
+        int length = (int)strlen(plan->items[i].name);
         name_width = length > name_width ? length : name_width;
     }
 }
@@ -79,7 +79,7 @@ void table_head(const struct bench *bench, const struct plan *plan)
 void table_row(const struct item *item, int peer, int processes, const struct measurement *measurement)
 {
     const struct summary *summary = &measurement->summary;
-    printf("%-*s %5d %9llu", name_width, item->routine->name, peer, (unsigned long long)item->bytes);
+    printf("%-*s %5d %9llu", name_width, item->name, peer, (unsigned long long)item->bytes);
     if (measurement->measured)
         printf(" %12.3f %12.3f %12.3f %12.3f %12.3f %8zu ", microseconds(summary->headline),
                microseconds(summary->median), microseconds(summary->minimum), microseconds(summary->p99),

@@ -39,7 +39,7 @@ void wrong_data_print(const struct wrong_data *wrong, const struct item *item, i
         snprintf(when, sizeof when, "in trial %lld", (long long)wrong->trial);
     else
         snprintf(when, sizeof when, "%s timing", wrong->moment == MOMENT_BEFORE ? "before" : "after");
-    snprintf(text, sizeof text, "wrong data: %s peer %d bytes %llu: %s, %s", item->routine->name, peer,
+    snprintf(text, sizeof text, "wrong data: %s peer %d bytes %llu: %s, %s", item->name, peer,
              (unsigned long long)item->bytes, what, when);
     print_error(text);
 }
