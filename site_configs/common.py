@@ -37,6 +37,7 @@ from site_configs.schema.manual_settings import collect_manual_settings, read_us
 from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION, work_directory
+from site_configs.topology.gpus import RESOURCE
 from site_configs.topology.layouts import Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
 
@@ -129,6 +130,7 @@ def environment(declared: Environment) -> dict[str, Any]:
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(declared.accept or {}),
         "transports": dict(declared.transports or {}),
+        "gpu": declared.gpu,
         # Of launches alone: a PATH for programs is none for the build.
         "launch_variables": build_launch_variables(declared.standard_abi)
         | {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
@@ -170,6 +172,7 @@ def partition(declared: Partition) -> dict[str, Any]:
         "defaults": msgspec.to_builtins(declared.defaults or {}),
         "exact": declared.exact,
         "shared_memory_bytes": declared.shared_memory_bytes,
+        "gpus": msgspec.to_builtins(declared.gpus) if declared.gpus else {},
         "accept": dict(declared.accept or {}),
         "reference_days": declared.reference_days,
         "session_gap_minutes": declared.session_gap_minutes,
@@ -184,7 +187,16 @@ def partition(declared: Partition) -> dict[str, Any]:
         "processor": processor(topology),
         "extras": extras | dict(declared.extras or {}),
         **declared.more,
+        "resources": list_resources(declared),
     }
+
+
+def list_resources(declared: Partition) -> list[dict[str, Any]]:
+    """List what jobs can ask for: what the site says, and GPUs."""
+    own = list(declared.more.get("resources", ()))
+    if not declared.gpus or RESOURCE in {each["name"] for each in own}:
+        return own
+    return [*own, {"name": RESOURCE, "options": list(declared.gpus.request)}]
 
 
 def processor(topology: Topology) -> dict[str, int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from postprocess.base.sanitize import quote_word
 from site_configs.common import NotInstalledError, Topology, environment, partition, site, work_directory
 from site_configs.mpi.family import spare_network
 from site_configs.mpi.inventory import find_inventory
 from site_configs.schema.manual_settings import read_user_shell
+from site_configs.topology.gpus import find_gpus_here
 from site_configs.topology.machine import read_usable_threads
 
 try:
@@ -16,6 +19,7 @@ try:
 except LookupError as error:
     raise NotInstalledError(str(error)) from None
 shell = read_user_shell(os.environ)
+gpus = find_gpus_here()
 imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}
 
 site_configuration = site(
@@ -28,6 +32,7 @@ site_configuration = site(
                 inventory.machine.cores, inventory.machine.sockets, threads_per_core=read_usable_threads()
             ),
             environments=[mpi.name for mpi in inventory.mpis],
+            gpus=gpus and msgspec.to_builtins(gpus),
         )
     ],
     environments=[

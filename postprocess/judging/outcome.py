@@ -23,6 +23,7 @@ from postprocess.base import files
 from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
 from postprocess.model.case import format_case_names
 from postprocess.model.conditions import ROUNDS, STANDARD_ABI, explain_other_cores
+from postprocess.model.gpu import explain_wrong_gpu
 from postprocess.model.interposed import describe_differing_ranks, describe_unplanned_injection
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, Records, fail_launch
 from postprocess.model.plan import PlannedLaunch
@@ -217,6 +218,8 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
         return fail_launch(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     if launch.ranks_per_core > 1 and (unbound := explain_other_cores(records.run, launch.ranks_per_core)):
         return fail_launch(Verdict.INCORRECT, unbound)
+    if launch.gpu and (wrong := explain_wrong_gpu(records.run, launch.gpu)):
+        return fail_launch(Verdict.INCORRECT, wrong)
     return None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from postprocess.model.gpu import describe_gpus
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.shell_limits import LIMITS
@@ -35,6 +36,7 @@ COSMETIC = re.compile(
     r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
 )
 STANDARD_ABI = "standard_abi"  #: in run records an object; a circumstance, where a program is built against it
+GPUS = "gpus"  #: names of those that hold the buffers; a circumstance of a launch that has any
 PROCESSORS = " + "  #: between the names of the processors of a job
 UNKNOWN = "unknown"  #: begins the name of a processor that the kernel does not name
 
@@ -88,6 +90,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
         **({INTERPOSED: loaded} if loaded else {}),
         **({STANDARD_ABI: run[STANDARD_ABI]["version"]} if STANDARD_ABI in run else {}),
+        **({GPUS: gpus} if (gpus := describe_gpus(run)) else {}),
         **({LIMITS: run[LIMITS]} if LIMITS in run else {}),
     }
 

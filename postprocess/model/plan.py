@@ -77,6 +77,8 @@ class PlannedLaunch:
     validation: bool = False  #: whether it verifies data: its times are of no use
     #: More than one where ranks are to be bound to hardware threads, so many to a core; its records prove it.
     ranks_per_core: int = 1
+    #: Kind of the GPUs of which each rank is to have its own; its records prove it.
+    gpu: str = ""
     left_out: str = ""  #: what its check does not measure on this partition, and why, in one line for people
     #: Folder of the library of the standard ABI that its program must run on; empty for another program.
     standard_abi: str = ""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from postprocess.base.documents.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.conditions import ROUNDS, STANDARD_ABI
+from postprocess.model.gpu import check_gpu_record
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.routines.benchmark import LOOP
@@ -67,6 +68,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_places(entry)
     check_interposed(entry)
     check_standard_abi(entry)
+    check_gpu_record(entry)
     return entry
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.model.conditions import STANDARD_ABI
+from postprocess.model.conditions import GPUS, STANDARD_ABI
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
 from site_configs.topology.shell_limits import LIMITS
 
@@ -27,6 +27,7 @@ WORDS = {
     "source": "source",
     STANDARD_ABI: "binary interface",
     LIMITS: "limit of the shell",
+    GPUS: "set of GPUs",
 }
 #: Facts that the options of a command choose
 CHOSEN = ("trials", "rounds", "iterations")

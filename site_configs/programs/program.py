@@ -80,6 +80,14 @@ PROGRAMS = {
             launches=5,
             options=OWN | {"trials": 6},
         ),
+        Program(
+            "gpu",
+            part_of="mpicost",
+            level="-O3",
+            own=True,
+            launches=20,
+            options=OWN | {"trials": 51, "trial_rounds": 5},
+        ),
     )
 }
 #: The programs that are built, by themselves.

@@ -11,6 +11,7 @@ from typing import Any
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.reframe_request import current_request
+from site_configs.topology.gpus import VENDORS
 
 #: What stands for the library where the site does not say which is right: any is, until there is a reference.
 ANY_LIBRARY = "*"
@@ -28,6 +29,7 @@ class EnvironmentFacts:
     by_hand: Mapping[str, Any] = field(default_factory=dict)
     accept: Mapping[str, str] = field(default_factory=dict)
     transports: Mapping[str, str] = field(default_factory=dict)  #: that are expected, by class of pairs
+    gpu: str = ""  #: kind of the GPUs whose memory its MPI takes
     standard_abi: str = ""  #: folder of the library of the standard ABI, where programs of that run on it
 
     @classmethod
@@ -52,6 +54,7 @@ class EnvironmentFacts:
             ),
             accept=extras.get("accept", {}),
             transports=extras.get("transports", {}),
+            gpu=extras.get("gpu", next((kind for kind in VENDORS if kind in environ.features), "")),
             standard_abi=extras.get(STANDARD_ABI, ""),
         )
 

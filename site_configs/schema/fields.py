@@ -18,6 +18,7 @@ from site_configs.annotations import from_least, one_of, whole
 from site_configs.programs.installed import Programs
 from site_configs.schema.transports import Transports
 from site_configs.schema.waivers import Waivers
+from site_configs.topology.gpus import VENDORS, Gpus, find_gpu_faults
 from site_configs.topology.layouts import Topology
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
@@ -40,6 +41,7 @@ FOLLOW_FROM = {
     "cores_per_node": "topology",
     "nodes": "topology",
     "threads_per_core": "topology",
+    "gpus": "gpus",
     "layouts": "layouts",
     "defaults": "defaults",
     "exact": "exact",
@@ -136,6 +138,10 @@ class Environment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     #: By which pairs of ranks must talk, in a node and between nodes
     #: (``{"node": "ucx:posix|sysv|cma", "network": "ucx:rc|dc x2"}``, the latter on two rails at least).
     transports: Transports | None = None
+    #: GPUs whose memory this MPI takes: ``cuda`` or ``rocm``. Without it, cases of GPUs are skipped.
+    gpu: Annotated[
+        str, Meta(pattern=whole("|".join(("", *VENDORS))), description=f"one of {', '.join(VENDORS)}")
+    ] = ""
     #: Folder of this MPI's ``libmpi_abi.so.1``: it runs the one ``mpicost`` that is built against the standard
     #: ABI of MPI for all such environments, and nothing else.
     standard_abi: Annotated[
@@ -173,6 +179,8 @@ class Partition(msgspec.Struct, kw_only=True):
     max_jobs: Annotated[int, from_least(1)] = 1
     #: What is measured, where that does not follow from the topology.
     layouts: MeasuredLayouts | None = None
+    #: GPUs of each node (``{"kind": "cuda", "per_node": 4}``).
+    gpus: Annotated[Gpus, Meta(description="{'kind': 'cuda', 'per_node': 4}")] | None = None
     #: Values of variables of the checks on this partition (``{"trials": 21}``).
     defaults: Annotated[Defaults, Meta(description="{'trials': 21}")] | None = None
     #: Whether time is simulated and repeats to the last digit.
@@ -261,6 +269,8 @@ def find_partition_faults(partition: Partition, layouts: Sequence[tuple[int, int
             yield f"layouts: {shown}: has more processes per node than processes; {fix}"
         elif (processes, per_node) in layouts[:number]:
             yield f"layouts: {shown}: is there twice; write it once"
+    if partition.gpus:
+        yield from find_gpu_faults(partition.gpus)
     most = max((processes for processes, _ in layouts), default=0)
     peers = partition.defaults.peers if partition.defaults else UNSET
     if most and peers and min(peers) >= most:

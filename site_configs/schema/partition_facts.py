@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import msgspec
 from reframe.core.backends import getscheduler
 
 from site_configs.schema.fields import REFERENCE_DAYS, SESSION_GAP_MINUTES
 from site_configs.schema.reframe_request import current_request
+from site_configs.topology.gpus import Gpus, read_reframe_devices
 from site_configs.topology.layouts import Layout, Topology, layouts, list_boundary_counts
 from site_configs.topology.machine import read_machine
 
@@ -31,6 +33,7 @@ class PartitionFacts:
     cores_per_node: int
     nodes: int
     threads_per_core: int = 1  #: hardware threads
+    gpus: Gpus | None = None  #: of each node
     defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks
     exact: bool = False  #: whether time is simulated
     shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0: each node has its own
@@ -46,6 +49,8 @@ class PartitionFacts:
         :raises ValueError: if a value in ``extras`` is wrong, naming partition and key.
         """
         extras = partition.extras
+        if "gpus" not in extras and (gpus := read_reframe_devices(device.info for device in partition.devices)):
+            extras = extras | {"gpus": msgspec.to_builtins(gpus)}
         if any(name not in extras for name in DERIVED):
             try:
                 extras = derive_facts(partition) | extras
@@ -61,7 +66,8 @@ class PartitionFacts:
         """
         known = {each.name: extras[each.name] for each in fields(cls) if each.name in extras}
         found = tuple(Layout(*extra) for extra in extras["layouts"])
-        return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"])})
+        gpus = msgspec.convert(known["gpus"], Gpus) if known.get("gpus") else None
+        return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"]), "gpus": gpus})
 
 
 def derive_facts(partition: Any) -> dict[str, Any]:

@@ -175,6 +175,8 @@ void node_facts_read(const char *root, char *text, size_t size)
     snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
     if (system_value(path, "microcode", microcode, sizeof microcode))
         add(&facts, "microcode", microcode);
+    add_file(&facts, "NVIDIA driver", "/sys/module/nvidia/version");
+    add_file(&facts, "AMD GPU driver", "/sys/module/amdgpu/version");
     add_devices(&facts, "/sys/class/infiniband", fabric);
     add_devices(&facts, "/sys/class/net", ethernet);
 }

@@ -51,13 +51,18 @@ def find_mpi(family: str) -> Mpi:
     return next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == family)
 
 
-def fault_library(mpi: Installation, directory: Path, name: str = "faulty_mpi") -> Path:
-    """Compile one of ``tests/faults`` for an MPI. It is not linked to MPI, so a shell can load it too."""
+def fault_library(mpi: Installation, directory: Path, name: str = "faulty_mpi", soname: str = "") -> Path:
+    """Compile one of ``tests/faults`` for an MPI. It is not linked to MPI, so a shell can load it too.
+
+    :param soname: by which a program that opens a library of this name gets this one, if it is loaded
+    """
     object_file, library = directory / f"{name}.o", directory / f"{name}-{mpi.name}.so"
     source = str(FAULTS / f"{name}.c")
     compile_only = [mpi.mpicc, "-std=c11", "-O1", "-fPIC", "-c", source, "-o", str(object_file)]
     subprocess.run(compile_only, check=True, env=environment_with(mpi))
-    subprocess.run(["cc", "-shared", "-Wl,-z,lazy", str(object_file), "-o", str(library)], check=True)
+    named = [f"-Wl,-soname,{soname}"] if soname else []
+    words = ["cc", "-shared", "-Wl,-z,lazy", *named, str(object_file), "-o", str(library)]
+    subprocess.run(words, check=True)
     return library
 
 

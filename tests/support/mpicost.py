@@ -154,17 +154,17 @@ def program(family: str) -> Program:
 
 
 @cache
-def library(family: str, name: str) -> Path:
+def library(family: str, name: str, soname: str = "") -> Path:
     """A library of ``tests/faults`` for the MPI of a family, built once in a session."""
     mpi = of_family(family)
-    folder = make_once(f"{name}-{family}", lambda path: make_library(mpi, path, name))
+    folder = make_once(f"{name}{soname}-{family}", lambda path: make_library(mpi, path, name, soname))
     return folder / f"{name}-{mpi.name}.so"
 
 
-def make_library(mpi: Installation, folder: Path, name: str) -> None:
+def make_library(mpi: Installation, folder: Path, name: str, soname: str) -> None:
     """Compile a library of ``tests/faults`` into a new folder."""
     folder.mkdir()
-    fault_library(mpi, folder, name)
+    fault_library(mpi, folder, name, soname)
 
 
 def preload(path: Path) -> list[str]:

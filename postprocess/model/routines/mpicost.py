@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from postprocess.model.case import Case
-from postprocess.model.routines import kernels
+from postprocess.model.routines import gpu, kernels
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.requested import REQUESTED, WEEKLY, WEEKLY_ROUTINES
@@ -206,9 +206,10 @@ def find_routine(name: str) -> Routine:
 
     :raises ValueError: if mpicost has none.
     """
+    plain, _ = gpu.split_name(name)
     for routine in (*ROUTINES, *KERNEL_ROUTINES):
-        if routine.name == name:
-            return routine
+        if routine.name == plain:
+            return routine if plain == name else replace(routine, name=name)
     raise ValueError(f"{name}: no routine of mpicost; enter it in {__name__}.ROUTINES")
 
 

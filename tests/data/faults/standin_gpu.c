@@ -1,9 +1,10 @@
-/* Stands in for NVIDIA's driver on a machine without a GPU: what it gives is memory of the host, which nobody may touch
+/* Stands in for NVIDIA's driver, or AMD's runtime, on a machine without a GPU: what it gives is memory of the host, which nobody may touch
  * but its own copies and calls of the MPI. Preloaded; its name in the linker's list is the driver's, so that whoever
  * opens that gets this.
  *
  * STANDIN_GPU: what it does wrong, as `no-driver`, `no-device`, `disguise` (it says itself that memory is the host's),
- * `no-memory`, `not-taken` (the MPI says that it takes none), `one-for-all` (every rank has the same GPU). */
+ * `no-memory`, `not-taken` (the MPI says that it takes none), `one-for-all` (every rank has the same GPU),
+ * `corrupt` (a broadcast delivers a wrong byte). */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>
@@ -191,6 +192,100 @@ int cuPointerGetAttribute(unsigned *value, int attribute, unsigned long long mem
     return 0;
 }
 
+/* --- AMD's runtime, of which the same is true --- */
+
+struct attributes {
+    int type, device;
+    void *device_pointer, *host_pointer;
+    int managed;
+};
+
+int hipInit(unsigned flags)
+{
+    return cuInit(flags);
+}
+
+int hipRuntimeGetVersion(int *version)
+{
+    return cuDriverGetVersion(version);
+}
+
+int hipGetDeviceCount(int *count)
+{
+    return cuDeviceGetCount(count);
+}
+
+int hipSetDevice(int device)
+{
+    return device < 4 ? 0 : NO_DEVICE;
+}
+
+int hipDeviceGetName(char *name, int size, int device)
+{
+    return cuDeviceGetName(name, size, device);
+}
+
+int hipDeviceGetPCIBusId(char *bus, int size, int device)
+{
+    return cuDeviceGetPCIBusId(bus, size, device);
+}
+
+int hipDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = 1;
+    return attribute == 0 ? 0 : INVALID_VALUE;
+}
+
+int hipDeviceSynchronize(void)
+{
+    return 0;
+}
+
+int hipMalloc(void **memory, size_t bytes)
+{
+    unsigned long long given = 0;
+    int code = allocate(&given, bytes, false);
+    *memory = (void *)(uintptr_t)given;
+    return code;
+}
+
+int hipMallocManaged(void **memory, size_t bytes, unsigned flags)
+{
+    unsigned long long given = 0;
+    int code = allocate(&given, bytes, true);
+    (void)flags;
+    *memory = (void *)(uintptr_t)given;
+    return code;
+}
+
+int hipFree(void *memory)
+{
+    return cuMemFree_v2((uintptr_t)memory);
+}
+
+int hipMemcpy(void *to, const void *from, size_t bytes, int kind)
+{
+    enum { TO_DEVICE = 1 };
+    return kind == TO_DEVICE ? cuMemcpyHtoD_v2((uintptr_t)to, from, bytes) : cuMemcpyDtoH_v2(to, (uintptr_t)from, bytes);
+}
+
+int hipPointerGetAttributes(struct attributes *found, const void *memory)
+{
+    int i = find((uintptr_t)memory);
+    if (i < 0)
+        return INVALID_VALUE;
+    found->device_pointer = (void *)(uintptr_t)memory;
+    found->host_pointer = does("disguise") ? found->device_pointer : NULL;
+    found->managed = blocks[i].managed;
+    return 0;
+}
+
+int MPIX_Query_rocm_support(void)
+{
+    return !does("not-taken");
+}
+
 /* --- the MPI --- */
 
 int MPIX_Query_cuda_support(void)
@@ -221,7 +316,19 @@ WRAP(Wait, (MPI_Request *request, MPI_Status *status), (request, status))
 WRAP(Waitall, (int n, MPI_Request requests[], MPI_Status statuses[]), (n, requests, statuses))
 WRAP(Bsend, (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm), (data, n, type, to, tag, comm))
 WRAP(Startall, (int n, MPI_Request requests[]), (n, requests))
-WRAP(Bcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm), (data, n, type, root, comm))
+
+/* `corrupt`: rank 1 receives a wrong byte. */
+int MPI_Bcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    int rank;
+    unlock();
+    int code = PMPI_Bcast(data, n, type, root, comm);
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 1 && n > 0 && does("corrupt"))
+        *(unsigned char *)data ^= 1;
+    return lock(code);
+}
+
 WRAP(Scatter,
      (const void *data, int n, MPI_Datatype type, void *into, int m, MPI_Datatype other, int root, MPI_Comm comm),
      (data, n, type, into, m, other, root, comm))

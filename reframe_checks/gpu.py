@@ -1,0 +1,88 @@
+"""Routines of Luecke et al. with buffers on GPUs, one rank a GPU, beside the same on the host.
+
+Measured on partitions that declare GPUs (``gpus=``, or ReFrame's ``devices``), with environments whose MPI
+takes their memory (``gpu=``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+from reframe.core.runtime import runtime
+
+from postprocess.model.case import Case
+from postprocess.model.gpu import GPU
+from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.routines import gpu as known
+from postprocess.model.routines.mpicost import WARM
+from reframe_checks.common.layouts import NOWHERE
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.user_options import select_layouts
+from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.topology.gpus import Gpus, list_gpu_layouts
+from site_configs.topology.layouts import Layout
+
+
+def list_layouts_on(part) -> list[Layout]:
+    """List the layouts of one rank a GPU on a partition; none where it declares no GPUs."""
+    facts = PartitionFacts.of_partition(part)
+    if facts.gpus is None or facts.exact or not facts.cores_per_node:
+        return []
+    own = tuple(list_gpu_layouts(facts.gpus, facts.cores_per_node, facts.nodes))
+    chosen = select_layouts(part.name, replace(facts, layouts=own))
+    return [layout for layout in chosen if layout.per_node <= facts.gpus.per_node]
+
+
+def list_all_layouts() -> list[str]:
+    """List every layout at which GPUs are measured on some partition of this site."""
+    found = sorted({layout for part in runtime().system.partitions for layout in list_layouts_on(part)})
+    return [str(layout) for layout in found] or [NOWHERE]
+
+
+@rfm.simple_test
+class gpu(MpicostCheck):
+    """Each routine by where its buffers lie: ``bcast.DD`` on GPUs, ``pingpong.DH`` from a GPU to a host."""
+
+    descr = "MPI calls on the memory of GPUs"
+    program = GPU
+    table = {name: list(sizes) for name, sizes in known.BYTES.items()}
+    layout = parameter(list_all_layouts())
+    cache = WARM  # nothing cools the caches of a GPU
+    site_variables = tuple(name for name in MpicostCheck.site_variables if name != "cache")
+
+    def layouts_on(self, part) -> list[Layout]:
+        """Return the layouts of one rank a GPU."""
+        return list_layouts_on(part)
+
+    @property
+    def gpus(self) -> Gpus:
+        """The GPUs of each node; where there are none, nothing is measured."""
+        assert self.facts.gpus is not None
+        return self.facts.gpus
+
+    @run_after("setup")
+    def ask_for_gpus(self):
+        """Ask the scheduler for one GPU a rank."""
+        self.num_gpus_per_node = self.num_tasks_per_node
+
+    def explain_impossible(self, case: Case) -> SkippedCase | None:
+        """Explain why a case cannot be timed: also where nobody says that the MPI takes memory of a GPU."""
+        kind = self.gpus.kind
+        if self.environment_facts.gpu == kind:
+            return super().explain_impossible(case)
+        reason = (
+            f"its MPI is not said to take memory of GPUs (gpu={kind!r} of the environment in the site file)"
+        )
+        return SkippedCase(case, reason, unavailable=True)
+
+    def planned_launch(self, **more) -> PlannedLaunch:
+        """Return a launch whose ranks are to have a GPU each."""
+        return super().planned_launch(**more, gpu=self.gpus.kind)
+
+    def options_of(self, launch: PlannedLaunch) -> list[str]:
+        """Return the options of mpicost, with the kind of the GPUs and which rank has which."""
+        chosen = self.gpus.choose(self.num_tasks_per_node)
+        numbers = [f"--devices={chosen}"] if chosen else []
+        return [*super().options_of(launch), f"--device={launch.gpu}", *numbers]
