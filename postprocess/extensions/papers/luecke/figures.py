@@ -18,9 +18,8 @@ from postprocess.extensions.papers.common.presentation import (
 )
 from postprocess.extensions.papers.luecke import models
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES
-from postprocess.report.panels import LINEAR, MILLISECONDS, Panel
+from postprocess.report.panels import MOST_PANELS, LINEAR, MILLISECONDS, Panel
 
-MOST_PANELS = 4
 HIDES = 4  #: times as long: a line so far above the next hides all below
 TOLD = ", predicted"  #: behind the name of a line
 TESTED = frozenset(routine.name for routine in ROUTINES if routine.test)  #: in the papers
