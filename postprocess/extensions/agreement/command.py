@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from postprocess.base.errors import UsageError
@@ -16,22 +16,24 @@ from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.agreement import text
-from postprocess.extensions.agreement.bindings.languages import KINDS
-from postprocess.extensions.agreement.bindings.session import ALL, measure_bindings
+from postprocess.extensions.agreement import report
+from postprocess.extensions.agreement.bindings import ALL, measure_bindings
 from postprocess.extensions.agreement.compare import (
     FEWEST_LAUNCHES,
     AgreementResult,
     Disagreement,
+    ProgramSample,
+    Topic,
     compare_programs,
 )
-from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
-from postprocess.extensions.agreement.page import PAGE, build_agreement_document
+from postprocess.extensions.agreement.languages import KINDS
+from postprocess.extensions.agreement.report import PAGE, build_agreement_document
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, ROUNDS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
@@ -48,6 +50,50 @@ from postprocess.session.lifecycle.finish import (
     finish_unanalysed,
     write_files,
 )
+
+
+def topic_of(case: Case) -> Topic:
+    """Return what a case is about, whichever program measures it."""
+    place = f"{case.system}:{case.partition}"
+    return Topic(place, case.environment, case.layout, case.routine, case.bytes)
+
+
+def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
+    """List, for each topic, the programs that were to measure it, with the reason why one was skipped."""
+    found: dict[Topic, dict[str, str]] = {}
+    for launch in planned:
+        for case in select_compared_cases(launch):
+            found.setdefault(topic_of(case), {})[launch.program] = ""
+        for skip in launch.skips:
+            if is_compared(launch, skip.case):
+                found.setdefault(topic_of(skip.case), {})[launch.program] = skip.reason
+    return found
+
+
+def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSample]:
+    """Extract the values of the launches that ended well."""
+    for run in finished:
+        for case in select_compared_cases(run.launch):
+            if measured := run.measurements.get(case.variable):
+                yield ProgramSample(
+                    topic_of(case),
+                    run.launch.program,
+                    run.launch.number,
+                    measured.value,
+                    measured.unit,
+                    measured.record.slowest_mean if measured.record else measured.headline,
+                )
+
+
+def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
+    """Select the cases of a launch that are compared."""
+    return [case for case in launch.cases if is_compared(launch, case)]
+
+
+def is_compared(launch: PlannedLaunch, case: Case) -> bool:
+    """Return whether a case is compared: sizes that only warm up are not."""
+    return case.bytes in launch.method.get(COMPARED, [case.bytes])
+
 
 TAG = "agree"
 ELEMENT = 4  #: bytes; OSU and IMB send whole floats
@@ -155,11 +201,11 @@ def finish_agreement(
 
 def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
     """Format the tables, gaps, failures and findings, and the summary in one line."""
-    tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
-    lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
+    tables = [render_text(table) for _, table, _ in report.build_ratio_tables(agreement.comparisons)]
+    lines = [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
     lines += failures
-    lines += [text.format_disagreement(finding) for finding in agreement.findings]
-    lines.append(text.summarise_agreement(agreement))
+    lines += [report.format_disagreement(finding) for finding in agreement.findings]
+    lines.append(report.summarise_agreement(agreement))
     return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
 
 
@@ -171,7 +217,7 @@ def judge_agreement(
     Of a program that stands alone the others' cases are well.
     """
     reasons = {
-        (found.topic, program): text.format_disagreement(found)
+        (found.topic, program): report.format_disagreement(found)
         for found in findings
         for program in find_suspect_program(found)
     }

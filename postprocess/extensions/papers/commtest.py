@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.base.units import MEGABYTES
-from postprocess.extensions.papers.common.asides import PAIR
-from postprocess.extensions.papers.common.measurements import LABELS, PaperMeasurements, Place
-from postprocess.extensions.papers.common.presentation import (
+from postprocess.extensions.papers.asides import PAIR
+from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
+from postprocess.extensions.papers.presentation import (
     MOST_LINES,
     Curve,
     PaperFigure,
@@ -26,7 +26,7 @@ from postprocess.extensions.papers.common.presentation import (
     write_rate,
     write_ratio,
 )
-from postprocess.extensions.papers.taboada.model_fit import compute_minimum
+from postprocess.extensions.papers.taboada_models import compute_minimum
 from postprocess.report.panels import FROM_ZERO, thin_values
 from postprocess.stats.curves.segments import fit_segments
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from postprocess.base.formats import size
 from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.linear_model import (
+from postprocess.extensions.papers import rus_costs as rus
+from postprocess.extensions.papers.linear_model import (
     COMPOSITIONS,
     Growth,
     compute_peak_bandwidth,
@@ -15,8 +16,8 @@ from postprocess.extensions.papers.common.linear_model import (
     find_crossovers,
     list_powers_of_two,
 )
-from postprocess.extensions.papers.common.presentation import Number, write_plain, write_rate
-from postprocess.extensions.papers.common.printed import (
+from postprocess.extensions.papers.presentation import Number, write_plain, write_rate
+from postprocess.extensions.papers.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
@@ -25,7 +26,6 @@ from postprocess.extensions.papers.common.printed import (
     PrintedModel,
     PrintedRatio,
 )
-from postprocess.extensions.papers.rus import costs as rus
 from postprocess.model.routines.rus import LATENCY
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off

@@ -19,8 +19,7 @@ from postprocess.base.documents.journal import Journal
 from postprocess.base.documents.records import Amount, Count, FileName, Measured, Positive, parse_record
 from postprocess.base.formats import plural, size
 from postprocess.base.units import Unit
-from postprocess.features.compare.facts import SideFacts
-from postprocess.features.compare.fingerprint import FingerprintLaunch
+from postprocess.features.compare.facts import FingerprintLaunch, SideFacts
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict

@@ -28,11 +28,12 @@ from postprocess.features.compare.cases import (
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparisonHeader, StoredComparison
 from postprocess.features.compare.facts import (
     FactDifference,
+    FingerprintPair,
+    build_fingerprints,
     compare_facts,
     describe_shared_program,
     find_settings_to_try,
 )
-from postprocess.features.compare.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.features.compare.pairs import CasePairs, collect_pairs, compare_places, note_launch
 from postprocess.stats.comparison import paired_verdicts
 from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict, UnpairedResult

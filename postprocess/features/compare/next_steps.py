@@ -12,8 +12,7 @@ from postprocess.base.sanitize import quote_words
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import ComparisonHeader, StoredComparison
-from postprocess.features.compare.facts import VARIABLE, FactDifference
-from postprocess.features.compare.fingerprint import FingerprintPair, SideFingerprint
+from postprocess.features.compare.facts import VARIABLE, FactDifference, FingerprintPair, SideFingerprint
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import list_site_words

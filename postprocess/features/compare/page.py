@@ -24,8 +24,7 @@ from postprocess.features.compare import text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import SIDES, CasePlace
 from postprocess.features.compare.decision import SignedDecision, tell_waivers
-from postprocess.features.compare.facts import SHOWN_WHOLE
-from postprocess.features.compare.fingerprint import describe_fingerprint
+from postprocess.features.compare.facts import SHOWN_WHOLE, describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report import templating

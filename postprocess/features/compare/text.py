@@ -9,8 +9,14 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import ReferenceEffects
-from postprocess.features.compare.facts import KINDS, MPI, SHOWN_WHOLE, FactDifference, rank_verbosity
-from postprocess.features.compare.fingerprint import tell_fingerprint
+from postprocess.features.compare.facts import (
+    KINDS,
+    MPI,
+    SHOWN_WHOLE,
+    FactDifference,
+    rank_verbosity,
+    tell_fingerprint,
+)
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report.judged_value import JUDGED

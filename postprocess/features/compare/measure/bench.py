@@ -15,9 +15,11 @@ from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparedSide, SharedCase, StoredComparison
 from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison
 from postprocess.features.compare.measure.fitting import (
+    FOLDER,
     RESERVE,
     SideCost,
     describe_misfit,
+    find_trial,
     foresee_cost,
     read_pass_cost,
 )
@@ -29,7 +31,6 @@ from postprocess.features.compare.measure.passes import (
     note_effects,
     select_side,
 )
-from postprocess.features.compare.measure.trials import FOLDER, find_trial
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts

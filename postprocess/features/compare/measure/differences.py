@@ -16,11 +16,13 @@ import numpy as np
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, LaunchValues, SharedCase
-from postprocess.features.compare.facts import SideFacts, read_facts, summarise_facts
-from postprocess.features.compare.fingerprint import (
+from postprocess.features.compare.facts import (
     SIZES,
     FingerprintLaunch,
+    SideFacts,
     build_fingerprints,
+    read_facts,
+    summarise_facts,
     tell_fingerprint,
 )
 from postprocess.features.compare.judge import list_fact_differences

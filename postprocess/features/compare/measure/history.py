@@ -16,6 +16,7 @@ from postprocess.features.compare import data, history_page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader
 from postprocess.features.compare.history import LEAST_ROUNDS, draw_round, judge_history
 from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.fitting import remove_trials
 from postprocess.features.compare.measure.run import (
     Demand,
     begin_header,
@@ -25,7 +26,6 @@ from postprocess.features.compare.measure.run import (
     find_or_begin,
     index_environments,
 )
-from postprocess.features.compare.measure.trials import remove_trials
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS

@@ -21,7 +21,7 @@ from postprocess.features.compare.data import ComparedSide, ComparisonHeader, St
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
-from postprocess.features.compare.measure.trials import FOLDER, keep_trials, remove_trials
+from postprocess.features.compare.measure.fitting import FOLDER, keep_trials, remove_trials
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS

@@ -14,7 +14,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import lint as linting
 from postprocess.commands.lint import lint
 from postprocess.commands.site import check
-from postprocess.extensions.papers.common import printed
+from postprocess.extensions.papers import printed
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
 from postprocess.runner.reframe import ReframeDriver

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from postprocess.features.compare.fingerprint import SIZES
+from postprocess.features.compare.facts import SIZES
 from postprocess.stats.curves.segments import fit_segments
 from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
 

@@ -12,7 +12,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, LaunchValues
-from postprocess.features.compare.fingerprint import SIZES, FingerprintLaunch
+from postprocess.features.compare.facts import SIZES, FingerprintLaunch
 from postprocess.features.compare.measure import differences
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.model.session import Selection
