@@ -1,4 +1,11 @@
-"""What Luecke et al. (2001) expect of a simple model of messages, and their figures of sessions."""
+"""What Luecke et al. (2001) expect of a simple model of messages, and their figures of sessions.
+
+A broadcast over a binary tree then takes log2(p) (alpha + M beta); scatter and gather
+alpha log2(p) + (p - 1) M beta; allgather and alltoall by shifts (p - 1) (alpha + M beta). M is mpicost's
+``bytes``. *Predictions* take alpha and beta from ping-pong. *Scalability*: time over log2(p), for scatter,
+gather, allgather and alltoall over p - 1, which holds for long messages, is flat for a routine that scales as
+the model says.
+"""
 
 from __future__ import annotations
 

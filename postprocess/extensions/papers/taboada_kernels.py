@@ -1,4 +1,10 @@
-"""The application kernels of sessions: speed-up, efficiency, placements, and how the models predict them."""
+"""The application kernels of sessions: speed-up, efficiency, placements, and how the models predict them.
+
+Taboada et al. call their kernels *consistent with the predictions obtained from the models* (sections 6 and 7):
+those with few messages gain by processes, the others less or not at all. Here the time of the messages is that
+of the models, for the calls that each kernel makes (``suite/kernels``), one after the other. Work that is not
+shared evenly, and memory that cores share, are in no model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The model of Taboada et al., fitted to measured times over sizes and processes, and its figures."""
+"""The model of Taboada et al., fitted to measured times over sizes and processes, and its figures.
+
+T(n) = t0 + tb n + ti tb n / (t0 + tb n): t0 is the time of an empty message; tb and ti are slope and
+intercept of T - t0 over n for long messages. The paper takes them from a line through long messages and does
+not say which are long; here all of the form is fitted, by least relative errors. Where an MPI changes its
+protocol one form does not do: then each segment (:mod:`postprocess.stats.curves.segments`) has its own ti and
+tb. Hockney's is t0 + tb n. Fitted to sizes of 0 and powers of two; how good a model is tell the other sizes,
+which it has not seen. Seconds, bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""What the MPI of each side is: its library and settings, and its fingerprint by measurement."""
+"""What the MPI of each side is: its library and settings, and its fingerprint by measurement.
+
+The library tells them itself, in one launch of each side whose times do not count: asking would disturb a
+measurement. A control variable is what MPI_T of the MPI standard calls so; its value is that of the launch.
+
+The fingerprint is taken of ping-pong with warm buffers, in launches of their own. A switch is a step of the time from one
+size to the next, as a change of protocol leaves it; which protocol, no measurement tells.
+"""
 
 from __future__ import annotations
 

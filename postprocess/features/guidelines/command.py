@@ -1,4 +1,9 @@
-"""The command ``guidelines``: find operations that lose to what has the same result, and what helps."""
+"""The command ``guidelines``: find operations that lose to what has the same result, and what helps.
+
+Open MPI: parameters ``coll_tuned_*_algorithm`` of its component ``tuned``; MPICH: control variables
+``MPIR_CVAR_*_INTRA_ALGORITHM``; Intel MPI: ``I_MPI_ADJUST_*``; SimGrid: ``smpi/*``. A setting that a
+release does not know changes nothing, or fails its launches: either is seen, and it is not advised.
+"""
 
 from __future__ import annotations
 

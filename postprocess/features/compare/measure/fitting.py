@@ -1,4 +1,10 @@
-"""What of a comparison fits into its time: what launches cost, what may be measured, and kept trial runs."""
+"""What of a comparison fits into its time: what launches cost, what may be measured, and kept trial runs.
+
+Programs are left out from the last one on; of the first program large process counts, then routines from the
+last one of its table on. The controls stay.
+
+A trial run is taken only if nothing failed in it: what failed may be mended.
+"""
 
 from __future__ import annotations
 
