@@ -14,7 +14,7 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
 from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import (

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.records import read_record
+from postprocess.base.records import read_record
 from site_configs.programs.program import PRODUCTS
 from spack_envs.errors import SourceError, SpackEnvironmentError
 

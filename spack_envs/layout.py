@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents import strict_json
+from postprocess.base import strict_json
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.recipes import Recipes
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import read_record
 from site_configs.programs.program import PRODUCTS, find_product
 from spack_envs.installation import Installation
 

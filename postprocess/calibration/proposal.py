@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files, units
+from postprocess.base import files, formats
 from postprocess.base.formats import align_rows, plural, quantity
 from postprocess.calibration.machine_load import (
     Mark,
@@ -52,7 +52,7 @@ class ReferenceChange:
         """How many times as slow the new center is as the old one; None where one is missing."""
         if self.old is None or self.new is None or self.old.unit != self.new.unit:
             return None
-        return units.compute_slowdown(self.new.center, self.old.center, self.new.unit)
+        return formats.compute_slowdown(self.new.center, self.old.center, self.new.unit)
 
     @property
     def bands(self) -> float | None:

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import NOT_CHOSEN, may_name_one
+from postprocess.base.errors import NOT_CHOSEN, UsageError, may_name_one
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.options import CACHE_STATE, FAMILY, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
 from postprocess.model.routines.benchmark import LOOP

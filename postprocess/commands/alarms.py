@@ -11,11 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from postprocess.analyses.alarms import log
-from postprocess.analyses.alarms.log import FALSE, REAL, NightAlarms
-from postprocess.analyses.alarms.tally import (
+from postprocess.analyses import alarms
+from postprocess.analyses.alarms import (
+    FALSE,
+    REAL,
     AlarmCount,
     AlarmMonth,
+    NightAlarms,
     find_often_cleared,
     find_slow_hosts,
     tally_by_month,
@@ -54,16 +56,16 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     :raises UsageError: if the log is damaged, or holds no such alarm.
     """
-    path = work.root / log.FILE
+    path = work.root / alarms.FILE
     if arguments.mark:
         word, key, session = arguments.mark
         if word not in (REAL, FALSE):
             raise UsageError(f"--mark {word}: an alarm is {REAL} or {FALSE}; write one of them")
         with work.held():
-            log.mark_alarm(path, session, key, word)
+            alarms.mark_alarm(path, session, key, word)
         print(f"{key} of {session}: noted as {word}")
         return 0
-    nights = [n for n in log.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
+    nights = [n for n in alarms.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
     if not nights:
         since = f" since {arguments.since}" if arguments.since else ""
         raise UsageError(f"{path}: holds no night{since}; ./plumbline nightly writes one each")
@@ -146,7 +148,7 @@ def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
     return json.loads(
         json.dumps(
             {
-                "schema": log.SCHEMA,
+                "schema": alarms.SCHEMA,
                 "months": [
                     asdict(month) | {name: _entry(getattr(month, name)) for name in ("screened", "regressed")}
                     for month in tally_by_month(nights)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import choose_environment
+from postprocess.base.errors import UsageError, choose_environment
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import WHERE, Parser
 from site_configs.mpi import inventory

@@ -2,7 +2,7 @@
 
 Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
 become slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of
-several sessions lies beyond its limit (:mod:`postprocess.stats.sequence`). A case that is inside its band
+several sessions lies beyond its limit (:mod:`postprocess.stats.detection`). A case that is inside its band
 tonight may be called too: what lies just beyond a limit is seen by sums.
 """
 
@@ -17,15 +17,14 @@ from typing import Any
 
 import polars as pl
 
-from postprocess.base.formats import DATE_FORMAT, format_slower, parse_utc, plural
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import DATE_FORMAT, compute_slowdown, format_slower, parse_utc, plural
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.query import JUDGING, read_headlines
 from postprocess.results.store import StoreError
-from postprocess.stats.sequence import (
+from postprocess.stats.detection import (
     APART_MINUTES,
     LEAST_SESSIONS,
     LONGEST_RUN,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import JsonObject
 from postprocess.base.errors import UsageError
-from postprocess.base.units import SECONDS
+from postprocess.base.formats import SECONDS
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch

@@ -8,28 +8,31 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.conditions import ROUNDS, LaunchConditions
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
-from postprocess.model.routines.mpicost import is_placeless
+from postprocess.model.routines.mpicost import PAPERS, is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
     Difference,
     Incomparability,
+    PlacedLaunches,
     UnidentifiedProcessor,
     find_missing_fact,
+    is_shifting,
     list_differences,
     name_fact,
+    read_placed_launches,
 )
 from postprocess.references.lint import find_unfounded
-from postprocess.references.placed_launches import PlacedLaunches, is_shifting, read_placed_launches
 from postprocess.references.provenance import read_provenance
-from postprocess.references.session_priors import load_session_priors
-from postprocess.stats.estimate import estimate_references
-from postprocess.stats.placement import is_same_place
-from postprocess.stats.session_prior import add_session_priors
+from postprocess.references.reference_file import load_session_priors
+from postprocess.stats.band import estimate_references
+from postprocess.stats.launches import is_same_place
+from postprocess.stats.priors import add_priors, add_session_priors, group_of
 from postprocess.stats.sessions import add_evidence
-from postprocess.stats.shrinkage import add_priors, group_of
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
 
@@ -320,3 +323,37 @@ def _know_noise(
         for case, each in known.items()
     }
     return add_session_priors(known, load_session_priors())
+
+
+PROGRAM = "mpicost"
+
+
+def read_reference_trials(
+    roots: Sequence[Path], system: str, partition: str, environment: str
+) -> tuple[int, int] | None:
+    """Read trials and rounds of a launch of mpicost behind the references of an environment; None if unknown.
+
+    A file that cannot be read has no count here: whoever compares with it says what is wrong.
+    """
+    try:
+        path = reference_file.find_reference_file(roots, system, partition, environment)
+        told = read_provenance(path)["programs"].get(PROGRAM) if path else None
+        method = provenance.list_calibrations(told)[0]["method"] if told else {}
+        trials, rounds = method.get("trials"), method.get(ROUNDS, 1)
+    except (UsageError, OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+    if type(trials) is not int or type(rounds) is not int:
+        return None
+    return (trials, rounds) if trials > 1 and rounds > 0 else None
+
+
+def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:
+    """Describe, a line per number, the environments measured with other trial counts than the papers'."""
+    found: dict[int, set[str]] = {}
+    for launch in planned:
+        if launch.program == PROGRAM and launch.cases and launch.trials != PAPERS:
+            found.setdefault(launch.trials, set()).add(launch.environment)
+    return [
+        f"{trials} trials of mpicost, not {PAPERS}: {', '.join(sorted(environments))}"
+        for trials, environments in sorted(found.items())
+    ]

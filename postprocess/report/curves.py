@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from postprocess.base import formats
-from postprocess.base.formats import size
+from postprocess.base.formats import SECONDS, size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
-from postprocess.report.panels import (
+from postprocess.report.drawing import (
     SIZED,
     X_LABELS,
     Panel,

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from postprocess.base import files
-from postprocess.base.documents import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.workdir import WorkDirectory

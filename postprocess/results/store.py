@@ -19,7 +19,7 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.units import SECONDS, UNITS
+from postprocess.base.formats import SECONDS, UNITS
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import TrialSummary

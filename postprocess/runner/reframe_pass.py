@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import propose_word
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory

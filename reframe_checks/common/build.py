@@ -14,9 +14,9 @@ import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
+from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session

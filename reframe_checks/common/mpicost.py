@@ -28,7 +28,7 @@ from postprocess.model.routines.mpicost import (
     find_routine,
     format_routines,
 )
-from postprocess.references.trial_count import read_reference_trials
+from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice

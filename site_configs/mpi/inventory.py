@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import read_record
 from site_configs.mpi import imb_wheel, wheels
 from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import (

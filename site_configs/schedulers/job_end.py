@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from postprocess.base.documents.records import read_record
+from postprocess.base.records import read_record
 
 #: In the directory of a job that was given up. The name is that of the first backend that wrote one.
 ENDED = "slurm_ended.json"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.errors import UsageError, propose_or_list
 
 
 def locate_site_file(source: Path, site: str) -> Path:

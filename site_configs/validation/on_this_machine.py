@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.errors import propose_or_list
 from postprocess.base.sanitize import quote_word
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables

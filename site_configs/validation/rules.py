@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.errors import propose_or_list
 from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.validation.reader import SiteFault, SiteReading

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.base.documents.records import parse_record
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import read_regular
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from spack_envs.errors import SpackEnvironmentError, extract_spack_error
 from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch_release, run_git
 from spack_envs.layout import SpackCommands, spack_environment_variables

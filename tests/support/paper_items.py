@@ -51,7 +51,7 @@ def read_numbers(text: str, paper: str = "") -> list[tuple[str, int]]:
 
 _RECORDS = ByTest("tests/integration/mpicost/test_records.py")
 _SIZES = ByTest("tests/integration/mpicost/test_list_option.py")
-_HEADLINE = ByTest("tests/unit/postprocess/stats/test_headline.py")
+_HEADLINE = ByTest("tests/unit/postprocess/stats/test_launches.py")
 _TRIALS = ByTest("tests/unit/postprocess/report/test_trial_selection.py")
 _COUNTS = ByTest("tests/unit/site_configs/topology/test_layouts.py")
 _FAMILY = ByTest("tests/unit/reframe_checks/test_precedence.py")

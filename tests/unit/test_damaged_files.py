@@ -18,10 +18,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from postprocess.analyses.alarms.log import FILE, append_night, read_alarm_log, summarise_night_alarms
+from postprocess.analyses.alarms import FILE, append_night, read_alarm_log, summarise_night_alarms
 from postprocess.base.archive import pack_folder, unpack_archive
-from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
 from postprocess.calibration.ledger import (
     OPENED,
@@ -63,12 +63,10 @@ from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import read_witness
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import read_provenance
-from postprocess.references.expected_failures import COLUMNS, parse_expected_file
-from postprocess.references.reference_file import load_references
-from postprocess.references.session_priors import PATH, load_session_priors
-from postprocess.results.index import read_covered_sessions, read_intact_index
+from postprocess.references.decisions import COLUMNS, parse_expected_file
+from postprocess.references.reference_file import PATH, load_references, load_session_priors
 from postprocess.results.launch_costs import read_elapsed_seconds
-from postprocess.results.query import read_headlines
+from postprocess.results.query import read_covered_sessions, read_headlines, read_intact_index
 from postprocess.results.store import read_session, write_frame
 from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents import strict_json
-from postprocess.base.errors import UsageError
+from postprocess.base import strict_json
+from postprocess.base.errors import UsageError, propose_or_list
 from postprocess.base.formats import duration, plural, size
-from postprocess.base.near_words import propose_or_list
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser

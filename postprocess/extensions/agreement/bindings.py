@@ -18,9 +18,8 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_text
-from postprocess.base.formats import factor, microseconds, plural, size, utc_now
+from postprocess.base.formats import TextTable, factor, microseconds, plural, render_text, size, utc_now
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import TextTable, render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
 from postprocess.extensions.agreement.languages import (

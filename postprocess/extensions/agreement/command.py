@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
+from postprocess.base.formats import plural, render_text
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options

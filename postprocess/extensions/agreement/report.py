@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from postprocess.base.formats import factor, first_of, plural, size
+from postprocess.base.formats import NOT_PRINTED, TextTable, factor, first_of, plural, size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import NOT_PRINTED, TextTable
 from postprocess.extensions.agreement.compare import (
     FEWEST_LAUNCHES,
     PAIRS,
@@ -28,11 +27,11 @@ from postprocess.extensions.agreement.compare import (
     Topic,
 )
 from postprocess.model.session import Session
-from postprocess.report import axes as small
-from postprocess.report import legend
+from postprocess.report import drawing as small
+from postprocess.report import plots
 from postprocess.report.document import Document, Legend, Lines, Picture, Role, Section, Tone, Toned
+from postprocess.report.drawing import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 from postprocess.report.plots import RING, choose_line_style
-from postprocess.report.svg import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 
 MARKS = {
     RatioStatus.AGREE: "",
@@ -301,7 +300,7 @@ HOW_TO_READ = (
 def build_agreement_document(session: Session, agreement: AgreementResult, failures: list[str]) -> Document:
     """Build what the pages say: findings, the ratios of each place, and why ratios are not 1."""
     findings = [format_disagreement(finding) for finding in agreement.findings]
-    pairs = [(Markup(legend.draw_marker_key(n)), f"{over}/{under}") for n, (over, under) in enumerate(PAIRS)]
+    pairs = [(Markup(plots.draw_marker_key(n)), f"{over}/{under}") for n, (over, under) in enumerate(PAIRS)]
     signs = ("line: 95 % interval", "shade: expected", "ring: disagrees")
     keys = Legend([*pairs, *((Markup(), sign) for sign in signs)])
     chapters = [

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from postprocess.base.documents.records import Positive, Text, read_record
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable
+from postprocess.base.records import Positive, Text, read_record
 from postprocess.extensions.papers.measurements import CONDITIONS, LABELS, PaperCell, PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
     Number,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import TextTable, render_markdown_table
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import TextTable, render_markdown_table
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
@@ -49,7 +49,7 @@ from postprocess.extensions.papers.presentation import PaperFigure, format_csv
 from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.taboada_kernels import MeasuredKernel, collect_kernels
 from postprocess.extensions.papers.taboada_tables import FORM, NetworkTheory, parse_theory
-from postprocess.report import legend, plots, templating
+from postprocess.report import document, plots
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import SUFFIX, read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
@@ -175,11 +175,11 @@ def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] 
     if form == "csv":
         return format_csv((view.title, table) for view in views for table in view.tables)
     if form == "html":
-        return templating.render_html_template(
+        return document.render_html_template(
             "paper.html.j2",
             {"views": views, "title": title, "sessions": sessions},
             panel=plots.draw_lines,
-            line_key=legend.draw_line_key,
+            line_key=plots.draw_line_key,
         )
     blocks = [f"# {title}\n"] if title else []
     for view in views:

@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from postprocess.base.formats import MEGABYTES, NOT_PRINTED, TextTable
 from postprocess.base.formats import size as format_size
-from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.base.units import MEGABYTES
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
@@ -27,8 +26,8 @@ from postprocess.extensions.papers.presentation import (
     write_ratio,
 )
 from postprocess.extensions.papers.taboada_models import compute_minimum
-from postprocess.report.panels import FROM_ZERO, thin_values
-from postprocess.stats.curves.segments import fit_segments
+from postprocess.report.drawing import FROM_ZERO, thin_values
+from postprocess.stats.curves import fit_segments
 
 ALONE = "0 with 1"
 NEIGHBOURS = "i with i+1"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from postprocess.base.formats import size
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable, size
 from postprocess.extensions.papers import rus_costs as rus
 from postprocess.extensions.papers.linear_model import (
     COMPOSITIONS,

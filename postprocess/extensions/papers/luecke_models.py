@@ -14,8 +14,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.base.formats import plural
-from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
+from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, plural
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperCell, PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
     MOST_LINES,
@@ -37,7 +36,7 @@ from postprocess.extensions.papers.presentation import (
 )
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
-from postprocess.report.panels import (
+from postprocess.report.drawing import (
     LINEAR,
     MILLISECONDS,
     MOST_PANELS,
@@ -47,7 +46,7 @@ from postprocess.report.panels import (
     PanelPicture,
     Point,
 )
-from postprocess.stats.curves.segments import compute_mean_error, fit_line
+from postprocess.stats.curves import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn
 TREE, ROOTED, SHIFTS = ("bcast",), ("scatter", "gather"), ("allgather", "alltoall")

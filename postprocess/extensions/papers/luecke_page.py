@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import MISSING, TextTable, render_text
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import MISSING, TextTable, render_text
 from postprocess.extensions.papers import luecke_models, luecke_ratios, printed
 from postprocess.extensions.papers.asides import describe_few_processes
 from postprocess.extensions.papers.luecke_ratios import RatioTable, find_stand_ins
@@ -23,12 +23,11 @@ from postprocess.extensions.papers.measurements import PaperMeasurements, arrang
 from postprocess.extensions.papers.presentation import PaperFigure, write_count, write_ratio
 from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.rus_sends import read_settings
-from postprocess.report import axes as small
-from postprocess.report import document, legend, plots, templating
+from postprocess.report import document, plots
+from postprocess.report import drawing as small
 from postprocess.report.document import Document, Lines, Role, Section, Tone
-from postprocess.report.panels import Chapter
+from postprocess.report.drawing import GOOD, INK, Chapter, apply_style, render_inline_svg
 from postprocess.report.plots import BAND, choose_line_style
-from postprocess.report.svg import GOOD, INK, apply_style, render_inline_svg
 from postprocess.results.summary import SessionSummary
 
 NEAR = 2.0  #: a factor within which a measured ratio counts as near the printed one
@@ -260,17 +259,17 @@ def write_paper_views(
     :raises UsageError: if they cannot be written.
     """
     measured = arrange_summaries((summary, *further))
-    context = {"summary": summary, "papers": views, "line_keys": legend.draw_line_keys(measured.environments)}
+    context = {"summary": summary, "papers": views, "line_keys": plots.draw_line_keys(measured.environments)}
     drawing: dict[str, Callable[..., str]] = {
         "panel": plots.draw_lines,
         "agreement": draw_agreement_plot,
-        "marker": legend.draw_marker_key,
+        "marker": plots.draw_marker_key,
     }
     pages = {
         session_dir / "papers.md": document.render_markdown(build_document(summary, views)),
-        session_dir / "papers.html": templating.render_html_template("papers.html.j2", context, **drawing),
+        session_dir / "papers.html": document.render_html_template("papers.html.j2", context, **drawing),
     }
-    templating.write_pages(pages)
+    document.write_pages(pages)
     return list(pages)
 
 

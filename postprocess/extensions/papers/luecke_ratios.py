@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import ratio, size
-from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
+from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
 from postprocess.extensions.papers.measurements import (
     LABELS,
     Operation,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from postprocess.base.formats import factor
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable, factor
 from postprocess.extensions.papers.measurements import (
     LABELS,
     Operation,

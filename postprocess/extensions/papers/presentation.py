@@ -8,11 +8,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from postprocess.base.formats import format_percent, format_significant, microseconds, ratio
-from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.base.units import SECONDS
+from postprocess.base.formats import (
+    NOT_PRINTED,
+    SECONDS,
+    TextTable,
+    format_percent,
+    format_significant,
+    microseconds,
+    ratio,
+)
 from postprocess.extensions.papers.measurements import Operation, PaperMeasurements
-from postprocess.report.panels import LOGARITHMIC, Panel, PanelLine, Point, thin_values
+from postprocess.report.drawing import LOGARITHMIC, Panel, PanelLine, Point, thin_values
 
 _Value = TypeVar("_Value")
 

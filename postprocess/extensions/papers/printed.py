@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import format_external
 from postprocess.extensions.papers.linear_model import Growth, LinearModel
 
 INTEGER = re.compile(r"0|[1-9][0-9]{0,11}")

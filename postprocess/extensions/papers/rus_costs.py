@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postprocess.base.formats import format_significant
-from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES, MISSING, NOT_PRINTED, TextTable, format_significant
 from postprocess.extensions.papers.measurements import LABELS, SENDS, Operation, PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
     Number,
@@ -28,7 +26,7 @@ from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.routines.rus import COSTS, IN_ALL, LATENCY
-from postprocess.report.panels import FROM_ZERO, LINEAR, MILLISECONDS, thin_values
+from postprocess.report.drawing import FROM_ZERO, LINEAR, MILLISECONDS, thin_values
 
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}

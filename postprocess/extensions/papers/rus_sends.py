@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
     Number,
@@ -28,7 +28,7 @@ from postprocess.extensions.papers.presentation import (
 from postprocess.extensions.papers.rus_costs import find_buffer
 from postprocess.model.routines.mpicost import REDUCE_LOCAL
 from postprocess.model.routines.rus import AS_SENDS
-from postprocess.stats.curves.segments import Segment, compute_mean_error, fit_segments, predict_time
+from postprocess.stats.curves import Segment, compute_mean_error, fit_segments, predict_time
 
 GOOD = 0.25  #: average relative error beyond which the send model is not used
 SEND_MODE, MODES = "pingpong_", ("standard", "synchronous", "buffered")

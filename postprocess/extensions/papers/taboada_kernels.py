@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable
 from postprocess.extensions.papers.measurements import PaperMeasurements
 from postprocess.extensions.papers.presentation import Number, write_plain, write_ratio, write_share, write_time
 from postprocess.extensions.papers.printed import History, PrintedKernel

@@ -3,7 +3,7 @@
 T(n) = t0 + tb n + ti tb n / (t0 + tb n): t0 is the time of an empty message; tb and ti are slope and
 intercept of T - t0 over n for long messages. The paper takes them from a line through long messages and does
 not say which are long; here all of the form is fitted, by least relative errors. Where an MPI changes its
-protocol one form does not do: then each segment (:mod:`postprocess.stats.curves.segments`) has its own ti and
+protocol one form does not do: then each segment (:mod:`postprocess.stats.curves`) has its own ti and
 tb. Hockney's is t0 + tb n. Fitted to sizes of 0 and powers of two; how good a model is tell the other sizes,
 which it has not seen. Seconds, bytes.
 """
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from postprocess.base.formats import plural
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, SECONDS, plural
 from postprocess.extensions.papers.linear_model import FACTORS, TERMS, Growth, LinearModel
 from postprocess.extensions.papers.measurements import PaperMeasurements, Place
 from postprocess.extensions.papers.presentation import (
@@ -33,8 +32,8 @@ from postprocess.extensions.papers.presentation import (
 )
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
-from postprocess.report.panels import FROM_ZERO, Panel
-from postprocess.stats.curves.segments import Segment, compute_mean_error, find_segment, fit_line, fit_segments
+from postprocess.report.drawing import FROM_ZERO, Panel
+from postprocess.stats.curves import Segment, compute_mean_error, find_segment, fit_line, fit_segments
 
 #: Operations whose n is that of all processes' blocks together; of all others it is mpicost's ``bytes``
 IN_ALL = frozenset({"scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum"})

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_significant, plural
-from postprocess.base.text_table import NOT_PRINTED, TextTable
+from postprocess.base.formats import NOT_PRINTED, TextTable, format_significant, plural
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.linear_model import COMPOSITIONS, FACTORS, Growth, find_crossovers
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place

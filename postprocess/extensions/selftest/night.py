@@ -36,9 +36,7 @@ from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.session.lifecycle.injections import EVERYTHING, IDLE, Injection, load_library
-from postprocess.stats.confirmation_rule import SLOW_TO_CONFIRM
-from postprocess.stats.power import compute_scatter
-from postprocess.stats.sequence import compute_gross_distance
+from postprocess.stats.detection import SLOW_TO_CONFIRM, compute_gross_distance, compute_scatter
 from postprocess.stats.sessions import SESSION_GAP, SessionValue, predict_nights
 from site_configs.schema.manual_settings import collect_manual_settings
 

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from postprocess.base.formats import format_signed, plural
-from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
+from postprocess.base.formats import (
+    NOT_PRINTED,
+    TextTable,
+    format_signed,
+    plural,
+    render_markdown_table,
+    render_text,
+)
 from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
 from postprocess.extensions.selftest.score import (
     FLAT,

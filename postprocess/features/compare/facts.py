@@ -3,8 +3,8 @@
 The library tells them itself, in one launch of each side whose times do not count: asking would disturb a
 measurement. A control variable is what MPI_T of the MPI standard calls so; its value is that of the launch.
 
-The fingerprint is taken of ping-pong with warm buffers, in launches of their own. A switch is a step of the time from one
-size to the next, as a change of protocol leaves it; which protocol, no measurement tells.
+The fingerprint is taken of ping-pong with warm buffers, in launches of their own. A switch is a step of the
+time from one size to the next, as a change of protocol leaves it; which protocol, no measurement tells.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from postprocess.base import files
-from postprocess.base.documents.records import Amount, Count, Measured, parse_record
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import quantity, size
-from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.stats.curves.segments import LEAST_POINTS, Segment, fit_segments
-from postprocess.stats.curves.switches import MOST_SEGMENTS, Switch, find_switches
-from postprocess.stats.placement import group_placements
+from postprocess.base.formats import MEGABYTES, SECONDS, quantity, size
+from postprocess.base.records import Amount, Count, Measured, parse_record
+from postprocess.base.strict_json import parse_json
+from postprocess.stats.curves import LEAST_POINTS, MOST_SEGMENTS, Segment, Switch, find_switches, fit_segments
+from postprocess.stats.launches import group_placements
 from site_configs.mpi.family import identify_library
 
 ABSENT = "none"  #: for what a side does not have, as people read it

@@ -10,12 +10,23 @@ from typing import Any
 
 from markupsafe import Markup
 
-from postprocess.base.formats import DASH, SHOWN, factor, first_of, format_signed, number, plural, quantity
-from postprocess.base.text_table import TextTable, render_text
+from postprocess.base.formats import (
+    DASH,
+    SHOWN,
+    TextTable,
+    factor,
+    first_of,
+    format_signed,
+    number,
+    plural,
+    quantity,
+    render_text,
+)
 from postprocess.features.compare.history import CaseHistory, JudgedHistory
 from postprocess.features.compare.text import format_controls, join_lines
-from postprocess.report import axes as small
+from postprocess.report import drawing as small
 from postprocess.report.document import (
+    JUDGED,
     Commands,
     Document,
     Legend,
@@ -27,10 +38,9 @@ from postprocess.report.document import (
     table_section,
     write_document,
 )
-from postprocess.report.judged_value import JUDGED
+from postprocess.report.drawing import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
 from postprocess.report.plots import Y_LABELS
-from postprocess.report.svg import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
-from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
+from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
 
 FEW = 40  #: cases that a terminal shows
 NAMED = 4

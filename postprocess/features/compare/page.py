@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import write_output
-from postprocess.base.formats import factor, size
-from postprocess.base.same_values import is_same, is_same_page
-from postprocess.base.text_table import TextTable
-from postprocess.base.units import SECONDS, compute_slowdown
+from postprocess.base.formats import SECONDS, TextTable, compute_slowdown, factor, size
+from postprocess.base.records import is_same, is_same_page
+from postprocess.base.strict_json import parse_json
 from postprocess.features.compare import text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import SIDES, CasePlace
@@ -27,7 +25,7 @@ from postprocess.features.compare.decision import SignedDecision, tell_waivers
 from postprocess.features.compare.facts import SHOWN_WHOLE, describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report import templating
+from postprocess.report import document
 from postprocess.report.document import (
     Block,
     Commands,
@@ -39,9 +37,8 @@ from postprocess.report.document import (
     render_markdown,
     table_section,
 )
-from postprocess.report.legend import draw_line_keys
-from postprocess.report.panels import Panel, PanelLine, Point
-from postprocess.report.plots import draw_lines
+from postprocess.report.drawing import Panel, PanelLine, Point
+from postprocess.report.plots import draw_line_keys, draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
@@ -91,7 +88,7 @@ def write_comparison_page(
     """
     pages = render_comparison(judged, decided)
     told = pages.pop(JSON)
-    templating.write_pages({directory / name: text for name, text in pages.items()})
+    document.write_pages({directory / name: text for name, text in pages.items()})
     write_output(directory / JSON, told)
     return directory / HTML
 
@@ -102,7 +99,7 @@ def render_comparison(judged: JudgedComparison, decided: SignedDecision | None =
     names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
     legend = {"sides": draw_line_keys(names)}
     return {
-        HTML: templating.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
+        HTML: document.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
         MARKDOWN: render_markdown(build_document(judged, decided)),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from postprocess.base.formats import DASH, factor, first_of, format_percent, format_signed, plural, quantity
+from postprocess.base.formats import (
+    DASH,
+    TextTable,
+    factor,
+    first_of,
+    format_percent,
+    format_signed,
+    plural,
+    quantity,
+    render_text,
+)
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import ReferenceEffects
 from postprocess.features.compare.facts import (
@@ -19,8 +28,8 @@ from postprocess.features.compare.facts import (
 )
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report.judged_value import JUDGED
-from postprocess.stats.comparison.paired_verdicts import ERROR
+from postprocess.report.document import JUDGED
+from postprocess.stats.paired_verdicts import ERROR
 
 WORST = 10
 TRIED = 3  #: settings that a terminal proposes

@@ -1,6 +1,6 @@
 """Judge guidelines: a launch is one value of a comparison, and all of them are corrected together.
 
-The rules are those of ``compare`` (:mod:`postprocess.stats.comparison.paired_verdicts`), of ratios within a
+The rules are those of ``compare`` (:mod:`postprocess.stats.paired_verdicts`), of ratios within a
 launch in the place of ratios of two launches, and with one look.
 """
 
@@ -14,7 +14,7 @@ from enum import Enum
 
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.routines.guidelines import Guideline, Measured, list_guidelines
-from postprocess.stats.comparison.paired_verdicts import (
+from postprocess.stats.paired_verdicts import (
     NOT_WORSE,
     PairedCase,
     PairedRatio,

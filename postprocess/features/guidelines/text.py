@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from postprocess.base.formats import factor, microseconds, plural, size
-from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
+from postprocess.base.formats import NOT_PRINTED, TextTable, factor, microseconds, plural, render_text, size
 from postprocess.features.guidelines.judge import (
     FEWEST_LAUNCHES,
     MARGIN,
@@ -20,9 +19,8 @@ from postprocess.features.guidelines.judge import (
 )
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.model.session import Session
-from postprocess.report.document import Document, Lines, Role, Section, Tone, table_section
-from postprocess.report.judged_value import NOT_STEADY
-from postprocess.stats.comparison.paired_verdicts import ERROR
+from postprocess.report.document import NOT_STEADY, Document, Lines, Role, Section, Tone, table_section
+from postprocess.stats.paired_verdicts import ERROR
 
 WHY = {
     Rule.COMPOSITION: "other calls with the same result are faster",

@@ -19,8 +19,18 @@ from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import Matrix, SweepAnalysis
 from postprocess.features.links.text import LinkFinding
 from postprocess.model.session import Session
-from postprocess.report.document import Block, Document, Legend, Lines, Picture, Role, Section, Tone, css_key
-from postprocess.report.judged_value import NOT_STEADY
+from postprocess.report.document import (
+    NOT_STEADY,
+    Block,
+    Document,
+    Legend,
+    Lines,
+    Picture,
+    Role,
+    Section,
+    Tone,
+    css_key,
+)
 
 #: Ratios at which the next colour begins, the colour's name, and what the legend says of it.
 STEPS = (

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from postprocess.base.documents.memory import recall, remember
 from postprocess.base.formats import plural
+from postprocess.base.records import recall, remember
 from postprocess.judging.confirmation import apply_failures
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case

@@ -52,14 +52,14 @@ from postprocess.session.nightly.calibration_result import (
     list_all_lost,
     list_finished,
 )
-from postprocess.session.nightly.earlier_launches import (
+from postprocess.session.nightly.learning import (
     describe_outdated,
     find_conditions_now,
     read_comparable_launches,
 )
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
-from postprocess.stats.placement import group_placements
+from postprocess.stats.launches import group_placements
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch

@@ -16,12 +16,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postprocess.base import files
-from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record, read_record
-from postprocess.base.documents.strict_json import parse_json
-from postprocess.base.documents.toml_files import parse_toml
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural, utc_now
+from postprocess.base.records import (
+    Amount,
+    Count,
+    FileName,
+    Journal,
+    Text,
+    parse_record,
+    parse_toml,
+    read_record,
+)
+from postprocess.base.strict_json import parse_json
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
@@ -30,7 +37,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
-from postprocess.stats.placement import find_farthest
+from postprocess.stats.launches import find_farthest
 from site_configs.mpi.family import identify_library
 from spack_envs.programs import BuiltBinary
 

@@ -8,8 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from postprocess.base.formats import DATE_FORMAT, format_comparison, format_percent, parse_utc, plural, size
-from postprocess.base.units import SECONDS, compute_slowdown
+from postprocess.base.formats import (
+    DATE_FORMAT,
+    SECONDS,
+    compute_slowdown,
+    format_comparison,
+    format_percent,
+    parse_utc,
+    plural,
+    size,
+)
 from postprocess.calibration.machine_load import BUSY_SHARE
 from postprocess.extensions.procurement.check.builds import (
     OfferSources,

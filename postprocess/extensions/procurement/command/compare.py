@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import render_text
 from postprocess.base.sanitize import sanitize_line, show_line
-from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser

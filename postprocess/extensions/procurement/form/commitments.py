@@ -9,13 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.records import Measured, is_measurable, read_record
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DASH, format_significant, parse_decimal, quantity, size
-from postprocess.base.same_values import is_same_page
+from postprocess.base.formats import DASH, SECONDS, TextTable, format_significant, parse_decimal, quantity, size
+from postprocess.base.records import Measured, is_measurable, is_same_page, read_record
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import TextTable
-from postprocess.base.units import SECONDS
 from postprocess.extensions.procurement.check.offer import (
     COMMITMENTS,
     RULES,

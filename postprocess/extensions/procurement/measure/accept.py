@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import render_text
 from postprocess.base.progress import Progress
-from postprocess.base.same_values import is_same, is_same_page
+from postprocess.base.records import is_same, is_same_page
 from postprocess.base.signature import (
     ACCEPTANCE,
     MANIFEST,
@@ -27,7 +27,7 @@ from postprocess.base.signature import (
     find_fingerprint,
     read_signing_key,
 )
-from postprocess.base.text_table import render_text
+from postprocess.base.strict_json import parse_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.procurement import judge, protocol
 from postprocess.extensions.procurement.check.builds import OfficialSource
@@ -59,7 +59,7 @@ from postprocess.extensions.procurement.sealed import (
     verify_seal,
 )
 from postprocess.model.session import Request
-from postprocess.report import templating
+from postprocess.report import document
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 
 MODE = "accept"
@@ -230,7 +230,7 @@ def conclude(
     parties = protocol.Parties(*told)
     measured = open_offer(demand.folder / MEASURED)
     pages = protocol.render_protocol(checked.offer, measured, parties, found, violations)
-    templating.write_pages({demand.folder / name: text for name, text in pages.items()})
+    document.write_pages({demand.folder / name: text for name, text in pages.items()})
     page = demand.folder / protocol.ACCEPT[0]
     for table in (protocol.tabulate_acceptance(found), *protocol.tabulate_links(found)):
         print(render_text(table), end="", flush=True)

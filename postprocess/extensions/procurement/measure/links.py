@@ -28,7 +28,7 @@ from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import measure_in_session
-from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
+from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
 
 
 def list_links_looks(rules: Rules, nodes: int, exact: bool) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from postprocess.features.compare.measure.run import (
 )
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
+from postprocess.stats.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
 from site_configs.mpi.family import ABI_SUFFIX, parse_mpi_word, split_release
 from site_configs.mpi.inventory import collect_inventory, find_release

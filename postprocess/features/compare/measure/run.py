@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents.records import find_other_field
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural, utc_now
-from postprocess.base.near_words import propose_word
 from postprocess.base.progress import Progress
+from postprocess.base.records import find_other_field
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, history_page, page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader, StoredComparison

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
+from postprocess.judging.evaluate import judge_case
 from postprocess.judging.outcome import assess_launch, determine_outcome
-from postprocess.judging.rules import judge_case
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from postprocess import setup as building
 from postprocess.base.processes import find_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup import build_programs as building
-from postprocess.setup.build_programs import BuildOutcome, build_at_once, build_programs
-from postprocess.setup.prepare import PreparedMachine
+from postprocess.setup import BuildOutcome, PreparedMachine, build_at_once, build_programs
 from site_configs.mpi.inventory import Inventory
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.variables import SESSION

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import render_text
+from postprocess.base.formats import render_text
 from postprocess.extensions.papers.asides import build_skew_table, load_languages, read_skews
 from postprocess.extensions.papers.command import PAPERS, Asked, build_paper
 from tests.support.factories import papers as samples

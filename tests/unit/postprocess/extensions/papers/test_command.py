@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import MISSING
+from postprocess.base.formats import MISSING
 from postprocess.extensions.papers import rus_costs
 from postprocess.extensions.papers.command import NO_SPREAD, Asked, build_paper, format_paper
 from postprocess.extensions.papers.luecke_spread import build_cold_table, build_spread_table, compute_spread

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.base.text_table import MISSING
+from postprocess.base.formats import MISSING
 from postprocess.extensions.papers import luecke_models
 from postprocess.extensions.papers.luecke_models import (
     SCALING,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from postprocess.base.text_table import TextTable, render_text
+from postprocess.base.formats import TextTable, render_text
 from postprocess.extensions.papers import luecke_page as papers
 from postprocess.extensions.papers.luecke_page import build_paper_views, paper_views_as_text, write_paper_views
 from postprocess.main import main

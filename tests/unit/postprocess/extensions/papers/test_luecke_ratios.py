@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import MISSING, NOT_PRINTED
+from postprocess.base.formats import MISSING, NOT_PRINTED
 from postprocess.extensions.papers import luecke_page, luecke_ratios
 from postprocess.extensions.papers.luecke_ratios import RatioBasis
 from postprocess.extensions.papers.measurements import arrange_sessions

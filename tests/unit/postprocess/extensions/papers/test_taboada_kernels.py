@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.base.text_table import NOT_PRINTED
+from postprocess.base.formats import NOT_PRINTED
 from postprocess.extensions.papers.printed import load_history
 from postprocess.extensions.papers.taboada_kernels import (
     Calls,

@@ -58,7 +58,7 @@ from postprocess.extensions.selftest.score import (
     predict_verdict,
     score_nights,
 )
-from postprocess.judging.common_shift import COMMON_CASES
+from postprocess.judging.common_cause import COMMON_CASES
 from postprocess.main import main
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch, list_places, read_plan
@@ -76,7 +76,7 @@ from postprocess.session.lifecycle.injections import (
     list_unknown_injections,
 )
 from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
-from postprocess.stats.sequence import GROSS
+from postprocess.stats.detection import GROSS
 from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned

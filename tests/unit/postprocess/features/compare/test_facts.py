@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.features.compare.cases import ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import NEW, OLD, SharedCase
 from postprocess.features.compare.facts import (

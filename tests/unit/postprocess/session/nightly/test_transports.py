@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from postprocess.base.documents.memory import recall
+from postprocess.base.records import recall
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.plan import PlannedLaunch

@@ -16,7 +16,7 @@ from postprocess.features.compare.facts import SIZES, FingerprintLaunch
 from postprocess.features.compare.measure import differences
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.model.session import Selection
-from postprocess.stats.placement import MOVED
+from postprocess.stats.launches import MOVED
 from tests.support.factories.comparison import HEADER, make_pass
 
 TOLD = FingerprintLaunch(OLD, 0, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
