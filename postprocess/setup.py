@@ -22,10 +22,10 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.progress import Progress
 from postprocess.base.records import read_record
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import PACKAGES, Mpi, identify_library
 from site_configs.mpi.inventory import Inventory, take_inventory
 from site_configs.mpi.modules import read_module_path
+from site_configs.mpi.probe import find_companion_launcher
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.programs.program import PRODUCTS
 from site_configs.schedulers.base import UsableNodes
@@ -38,17 +38,14 @@ from site_configs.schedulers.module_systems import (
 )
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.schema.variables import SESSION
-from site_configs.validation.catalog import find_sites_for_host, locate_site_file
-from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.rules import list_entries, select_sound
+from site_configs.validation.site_files import find_sites_for_host, locate_site_file, read_site
 from spack_envs import machine as spack_machine
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.installation import Installation, is_without_source
-from spack_envs.layout import SpackLayout
+from spack_envs.installation import Installation, is_without_source, keep_installed
+from spack_envs.layout import SpackEnvironmentError, SpackLayout
+from spack_envs.machine import ExternalPackage, find_toolchain
 from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
-from spack_envs.programs import keep_installed
 from spack_envs.provide import NoSpack, Spack, provide_spack
-from spack_envs.toolchain import ExternalPackage, find_toolchain
 
 
 @dataclass(frozen=True)

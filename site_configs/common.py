@@ -20,9 +20,9 @@ from reframe.core.launchers import JobLauncher
 
 from postprocess.base.sanitize import quote_word
 from site_configs.annotations import find_fault
-from site_configs.mpi.allocation import UNSET, is_own_launcher
 from site_configs.mpi.family import OVERSUBSCRIBED
-from site_configs.mpi.standard_abi import build_launch_variables
+from site_configs.mpi.layers import build_launch_variables
+from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.fields import (

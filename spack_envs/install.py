@@ -23,8 +23,6 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.os_errors import find_file, lock_file
 from site_configs.programs.program import PRODUCTS, Program
-from spack_envs.errors import SpackEnvironmentError, extract_spack_error
-from spack_envs.fetch import ANSWER_SECONDS, FetchError, run_git
 from spack_envs.installation import (
     DIGEST,
     Installation,
@@ -34,7 +32,15 @@ from spack_envs.installation import (
     write_failure,
     write_stamp,
 )
-from spack_envs.layout import SpackCommands, SpackLayout, read_locked_hash, spack_environment_variables
+from spack_envs.layout import (
+    SpackCommands,
+    SpackEnvironmentError,
+    SpackLayout,
+    extract_spack_error,
+    read_locked_hash,
+    spack_environment_variables,
+)
+from spack_envs.provide import ANSWER_SECONDS, FetchError, run_git
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in

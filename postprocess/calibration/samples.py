@@ -21,7 +21,7 @@ from postprocess.model.interposed import INTERPOSED
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.stats.launches import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
-from site_configs.topology.shell_limits import LIMITS
+from site_configs.topology.machine import LIMITS
 
 BUILT = ("source_hash", "compiler", "flags")  #: circumstances of a program
 

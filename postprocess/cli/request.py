@@ -16,7 +16,7 @@ from postprocess.model.routines.mpicost import FAMILIES, WARM
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
 from postprocess.model.session import Request, Selection, use_reference_trials
 from site_configs.schema.manual_settings import select_shell_settings
-from site_configs.validation.catalog import locate_site_file
+from site_configs.validation.site_files import locate_site_file
 
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "confirm", "run", "list", "selftest")

@@ -15,7 +15,7 @@ from site_configs.mpi.inventory import Inventory
 from site_configs.mpi.layers import find_layer_library
 from site_configs.topology.layouts import Topology, list_process_counts
 from site_configs.topology.machine import Machine, read_machine
-from site_configs.validation.catalog import locate_site_file
+from site_configs.validation.site_files import locate_site_file
 
 HELP = "Find or install MPIs and Spack, and build all programs."
 EXAMPLE = "./plumbline setup --mpis mpich,openmpi"

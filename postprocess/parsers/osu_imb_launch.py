@@ -23,7 +23,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
-from spack_envs.programs import read_program
+from spack_envs.installation import read_program
 
 LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
 LOADED_PARTS = ("program", "libraries")

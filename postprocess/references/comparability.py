@@ -22,7 +22,7 @@ from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance
 from postprocess.stats.launches import Placement, group_placements
 from postprocess.stats.sessions import number_day
-from site_configs.topology.shell_limits import LIMITS
+from site_configs.topology.machine import LIMITS
 
 #: Facts in words, where the name alone does not tell people what it is
 WORDS = {

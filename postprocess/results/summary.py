@@ -17,7 +17,7 @@ from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Machine, read_machine
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 
 SCHEMA = 5  #: of the file
 

@@ -32,8 +32,7 @@ from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.flush import measure_flush_seconds
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits, measure_flush_seconds
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:

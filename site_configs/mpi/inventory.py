@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import read_record
-from site_configs.mpi import imb_wheel, wheels
-from site_configs.mpi.discover import find_on_path
+from site_configs.mpi import wheels
 from site_configs.mpi.family import (
     ABI_SUFFIX,
     DEFAULT_FAMILIES,
@@ -29,11 +28,17 @@ from site_configs.mpi.family import (
     parse_mpi_word,
     split_release,
 )
-from site_configs.mpi.imb_wheel import Imb
-from site_configs.mpi.layers import LayerError, adopt_layer, find_layer_folder, find_layer_library
+from site_configs.mpi.layers import (
+    LIBRARY,
+    LayerError,
+    adopt_layer,
+    adopt_standard_abi,
+    find_layer_folder,
+    find_layer_library,
+)
 from site_configs.mpi.modules import find_in_modules
-from site_configs.mpi.probe import Candidate, probe_wrapper
-from site_configs.mpi.standard_abi import LIBRARY, adopt_standard_abi
+from site_configs.mpi.probe import Candidate, find_on_path, probe_wrapper
+from site_configs.mpi.wheels import Imb
 from site_configs.programs.installed import ONLY_MPICOST
 from site_configs.topology.machine import Machine, read_machine
 
@@ -104,7 +109,7 @@ def collect_inventory(
         answers += some
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
-    folders = imb_wheel.list_imb_folders(usable, work / "mpi")
+    folders = wheels.list_imb_folders(usable, work / "mpi")
     imb = tuple(find_imb(mpi, folders, stored, say) for mpi in usable if not mpi.standard_abi)
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save_inventory(inventory, inventory_file(work))
@@ -196,7 +201,7 @@ def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, 
         now = read_imb_state(mpi, known)
         if now and now == stored.files.get(f"{mpi.name} imb"):
             return known
-    return imb_wheel.try_imb(mpi, folders, say)
+    return wheels.try_imb(mpi, folders, say)
 
 
 def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
@@ -302,8 +307,8 @@ def read_mpi_state(mpi: Mpi) -> FileState:
 
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
     """Read the state of all files that IMB runs with under an MPI."""
-    executable = Path(imb.folder, imb_wheel.EXECUTABLE)
-    return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY))
+    executable = Path(imb.folder, wheels.EXECUTABLE)
+    return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, wheels.LIBRARY))
 
 
 def read_file_state(*paths: str | Path) -> FileState:

@@ -18,10 +18,21 @@ from pathlib import Path
 from postprocess.base.files import read_regular
 from postprocess.base.records import parse_record
 from postprocess.base.strict_json import parse_json
-from spack_envs.errors import SpackEnvironmentError, extract_spack_error
-from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch_release, run_git
-from spack_envs.layout import SpackCommands, spack_environment_variables
-from spack_envs.provide import PinnedRelease, Spack, obtain_release
+from spack_envs.layout import (
+    SpackCommands,
+    SpackEnvironmentError,
+    extract_spack_error,
+    spack_environment_variables,
+)
+from spack_envs.provide import (
+    FETCH_SECONDS,
+    FetchError,
+    PinnedRelease,
+    Spack,
+    fetch_release,
+    obtain_release,
+    run_git,
+)
 
 CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit
 FAILED = re.compile(r"Warning: Error while fetching (\S+?)@\S+\n((?:[ \t]+.*\n?)*)")

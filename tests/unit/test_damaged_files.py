@@ -72,12 +72,11 @@ from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
-from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, write_ended
+from site_configs.schedulers.base import ENDED, Ended, Ending, read_ended, write_ended
 from site_configs.schema import reframe_request
 from site_configs.validation.reader import parse_reading
-from spack_envs import installation, programs
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import read_locked_hash
+from spack_envs import installation
+from spack_envs.layout import SpackEnvironmentError, read_locked_hash
 from spack_envs.mirror import manifest
 from tests.support.damage import damaged
 from tests.support.factories import benchmark, launch, record
@@ -304,7 +303,7 @@ def sealed(folder: Path) -> Path:
 MPI = Mpi(ENVIRONMENT, "mpich", "5.0.2", "MPICH", "wheel", "/opt", "/opt/mpicc", "/opt/mpiexec")
 INVENTORY = {"schema": 2, "machine": {}, "files": {ENVIRONMENT: [["/opt/mpicc", 7]]}, "mpis": [asdict(MPI)],
              "unusable": [{"mpicc": "a", "origin": "b", "problem": "c"}], "imb": []}  # fmt: skip
-BUILT = programs.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
+BUILT = installation.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
 
 READING = {"faults": [{"line": 3, "text": "a fault"}], "lines": {"site x": 3}}
 TSV, PROVENANCE = (f"references/local/cpu/{ENVIRONMENT}{each}" for each in (".tsv", ".provenance.json"))
@@ -410,9 +409,9 @@ READERS = {
     ),
     "inventory": Reader(text("inventory.json", json.dumps(INVENTORY)), read_stored_inventory),
     "program": Reader(
-        made(lambda folder: programs.write_program(folder, BUILT),
+        made(lambda folder: installation.write_program(folder, BUILT),
              "programs", ENVIRONMENT, "mpicost.json"),
-        lambda path: programs.read_program(path.parents[2], ENVIRONMENT, "mpicost"),
+        lambda path: installation.read_program(path.parents[2], ENVIRONMENT, "mpicost"),
     ),
     "installation": Reader(
         made(lambda folder: installation.write_stamp(

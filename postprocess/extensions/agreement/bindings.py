@@ -36,8 +36,8 @@ from postprocess.extensions.agreement.languages import (
     start_exchange,
 )
 from site_configs.mpi.family import is_used_otherwise, parse_mpi_word
-from site_configs.mpi.identify import extract_identity
 from site_configs.mpi.inventory import take_inventory
+from site_configs.mpi.probe import extract_identity
 from spack_envs.mirror.use import choose_mirror
 
 SCHEMA = 1

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from postprocess.base.formats import plural, size
 from postprocess.base.processes import run_captured
-from site_configs.mpi import jars, wheels
-from site_configs.mpi.allocation import strip_allocation
+from site_configs.mpi import wheels
 from site_configs.mpi.family import Mpi, is_library, join_lines, spare_network
-from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.mpi.probe import ProbeError, run_step, strip_allocation
 
 SOURCES = Path(__file__).resolve().parents[3] / "suite" / "bindings"
 MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: in a line of ldd
@@ -250,10 +249,10 @@ def provide_jars(bench: Bench, home: Path) -> None:
     :raises Unavailable: if one is missing, or is not the pinned one
     """
     if bench.jars:
-        lacking = jars.copy_jars([bench.jars], home / "lib")
+        lacking = wheels.copy_jars([bench.jars], home / "lib")
     else:
         kept = bench.lasting / "bindings" / "jars"
-        lacking = jars.gather_jars(kept) or jars.copy_jars([kept], home / "lib")
+        lacking = wheels.gather_jars(kept) or wheels.copy_jars([kept], home / "lib")
     if lacking:
         raise Unavailable(next(iter(lacking.values())))
 

@@ -40,7 +40,7 @@ from postprocess.report.document import write_pages
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts
-from spack_envs.programs import find_mpicost_prefix
+from spack_envs.installation import find_mpicost_prefix
 
 #: Routines that are measured unless others are asked for.
 QUICK = tuple(routine.name for routine in ROUTINES if routine.quick)

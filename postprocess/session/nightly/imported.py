@@ -31,7 +31,7 @@ from postprocess.runner.reframe_pass import finish_launch
 from postprocess.session.lifecycle.context import IMPORTED, SessionContext
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.setup import PreparedMachine
-from spack_envs.programs import locate_program_file
+from spack_envs.installation import locate_program_file
 
 OLDEST_REFRAME = (4, 10, 3)  #: that the checks run under
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"PK\x03\x04")  #: how packed files begin

@@ -31,7 +31,7 @@ from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import LOOKED_AT, SessionContext
 from postprocess.session.nightly.nodes import list_fabrics
-from site_configs.schedulers.job_end import Ending
+from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
 from site_configs.topology.layouts import Layout
 

@@ -12,7 +12,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.routines.benchmark import Benchmark
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import case, planned
 from tests.support.factories.output import BANNERS, imb_head

@@ -25,7 +25,7 @@ from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import read_imported_tests
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.programs.installed import ExecutableFacts, read_facts
-from site_configs.schedulers.job_end import ENDED, read_ended
+from site_configs.schedulers.base import ENDED, read_ended
 from spack_envs import installation
 from spack_envs.mirror.manifest import describe_file
 from tests.support.faults import Declared, plants

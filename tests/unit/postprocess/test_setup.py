@@ -26,14 +26,12 @@ from site_configs.common import environment
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.inventory import Inventory
+from site_configs.schedulers import slurm_jobs
 from site_configs.schedulers.base import UsableNodes
-from site_configs.schedulers.slurm import jobs as slurm_jobs
-from site_configs.validation.catalog import list_site_names, locate_site_file
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import SpackLayout
-from spack_envs.machine import build_external_entry
+from site_configs.validation.site_files import list_site_names, locate_site_file
+from spack_envs.layout import SpackEnvironmentError, SpackLayout
+from spack_envs.machine import ExternalPackage, build_external_entry
 from spack_envs.provide import NoSpack
-from spack_envs.toolchain import ExternalPackage
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.factories.site import CRAY_MPICH, OPENMPI, PLAIN, slurm, text_of

@@ -32,7 +32,7 @@ from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from site_configs.programs.program import PROGRAMS, find_product
-from spack_envs.programs import UNKNOWN, BuiltBinary, locate_program_file, read_program
+from spack_envs.installation import UNKNOWN, BuiltBinary, locate_program_file, read_program
 
 DIGITS = 16  #: of the hash of a source
 SUITE = "suite"

@@ -39,7 +39,7 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.stats.launches import find_farthest
 from site_configs.mpi.family import identify_library
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"

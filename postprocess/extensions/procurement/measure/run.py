@@ -62,8 +62,8 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
 from postprocess.session.lifecycle.validation import verify_data
-from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.rules import list_entries, select_sound
+from site_configs.validation.site_files import read_usable_site
 
 MODE = "offer"
 FIRMWARE = Path("/sys/class/dmi/id/bios_version")

@@ -53,7 +53,7 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.session.lifecycle.validation import DataVerification, verify_data
 from postprocess.stats.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
-from site_configs.schedulers.job_end import Ending
+from site_configs.schedulers.base import Ending
 
 MODE = "compare"
 #: Ends of a job that no program has a part in.

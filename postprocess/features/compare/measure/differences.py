@@ -42,7 +42,7 @@ from postprocess.session.lifecycle.context import (
     measure_in_session,
 )
 from postprocess.stats.launches import MOVED, locate_case
-from spack_envs.programs import find_mpicost_prefix
+from spack_envs.installation import find_mpicost_prefix
 
 TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
 

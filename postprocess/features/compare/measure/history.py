@@ -33,7 +33,7 @@ from site_configs.mpi import wheels
 from site_configs.mpi.family import ABI_SUFFIX, parse_mpi_word, split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
 from site_configs.mpi.layers import KNOWN
-from site_configs.validation.isolated_reader import read_usable_site
+from site_configs.validation.site_files import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
 USUAL_ROUNDS = 10

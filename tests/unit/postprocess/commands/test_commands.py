@@ -27,7 +27,7 @@ from site_configs.mpi import inventory
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.inventory import Inventory, inventory_file
 from site_configs.topology.machine import Cache
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import report as samples
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, plants

@@ -20,10 +20,15 @@ from postprocess.setup import BuildOutcome, PreparedMachine, build_at_once, buil
 from site_configs.mpi.inventory import Inventory
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.variables import SESSION
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.installation import FAILURE, RECORD, Installation
-from spack_envs.layout import SpackLayout
-from spack_envs.programs import keep_installed, locate_program_file, read_program
+from spack_envs.installation import (
+    FAILURE,
+    RECORD,
+    Installation,
+    keep_installed,
+    locate_program_file,
+    read_program,
+)
+from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT

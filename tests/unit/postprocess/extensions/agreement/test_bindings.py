@@ -32,7 +32,7 @@ from postprocess.extensions.agreement.languages import (
     read_exchange,
     select_languages,
 )
-from site_configs.mpi import jars
+from site_configs.mpi import wheels
 from site_configs.mpi.family import Mpi
 
 LIBRARY = "MPICH Version: 5.0.2"
@@ -151,8 +151,8 @@ def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
     (tmp_path / "mpj" / "lib").mkdir(parents=True)
     if content:
         (tmp_path / "mpj" / "lib" / "of_a_test.jar").write_bytes(content)
-    monkeypatch.setattr(jars, "PINS", pins)
-    monkeypatch.setattr(jars, "can_fetch", lambda: False)
+    monkeypatch.setattr(wheels, "PINS", pins)
+    monkeypatch.setattr(wheels, "can_fetch", lambda: False)
     monkeypatch.setenv("MPJ_HOME", str(tmp_path / "mpj"))
     bench, home = make_bench(tmp_path / "mpi"), tmp_path / "copy"
     for each in (bench, replace(bench, jars=tmp_path / "mpj" / "lib")):  # installed, and of a mirror

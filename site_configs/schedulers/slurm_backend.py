@@ -1,8 +1,13 @@
-"""Slurm for ReFrame: whole nodes' worth of processes, an end to every wait, and a reason for every end.
+"""Slurm for ReFrame, and its launchers: an end to every wait, and a reason for every end.
 
 ReFrame's own backends stop the session where accounting is off, wait for ever for a job that can never
 run, take a controller that is away for the end of a job, and tell no reason. ``site_configs.slurm`` has what
 a site file needs of this.
+
+The backend asks for whole nodes, each with as many processes as the layout puts on one. In such a job an MPI's
+own launcher (``["mpirun"]``, ``["mpiexec"]``) fills node after node by itself. ``srun`` does not (nine
+processes, four per node, become 3 + 3 + 3), and so is told; and it must be told how the processes of an MPI
+find each other, or it starts many worlds of one process, each of which ends well.
 """
 
 from __future__ import annotations
@@ -16,15 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reframe.core.backends import register_scheduler
+from reframe.core.backends import register_launcher, register_scheduler
 from reframe.core.exceptions import JobError, JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
+from reframe.core.launchers import JobLauncher
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from postprocess.base.sanitize import sanitize_line
-from site_configs.mpi.allocation import strip_allocation
-from site_configs.schedulers.job_end import WAITS, Ended, Ending, write_ended
-from site_configs.schedulers.slurm import jobs as slurm_jobs
-from site_configs.schedulers.slurm.jobs import (
+from site_configs.mpi.probe import strip_allocation
+from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.base import WAITS, Ended, Ending, write_ended
+from site_configs.schedulers.slurm import SCHEDULER, SRUN, SRUN_CRAY, SRUN_PMI2, SRUN_PMIX, find_named_cluster
+from site_configs.schedulers.slurm_jobs import (
     OVER,
     WAITING,
     ForgottenJob,
@@ -33,7 +40,6 @@ from site_configs.schedulers.slurm.jobs import (
     SlurmError,
     UnknownJob,
 )
-from site_configs.schedulers.slurm.scheduler import SCHEDULER, find_named_cluster
 from site_configs.schema.variables import SESSION
 
 #: Seconds for which the controller may be away before a launch is given up.
@@ -375,3 +381,46 @@ def read_outage_limit() -> float:
 def describe_no_answer(problem: SlurmError, away: float) -> str:
     """Describe a controller that is away."""
     return f"Slurm has not answered for {away:.0f} s ({problem})"
+
+
+__all__ = ["SCHEDULER", "SRUN", "SRUN_CRAY", "SRUN_PMI2", "SRUN_PMIX"]
+
+read_outage_limit()  # a mistake in it must be told with the site file, not in the middle of an outage
+
+
+@register_launcher(SRUN)
+class BlockSrun(JobLauncher):
+    """Slurm's launcher, node after node, each process bound to a core; several on a core to its threads."""
+
+    binds_to_threads = True
+    kind = ""  #: of MPI, in the words of ``srun --mpi=list``
+
+    def command(self, job: Any) -> list[str]:
+        """Return the launch line up to the program."""
+        nodes = -(-job.num_tasks // job.num_tasks_per_node)
+        counts = [f"--nodes={nodes}", f"--ntasks={job.num_tasks}"]
+        kind = [f"--mpi={self.kind}"] if self.kind else []
+        layout = f"--distribution=plane={job.num_tasks_per_node}"
+        unit = "threads" if (job.num_tasks_per_core or 1) > 1 else "cores"
+        return ["srun", *kind, *counts, layout, f"--cpu-bind={unit}"]
+
+
+@register_launcher(SRUN_PMI2)
+class Pmi2Srun(BlockSrun):
+    """For MPICH."""
+
+    kind = "pmi2"
+
+
+@register_launcher(SRUN_PMIX)
+class PmixSrun(BlockSrun):
+    """For MPIs that were built with PMIx."""
+
+    kind = "pmix"
+
+
+@register_launcher(SRUN_CRAY)
+class CraySrun(BlockSrun):
+    """For Cray's MPI."""
+
+    kind = "cray_shasta"

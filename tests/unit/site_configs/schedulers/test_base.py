@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.backends import getlauncher
 
-from site_configs.schedulers.hardware_threads import BY_FAMILY, find_thread_binding
-from site_configs.schedulers.slurm import launchers as slurm
+from site_configs.schedulers import slurm_backend as slurm
+from site_configs.schedulers.base import BY_FAMILY, find_thread_binding
 
 SRUNS = (slurm.SRUN, slurm.SRUN_PMI2, slurm.SRUN_PMIX, slurm.SRUN_CRAY)
 

@@ -14,7 +14,7 @@ from reframe.core.launchers import JobLauncher
 from reframe.core.schedulers.pbs import PbsJobScheduler, TorqueJobScheduler
 
 from site_configs.schedulers.base import PALS
-from site_configs.schedulers.pbs.scheduler import SCHEDULER, TORQUE
+from site_configs.schedulers.pbs import SCHEDULER, TORQUE
 
 __all__ = ["PALS", "SCHEDULER", "TORQUE"]
 

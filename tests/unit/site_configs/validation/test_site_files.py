@@ -1,4 +1,4 @@
-"""A site file is a program: it is read by a process of its own, and nothing that it starts stays."""
+"""Whose host this is, as the site files say."""
 
 from __future__ import annotations
 
@@ -8,13 +8,44 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from site_configs.validation import isolated_reader
-from site_configs.validation.isolated_reader import read_site, read_usable_site
+from site_configs.validation import site_files
+from site_configs.validation.site_files import (
+    find_sites_for_host,
+    read_host_patterns,
+    read_site,
+    read_usable_site,
+)
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import OPENMPI, slurm, text_of
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 from tests.support.request import ask
+
+TEXT = "site_configuration = site('x', hostnames={})\n"
+
+
+@pytest.mark.parametrize(
+    ("hostnames", "host", "found"),
+    [
+        ('["login1"]', "login1", True),
+        ('["login1"]', "login1.cluster", True),  # as ReFrame matches: from the start
+        ('["login1"]', "mylogin1", False),
+        (r'["uan\\d+", "head"]', "head", True),
+        ('["("]', "(", False),
+        ("[1, None]", "1", False),
+        ("NAMES", "NAMES", False),
+        ("[]", "", False),
+    ],
+)
+def test_a_site_is_for_the_hosts_that_it_names(tmp_path: Path, hostnames, host, found):
+    (tmp_path / "mine.py").write_text(TEXT.format(hostnames))
+    (tmp_path / "broken.py").write_text("hostnames=[")
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    assert find_sites_for_host(tmp_path, host) == (["mine"] if found else [])
+
+
+def test_a_file_that_is_not_there_is_for_no_host(tmp_path: Path):
+    assert list(read_host_patterns(tmp_path / "none.py")) == []
 
 
 @pytest.fixture
@@ -40,7 +71,7 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, complaint, declared: Declared):
-    monkeypatch.setattr(isolated_reader, "READ_SECONDS", 1 if "while" in text else 60)
+    monkeypatch.setattr(site_files, "READ_SECONDS", 1 if "while" in text else 60)
     path.write_text(text)
     with declared.raises(UsageError) as refused:
         read_site(work, path)
@@ -98,7 +129,7 @@ OTHER_ENVIRONMENT = "env={'PATH': os.environ['PATH']}"
 def test_a_child_does_not_outlive_a_file_that_does_not_end(
     work, path, tmp_path, monkeypatch, how, declared: Declared
 ):
-    monkeypatch.setattr(isolated_reader, "READ_SECONDS", 4)
+    monkeypatch.setattr(site_files, "READ_SECONDS", 4)
     file = tmp_path / "child"
     path.write_text(START.format(how=how, file=str(file)) + "while True: signal.pause()\n")
     with declared.raises(UsageError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from spack_envs.programs import BuiltBinary, locate_program_file, read_program, write_program
+from spack_envs.installation import BuiltBinary, locate_program_file, read_program, write_program
 from tests.support.faults import plants
 
 BUILT = BuiltBinary("mpich-5_0_2", "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
