@@ -28,14 +28,8 @@ from site_configs.mpi.modules import read_module_path
 from site_configs.mpi.probe import find_companion_launcher
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.programs.program import PRODUCTS
+from site_configs.schedulers import module_systems
 from site_configs.schedulers.base import UsableNodes
-from site_configs.schedulers.module_systems import (
-    FIX,
-    adopt_login_modules,
-    describe_lacking,
-    is_lacking,
-    module_system,
-)
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.schema.variables import SESSION
 from site_configs.validation.rules import list_entries, select_sound
@@ -252,16 +246,16 @@ def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
 
     :raises UsageError: if neither has one.
     """
-    if module_system(os.environ).name != "nomod":
+    if module_systems.module_system(os.environ).name != "nomod":
         return
     path = locate_site_file(work.source, site)
     wanted = read_system(work, path).get("modules_system", "nomod")
-    if adopt_login_modules(wanted):
+    if module_systems.adopt_login_modules(wanted):
         progress.note(
-            f"this shell has no modules, and those of a login shell are used, none of them loaded; {FIX}"
+            f"this shell has no modules, and those of a login shell are used, none of them loaded; {module_systems.FIX}"
         )
-    elif is_lacking(wanted, os.environ):
-        raise UsageError(f"{path}: modules_system: {describe_lacking(wanted)}")
+    elif module_systems.is_lacking(wanted, os.environ):
+        raise UsageError(f"{path}: modules_system: {module_systems.describe_lacking(wanted)}")
 
 
 def report_missing_programs(found: Inventory | None, progress: Progress, told: Path) -> None:

@@ -14,34 +14,13 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from postprocess.analyses.drift import (
-    ENOUGH_NIGHTS,
-    LEAST,
-    LEAST_NIGHTS,
-    DriftFinding,
-    Floats,
-    NightSeries,
-    Trend,
-    detect_trends,
-)
+from postprocess.analyses import drift
 from postprocess.analyses.drift_findings import Cluster, DriftChange, cluster_changes, day_before, read_nights
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import SHOWN, TextTable, format_signed, plural, size
 from postprocess.base.sanitize import sanitize_line
+from postprocess.report import document
 from postprocess.report import drawing as small
-from postprocess.report.document import (
-    JUDGED,
-    Block,
-    Document,
-    Legend,
-    Lines,
-    Picture,
-    Role,
-    Section,
-    Tone,
-    Toned,
-    css_key,
-)
 from postprocess.report.drawing import BAD, INK, MUTED, SERIES, apply_style, render_inline_svg
 from postprocess.report.plots import BAND, LEVELS, Y_LABELS
 from postprocess.results.store import list_sessions
@@ -74,7 +53,7 @@ def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
     )
 
 
-def describe_direction(finding: DriftFinding) -> str:
+def describe_direction(finding: drift.DriftFinding) -> str:
     """Describe the direction in which a case changed, and whether it came back."""
     way = "slower" if finding.slow else "faster"
     return way if finding.lasts else f"was {way}"
@@ -137,7 +116,7 @@ def format_caption(change: DriftChange) -> str:
     return f"{describe_direction(finding)}, {finding.kind}: {said}"
 
 
-def format_case_title(trend: Trend) -> str:
+def format_case_title(trend: drift.Trend) -> str:
     """Format the case as a picture's title has it."""
     case = trend.nights.case
     payload = f" {size(case.bytes)}" if case.bytes else ""
@@ -152,7 +131,7 @@ def format_drift_title(found: Sequence[Cluster]) -> str:
     return f"{plural(slow, 'case')} became slower over the nights"
 
 
-def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
+def summarise_drift(trends: Sequence[drift.Trend], found: Sequence[Cluster]) -> str:
     """Summarise the last line: what was looked at, and what was found."""
     known = [trend for trend in trends if trend.known]
     nights = {start for trend in known for start in trend.nights.started}
@@ -171,7 +150,7 @@ def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
 
 def explain_too_few_nights() -> str:
     """Explain why a case is not looked at."""
-    return f"fewer than {ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
+    return f"fewer than {drift.ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
 
 
 def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
@@ -187,7 +166,7 @@ def list_cluster_keys(cluster: Cluster) -> list[str]:
     return [change.trend.nights.case.key for change in cluster.changes]
 
 
-def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
+def drift_as_data(trends: Sequence[drift.Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
     """Return the findings as data. Changes are fractions: 0.1 is a tenth slower."""
     return {
         "since": since,
@@ -234,15 +213,15 @@ def drift_note(store: Path) -> str:
     does not end the night.
     """
     try:
-        if len(list_sessions(store)) < ENOUGH_NIGHTS:
+        if len(list_sessions(store)) < drift.ENOUGH_NIGHTS:
             return ""
-        trends = detect_trends(read_nights(store, day_before(DAYS)))
+        trends = drift.detect_trends(read_nights(store, day_before(DAYS)))
     except UsageError as error:
         return sanitize_line(f"drift: not looked for: {error}")
     return format_drift_note(trends)
 
 
-def format_drift_note(trends: Sequence[Trend]) -> str:
+def format_drift_note(trends: Sequence[drift.Trend]) -> str:
     """Format that line: of slowdowns only."""
     found = [cluster for cluster in cluster_changes(trends) if cluster.slow]
     if not found:
@@ -268,7 +247,7 @@ EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
 
 
 @apply_style
-def draw_drift_plot(trend: Trend) -> str:
+def draw_drift_plot(trend: drift.Trend) -> str:
     """Draw one ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
     figure, axes = small.draw_panel(format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT)
@@ -292,7 +271,7 @@ def _day(started: str) -> float:
     return when.timestamp() / SECONDS_OF_A_DAY
 
 
-def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
+def _range(nights: drift.NightSeries, scale: float) -> tuple[float, float]:
     """Return the range of the axis: nearly all values and every reference; a wide band is cut off."""
     low, high = np.percentile(nights.values, INSIDE)
     low, high = min(low, nights.references.min()), max(high, nights.references.max())
@@ -301,7 +280,7 @@ def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
     return scale * min(low, ends[0]), scale * max(high, ends[1])
 
 
-def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> None:
+def _references(axes: Axes, nights: drift.NightSeries, x: drift.Floats, scale: float) -> None:
     """Draw center and band from each change of reference to the next; the change to today's has a line."""
     same = np.flatnonzero(np.diff(nights.references)) + 1
     bounds = sorted({0, *(int(place) for place in same), nights.epoch, len(x)})
@@ -317,7 +296,7 @@ def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> Non
         axes.axvline(x[nights.epoch], **EPOCH)
 
 
-def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
+def _points(axes: Axes, values: drift.Floats, x: drift.Floats, epoch: int) -> None:
     """Draw a dot for each night, pale before today's epoch, a triangle at the edge for what is beyond it."""
     low, high = axes.get_ylim()
     inside = (values >= low) & (values <= high)
@@ -328,7 +307,7 @@ def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
         axes.plot(x[some], np.full(some.sum(), edge), **BEYOND | {"linestyle": "none", "marker": sign})
 
 
-def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
+def _levels(axes: Axes, trend: drift.Trend, x: drift.Floats, scale: float) -> None:
     """Draw the fitted levels of today's epoch."""
     nights = trend.nights
     for begin, end in pairwise([nights.epoch, *trend.changes, len(x)]):
@@ -336,7 +315,7 @@ def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
         axes.plot([x[begin], x[min(end, len(x) - 1)]], [level, level], **LEVEL)
 
 
-def _dates(axes: Axes, x: Floats) -> None:
+def _dates(axes: Axes, x: drift.Floats) -> None:
     """Draw a few dates under the axis, evenly apart."""
     room = 0.02 * (x[-1] - x[0]) + 0.5
     axes.set_xlim(x[0] - room, x[-1] + room)
@@ -351,22 +330,22 @@ def _dates(axes: Axes, x: Floats) -> None:
 PAGE = "drift.html"
 MOST_SECTIONS = 100  #: changes that are drawn: a picture takes a twentieth of a second and 10 kB
 MOST_OF_ONE = 6  #: of many cases that changed at once
-LEGEND = Legend(
+LEGEND = document.Legend(
     (
-        (css_key("key"), "fitted level"),
-        (css_key("key begin"), "a change begins"),
-        (css_key("key reference"), "reference"),
-        (css_key("key band"), "its band"),
-        (css_key("key epoch"), "reference or MPI library changed"),
+        (document.css_key("key"), "fitted level"),
+        (document.css_key("key begin"), "a change begins"),
+        (document.css_key("key reference"), "reference"),
+        (document.css_key("key band"), "its band"),
+        (document.css_key("key epoch"), "reference or MPI library changed"),
         (Markup(), "pale: nights before that; triangles: beyond the picture"),
     )
 )
 HOW_TO_READ = (
-    f"One dot is the median launch of a night. {JUDGED}",
-    f"A step is a change of the level that lasted at least {LEAST_NIGHTS} nights, by the fit of levels with "
-    "the least absolute deviation; a creep is told where a cumulative sum of what lies above the reference "
-    "says so and no step does: a slow change, or one that was there on the reference's first night already. "
-    f"Both are told from {LEAST:.0%} on.",
+    f"One dot is the median launch of a night. {document.JUDGED}",
+    f"A step is a change of the level that lasted at least {drift.LEAST_NIGHTS} nights, by the fit of levels "
+    "with the least absolute deviation; a creep is told where a cumulative sum of what lies above the "
+    "reference says so and no step does: a slow change, or one that was there on the reference's first night already. "
+    f"Both are told from {drift.LEAST:.0%} on.",
     "Of 1,000 healthy cases of 60 nights fewer than two are told; where the machine itself wanders over days, "
     "some 25. p bounds the probability that such noise does it anywhere in the series.",
     "Faster is no failure: look whether the reference is stale. A new reference, or a new MPI library, begins "
@@ -374,59 +353,63 @@ HOW_TO_READ = (
 )
 
 
-def build_drift_document(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> Document:
+def build_drift_document(
+    trends: Sequence[drift.Trend], found: Sequence[Cluster], since: str
+) -> document.Document:
     """Build what the pages say: every change with pictures of its worst cases, and all changes as a table."""
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     left_out = [f"{plural(left, 'further change')} not drawn: --json FILE has all"] if left else []
-    return Document(
+    return document.Document(
         "drift",
         [f"nights since {since}"],
-        Tone.BAD if any(cluster.slow for cluster in found) else Tone.GOOD,
+        document.Tone.BAD if any(cluster.slow for cluster in found) else document.Tone.GOOD,
         format_drift_title(found),
         [summarise_drift(trends, found)],
         [
-            *([Section("", [LEGEND])] if found else []),
+            *([document.Section("", [LEGEND])] if found else []),
             *build_drift_sections(drawn),
-            Section("", [Lines(Role.CAVEAT, left_out)]),
-            Section("Every change", [build_drift_table(found)], folded=True),
+            document.Section("", [document.Lines(document.Role.CAVEAT, left_out)]),
+            document.Section("Every change", [build_drift_table(found)], folded=True),
         ],
         HOW_TO_READ,
     )
 
 
-def build_drift_sections(found: Sequence[Cluster]) -> Iterator[Section]:
+def build_drift_sections(found: Sequence[Cluster]) -> Iterator[document.Section]:
     """Build a section for each change of many cases, and one for all single changes in a direction."""
     for way, some in groupby(found, key=lambda each: describe_direction(each.worst.finding)):
         together = list(some)
-        mark = Toned(way, Tone.BAD if together[0].slow else Tone.FAIR)
+        mark = document.Toned(way, document.Tone.BAD if together[0].slow else document.Tone.FAIR)
         for each in together:
             if each.place:
                 yield build_cluster_section(mark, each)
         if alone := [each.worst for each in together if not each.place]:
-            yield Section("", build_drift_pictures(alone), mark=mark)
+            yield document.Section("", build_drift_pictures(alone), mark=mark)
 
 
-def build_cluster_section(mark: Toned, cluster: Cluster) -> Section:
+def build_cluster_section(mark: document.Toned, cluster: Cluster) -> document.Section:
     """Build the section of a change of many cases, with the worst of them."""
     sizes = format_log_range(change.finding.size for change in cluster.changes)
     period = f"{cluster.worst.finding.kind}, {sizes}, since {format_drift_period(cluster)}"
     left = len(cluster.changes) - MOST_OF_ONE
     more = [f"{plural(left, 'more case')} like these"] if left > 0 else []
-    blocks: list[Block] = [
-        Lines(Role.REMARK, [f"{period}: one cause is likely"]),
+    blocks: list[document.Block] = [
+        document.Lines(document.Role.REMARK, [f"{period}: one cause is likely"]),
         *build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
-        Lines(Role.REMARK, more),
+        document.Lines(document.Role.REMARK, more),
     ]
-    return Section(format_cluster_share(cluster), blocks, mark=mark)
+    return document.Section(format_cluster_share(cluster), blocks, mark=mark)
 
 
-def build_drift_pictures(changes: Sequence[DriftChange]) -> list[Picture]:
+def build_drift_pictures(changes: Sequence[DriftChange]) -> list[document.Picture]:
     """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
     for change in changes:
         by_case.setdefault(change.trend.nights.case.key, []).append(change)
     return [
-        Picture(partial(draw_drift_plot, some[0].trend), captions=list(map(format_caption, some)), subject=key)
+        document.Picture(
+            partial(draw_drift_plot, some[0].trend), captions=list(map(format_caption, some)), subject=key
+        )
         for key, some in by_case.items()
     ]

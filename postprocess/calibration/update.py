@@ -15,16 +15,8 @@ import polars as pl
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import compute_slowdown, plural
+from postprocess.calibration import samples
 from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
-from postprocess.calibration.samples import (
-    CaseSample,
-    collect_samples,
-    group_by_program,
-    list_differing_binding,
-    list_differing_facts,
-    list_differing_keys,
-    list_excluded,
-)
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
@@ -91,9 +83,11 @@ def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
 
     :raises UsageError: naming what they differ in.
     """
-    for place, _, some in group_by_program(launches):
+    for place, _, some in samples.group_by_program(launches):
         for each in some:
-            if mixed := list_differing_facts(some[0], each) or list_differing_binding(each, some):
+            if mixed := samples.list_differing_facts(some[0], each) or samples.list_differing_binding(
+                each, some
+            ):
                 fix = "calibrate nodes of one kind at a time"
                 raise UsageError(f"{place.environment}: launches differ in {', '.join(mixed)}; {fix}")
 
@@ -125,7 +119,7 @@ def update_references(
         they are taken, too
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
-    measured = collect_samples(launches)
+    measured = samples.collect_samples(launches)
     chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
     left_out = describe_left_out(launches)
     paths = []
@@ -141,7 +135,7 @@ def update_references(
 def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[ReferencePlace, str], str]:
     """Describe how many launches of each place and program do not count, and why; ``; `` follows each."""
     found: dict[tuple[ReferencePlace, str], str] = {}
-    for each in list_excluded(launches):
+    for each in samples.list_excluded(launches):
         key = each.place, each.program
         count = plural(each.launches, "earlier launch", "es")
         differing = ", ".join(map(name_fact, each.differing))
@@ -149,13 +143,19 @@ def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[Refer
     return found
 
 
-def select_place(measured: Mapping[Case, CaseSample], place: ReferencePlace) -> dict[Case, CaseSample]:
+def select_place(
+    measured: Mapping[Case, samples.CaseSample], place: ReferencePlace
+) -> dict[Case, samples.CaseSample]:
     """Select the cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
 def write_place(
-    root: Path, place: ReferencePlace, measured: dict[Case, CaseSample], only_new: bool, hold: Hold | None
+    root: Path,
+    place: ReferencePlace,
+    measured: dict[Case, samples.CaseSample],
+    only_new: bool,
+    hold: Hold | None,
 ) -> tuple[Path, dict[str, str]]:
     """Write one reference file: new rows in the place of old ones, or beside them.
 
@@ -195,7 +195,7 @@ def write_place(
     return path, {case.program: why for case, why in staying.items()}
 
 
-def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: CaseSample) -> str:
+def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: samples.CaseSample) -> str:
     """Explain why a reference is not replaced by what was measured now; empty if it is.
 
     One launch under other conditions shall not replace a reference of many by one that fails nothing: a night
@@ -212,7 +212,7 @@ def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: Case
     return ""
 
 
-def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: CaseSample) -> bool:
+def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: samples.CaseSample) -> bool:
     """Return whether the launches behind a row had options set by hand that the new ones lack."""
     return is_replaced_by(find_calibration_options(origin, case), new.launches[-1].by_hand)
 
@@ -223,12 +223,12 @@ def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Ma
     return (provenance.find_case_calibration(told, case.key) or {}).get("options", {})
 
 
-def select_program(measured: Mapping[Case, CaseSample], program: str) -> dict[Case, CaseSample]:
+def select_program(measured: Mapping[Case, samples.CaseSample], program: str) -> dict[Case, samples.CaseSample]:
     """Select the cases of one program."""
     return {case: each for case, each in measured.items() if case.program == program}
 
 
-def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
+def build_references(path: Path, measured: Mapping[Case, samples.CaseSample]) -> dict[Case, Reference]:
     """Build the references of one place from its launches.
 
     :raises UsageError: if simulated time does not repeat, or a value is no time.
@@ -254,7 +254,7 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     }
 
 
-def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, CaseSample]) -> None:
+def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, samples.CaseSample]) -> None:
     """Refuse launches of two methods, which cannot stand in one file.
 
     :raises UsageError: naming what the methods differ in.
@@ -262,7 +262,7 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Ca
     for sample in measured.values():
         method = sample.launches[-1].facts["method"]
         for calibration in provenance.list_calibrations(told):
-            if changed := list_differing_keys(calibration["method"], method):
+            if changed := samples.list_differing_keys(calibration["method"], method):
                 fix = "move the file away, or choose another place with --output"
                 raise UsageError(
                     f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
@@ -270,7 +270,7 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Ca
 
 
 def build_provenance(
-    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, CaseSample]
+    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, samples.CaseSample]
 ) -> dict[str, Any]:
     """Build the provenance of a file of which some rows were measured anew; the other rows keep theirs."""
     programs = dict(old["programs"]) if old else {}
@@ -284,7 +284,7 @@ def build_provenance(
     return {"machine": dict(last.machine), "programs": programs}
 
 
-def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -> dict[str, Any]:
+def build_calibration_record(measured: Mapping[Case, samples.CaseSample], alone: bool) -> dict[str, Any]:
     """Build the provenance of one program's new references: what ran, on what, when, and every value.
 
     Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
@@ -318,9 +318,9 @@ def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, lis
     return found
 
 
-def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:
+def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dict[str, Any]]:
     """Build the series of headlines, one for the cases of the same launches."""
-    families: dict[tuple[int, ...], list[CaseSample]] = {}
+    families: dict[tuple[int, ...], list[samples.CaseSample]] = {}
     for _, sample in sorted(measured.items()):
         families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
     return [
@@ -334,13 +334,13 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
     ]
 
 
-def build_value_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+def build_value_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
     """Build what is told of judged values, of the cases whose headline is another."""
     told = {sample.case.key: sample.values for sample in family if sample.values != sample.headlines}
     return {provenance.VALUES: told} if told else {}
 
 
-def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+def build_placement_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
     """Build what is told of times from core to core, of the cases of which a launch tells one."""
     told = {sample.case.key: sample.core_latencies for sample in family}
     known = {key: some for key, some in told.items() if any(some)}

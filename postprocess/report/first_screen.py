@@ -14,16 +14,7 @@ from postprocess.model.groups import CaseGroup
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import list_site_words
 from postprocess.model.verdict import CaseResult, Verdict, is_healthy
-from postprocess.report.overview import (
-    STEPS,
-    TOLD,
-    count_known,
-    describe_tonight,
-    format_again,
-    list_groups,
-    select_with_power,
-    sort_by_severity,
-)
+from postprocess.report import overview
 from postprocess.results.query import JUDGING, Night
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.detection import APART_MINUTES
@@ -77,7 +68,7 @@ def find_news(summary: SessionSummary, past: Past) -> News:
     """Find what is new since the last night in which each case was measured."""
     before = {key: nights[-2] for key, nights in past.nights.items() if len(nights) > 1}
     kinds: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in sort_by_severity(summary.results):
+    for result in overview.sort_by_severity(summary.results):
         if kind := _find_change(result, before.get(result.case.key), summary.strict):
             kinds.setdefault(kind, []).append(result)
     unknown = [
@@ -153,7 +144,7 @@ class NumberedGroup:
     def explained(self) -> bool:
         """Whether it is one case whose reason tells its value and reference."""
         group = self.group
-        return len(group.results) == 1 and group.verdict in TOLD and bool(group.reason)
+        return len(group.results) == 1 and group.verdict in overview.TOLD and bool(group.reason)
 
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
@@ -163,18 +154,18 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
             number,
             group,
             any(not result.counts_as_healthy(summary.strict) for result in group.results),
-            format_again(group, number, summary),
+            overview.format_again(group, number, summary),
         )
-        for number, group in enumerate(list_groups(summary), 1)
+        for number, group in enumerate(overview.list_groups(summary), 1)
     ]
 
 
 def describe_sight(results: Sequence[CaseResult]) -> str:
     """Describe what would be called tonight; empty if nothing is known of it."""
-    known = select_with_power(results)
+    known = overview.select_with_power(results)
     if not known:
         return ""
-    return f"tonight would see, of {count_known(known, results)}: {describe_tonight(known)}"
+    return f"tonight would see, of {overview.count_known(known, results)}: {overview.describe_tonight(known)}"
 
 
 def propose_next(summary: SessionSummary) -> list[Proposal]:
@@ -230,12 +221,12 @@ def format_command(verb: str, summary: SessionSummary) -> str:
 
 def describe_gain(results: Sequence[CaseResult]) -> str:
     """Describe what further good nights will see that this one does not; empty if they see no more."""
-    known = select_with_power(results)
+    known = overview.select_with_power(results)
     tonight = [result.detectable for result in known]
     learned = [result.detectable_learned for result in known]
-    step = next((each for each in STEPS if _count(learned, each) > _count(tonight, each)), None)
+    step = next((each for each in overview.STEPS if _count(learned, each) > _count(tonight, each)), None)
     if step is None:
-        few = 2 * _count(learned, STEPS[0]) < len(known)
+        few = 2 * _count(learned, overview.STEPS[0]) < len(known)
         return BLIND_MACHINE if few else ""
     name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
     now, then = _count(tonight, step), _count(learned, step)

@@ -10,18 +10,10 @@ from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
-from postprocess.report import document, drawing, overview, plots, trial_selection
+from postprocess.report import document, drawing, first_screen, overview, plots, trial_selection
 from postprocess.report.case_table import build_case_table
 from postprocess.report.curves import build_curves
 from postprocess.report.document import Block, Commands, Document, Lines, Role, Section, Tone, table_section
-from postprocess.report.first_screen import (
-    NumberedGroup,
-    Past,
-    describe_sight,
-    find_news,
-    list_numbered_groups,
-    propose_next,
-)
 from postprocess.report.grids import build_grid, build_limit_map, build_verdict_map
 from postprocess.report.overview import CLASSES, MOST_IN_GROUP, Sensitivity, assess_sensitivity, explain
 from postprocess.report.trial_selection import LaunchTrials
@@ -39,12 +31,12 @@ HOW_TO_READ = (
 )
 
 
-def build_document(summary: SessionSummary, past: Past) -> Document:
+def build_document(summary: SessionSummary, past: first_screen.Past) -> Document:
     """Build the document of a session.
 
     :param past: the nights of its cases
     """
-    groups = list_numbered_groups(summary)
+    groups = first_screen.list_numbered_groups(summary)
     host = summary.machine.host or "an unnamed host"
     wrong = overview.describe_contradiction(summary)
     sections = [
@@ -68,19 +60,22 @@ def build_document(summary: SessionSummary, past: Past) -> Document:
         ),
         tone=Tone(overview.find_tone(summary)),
         headline=overview.format_headline(summary),
-        facts=[overview.format_last_line(summary), *filter(None, [describe_sight(summary.results)])],
+        facts=[
+            overview.format_last_line(summary),
+            *filter(None, [first_screen.describe_sight(summary.results)]),
+        ],
         sections=sections,
         how_to_read=HOW_TO_READ,
         failures=[f"Contradiction: {wrong}"] if wrong else [],
     )
 
 
-def _list_news(summary: SessionSummary, past: Past) -> Iterator[str]:
+def _list_news(summary: SessionSummary, past: first_screen.Past) -> Iterator[str]:
     """List what the night before did not say."""
     if past.problem:
         yield past.problem
         return
-    news = find_news(summary, past)
+    news = first_screen.find_news(summary, past)
     yield news.line
     for item in news.items:
         named = ", ".join(result.case.key for result in item.results[:MOST_NEWS])
@@ -90,12 +85,12 @@ def _list_news(summary: SessionSummary, past: Past) -> Iterator[str]:
 
 def _list_proposals(summary: SessionSummary) -> Iterator[Block]:
     """List what to do next, with its cost."""
-    for each in propose_next(summary):
+    for each in first_screen.propose_next(summary):
         why = f"{each.why} ({each.cost})" if each.cost else each.why
         yield Commands(why, [each.command]) if each.command else Lines(Role.ITEM, [why])
 
 
-def _build_groups(title: str, summary: SessionSummary, groups: Sequence[NumberedGroup]) -> Section:
+def _build_groups(title: str, summary: SessionSummary, groups: Sequence[first_screen.NumberedGroup]) -> Section:
     """Build the section of cases that are not healthy, by what is said of them."""
     shown = groups[:MOST_GROUPS]
     table = TextTable(
@@ -111,7 +106,7 @@ def _build_groups(title: str, summary: SessionSummary, groups: Sequence[Numbered
     return Section(title, [table, Lines(Role.ITEM, why), *commands] if groups else [])
 
 
-def _list_rows(groups: Iterable[NumberedGroup]) -> Iterator[tuple[str, ...]]:
+def _list_rows(groups: Iterable[first_screen.NumberedGroup]) -> Iterator[tuple[str, ...]]:
     """List the rows of groups: their first cases, and how many more there are."""
     for each in groups:
         results = each.group.results
@@ -131,7 +126,7 @@ def _list_rows(groups: Iterable[NumberedGroup]) -> Iterator[tuple[str, ...]]:
             yield (str(each.number), str(each.group.verdict), more, *[formats.DASH] * 4)
 
 
-def _explain(each: NumberedGroup) -> str:
+def _explain(each: first_screen.NumberedGroup) -> str:
     """Explain the verdict of a group; the numbers are in the table."""
     results = each.group.results
     return explain(results[0]) if len(results) == 1 and results[0].reason else each.group.reason
@@ -247,7 +242,7 @@ def build_report(
     session_dir: Path,
     summary: SessionSummary,
     trials: Mapping[str, Sequence[LaunchTrials]],
-    past: Past | None = None,
+    past: first_screen.Past | None = None,
 ) -> tuple[Path, Path]:
     """Write the report of a session beside its ``summary.json``.
 
@@ -263,21 +258,21 @@ def build_report(
     return markdown, html
 
 
-def render_markdown(summary: SessionSummary, past: Past | None = None) -> str:
+def render_markdown(summary: SessionSummary, past: first_screen.Past | None = None) -> str:
     """Render the report without pictures, for a mail or an issue."""
-    return document.render_markdown(build_document(summary, past or Past()))
+    return document.render_markdown(build_document(summary, past or first_screen.Past()))
 
 
 def render_html(
-    summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]], past: Past | None = None
+    summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]], past: first_screen.Past | None = None
 ) -> str:
     """Render the report as one page that needs nothing but itself."""
-    past = past or Past()
+    past = past or first_screen.Past()
     drawn, not_drawn = trial_selection.select_trials(summary, trials)
     names = drawing.list_environments(summary.results)
     curves = build_curves(summary.results, summary.strict, names)
     table = build_case_table(summary.results, summary.strict, curves, past, drawn)
-    groups = list_numbered_groups(summary)
+    groups = first_screen.list_numbered_groups(summary)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     context: dict[str, Any] = {
         "summary": summary,
@@ -286,9 +281,9 @@ def render_html(
         "headline": overview.format_headline(summary),
         "contradiction": overview.describe_contradiction(summary),
         "counts": count_verdicts(summary.results),
-        "sight": describe_sight(summary.results),
-        "news": find_news(summary, past),
-        "proposals": propose_next(summary),
+        "sight": first_screen.describe_sight(summary.results),
+        "news": first_screen.find_news(summary, past),
+        "proposals": first_screen.propose_next(summary),
         "past": past,
         "notes": count_lines(summary.notes),
         "broken": [group for group in groups if group.failed],

@@ -31,21 +31,13 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.formats import parse_day, parse_utc, plural
 from postprocess.base.workdir import WorkDirectory
-from postprocess.results.store import (
-    METADATA,
-    SCHEMA,
-    SERIES,
-    SUFFIX,
-    VERSION,
-    StoreError,
-    list_sessions,
-    read_session,
-)
+from postprocess.results import store
+from postprocess.results.store import read_session
 
 FOLDER = "headlines"
 COVERS = "covers"  #: the key under which an index file tells the sessions in it
-LEFT_OUT = (*SERIES, "late", "figures", "provenance")
-INDEX_COLUMNS = [name for name in SCHEMA.names() if name not in LEFT_OUT]
+LEFT_OUT = (*store.SERIES, "late", "figures", "provenance")
+INDEX_COLUMNS = [name for name in store.SCHEMA.names() if name not in LEFT_OUT]
 ORDER = ("key", "started_utc", "session", "launch")
 NAMED_BY_TIME = re.compile(r"(?P<month>[0-9]{6})[0-9]{2}T[0-9]{6}Z-.*")
 NO_MONTH = "other"  #: where sessions go whose names tell no time
@@ -76,15 +68,17 @@ def list_index_months(directory: Path) -> list[IndexMonth]:
     :raises StoreError: if the folder or a file cannot be looked at.
     """
     found: dict[str, dict[Path, tuple[int, int]]] = {}
-    for path in list_sessions(directory):
-        match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(SUFFIX))
+    for path in store.list_sessions(directory):
+        match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(store.SUFFIX))
         try:
             facts = path.stat()
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
+            raise store.StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
         month = found.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
-    return [IndexMonth(name, directory / FOLDER / f"{name}{SUFFIX}", found[name]) for name in sorted(found)]
+    return [
+        IndexMonth(name, directory / FOLDER / f"{name}{store.SUFFIX}", found[name]) for name in sorted(found)
+    ]
 
 
 def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
@@ -108,15 +102,15 @@ def read_intact_index(path: Path) -> bytes | None:
         if not files.is_intact(data):
             return None
         same = pl.read_parquet_schema(io.BytesIO(data)) == index_schema()
-        version = pl.read_parquet_metadata(io.BytesIO(data)).get(METADATA)
+        version = pl.read_parquet_metadata(io.BytesIO(data)).get(store.METADATA)
     except (OSError, pl.exceptions.PolarsError):
         return None
-    return data if same and version == str(VERSION) else None
+    return data if same and version == str(store.VERSION) else None
 
 
 def index_schema() -> pl.Schema:
     """Return the columns of an index file."""
-    return pl.Schema({name: SCHEMA[name] for name in INDEX_COLUMNS})
+    return pl.Schema({name: store.SCHEMA[name] for name in INDEX_COLUMNS})
 
 
 def read_covered_sessions(data: bytes | None) -> Covered:
@@ -137,7 +131,7 @@ def build_month_index(month: IndexMonth, held: bytes | None, known: Covered, say
     frames = [pl.read_parquet(io.BytesIO(held))] if held else [index_schema().to_frame()]
     frames += [read_session(path, INDEX_COLUMNS) for path in new]
     buffer = io.BytesIO()
-    told = {METADATA: str(VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
+    told = {store.METADATA: str(store.VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
     pl.concat(frames).sort(*ORDER).write_parquet(buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP)
     return files.seal_data(buffer.getvalue())
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import read_record
-from site_configs.mpi import wheels
+from site_configs.mpi import layers, wheels
 from site_configs.mpi.family import (
     ABI_SUFFIX,
     DEFAULT_FAMILIES,
@@ -27,14 +27,6 @@ from site_configs.mpi.family import (
     name_distinctly,
     parse_mpi_word,
     split_release,
-)
-from site_configs.mpi.layers import (
-    LIBRARY,
-    LayerError,
-    adopt_layer,
-    adopt_standard_abi,
-    find_layer_folder,
-    find_layer_library,
 )
 from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, find_on_path, probe_wrapper
@@ -136,7 +128,7 @@ def try_standard_abi(answer: Mpi | Unusable, word: str, known: dict[str, Mpi], s
     if there and there.module == answer.module:
         return there
     say(f"trying the standard ABI of {answer.family} {answer.version}")
-    return adopt_standard_abi(answer, word)
+    return layers.adopt_standard_abi(answer, word)
 
 
 def try_layer(
@@ -150,8 +142,8 @@ def try_layer(
     """Try MPIs on another library below them, unless nothing about it has changed since it was last tried."""
     layer = parse_mpi_word(word).layer
     try:
-        folder = find_layer_folder(layer, root, wheel_folder, say)
-    except LayerError as error:
+        folder = layers.find_layer_folder(layer, root, wheel_folder, say)
+    except layers.LayerError as error:
         return [Unusable(word, "wheel", str(error))]
     found: list[Mpi | Unusable] = []
     for answer in answers:
@@ -163,7 +155,7 @@ def try_layer(
             found.append(there)
             continue
         say(f"trying {answer.family} {answer.version} on {layer}")
-        found.append(adopt_layer(answer, layer, folder, word))
+        found.append(layers.adopt_layer(answer, layer, folder, word))
     return found
 
 
@@ -300,8 +292,8 @@ def read_mpi_state(mpi: Mpi) -> FileState:
 
     It is the real path and the time of change of each; None if one is missing.
     """
-    beside = [Path(mpi.standard_abi, LIBRARY)] if mpi.standard_abi else []
-    beside += [find_layer_library(mpi)] if mpi.layer else []
+    beside = [Path(mpi.standard_abi, layers.LIBRARY)] if mpi.standard_abi else []
+    beside += [layers.find_layer_library(mpi)] if mpi.layer else []
     return read_file_state(mpi.mpicc, mpi.mpiexec, *beside)
 
 

@@ -16,20 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi import wheels
+from site_configs.mpi import probe, wheels
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
-from site_configs.mpi.probe import (
-    PROGRAM,
-    ProbeError,
-    find_world_library,
-    run_step,
-    run_two,
-    runnable_scratch,
-    strip_allocation,
-)
 
 #: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory
-LOADED = "#include <string.h>" + PROGRAM.replace(
+LOADED = "#include <string.h>" + probe.PROGRAM.replace(
     "return MPI_Finalize();",
     r"""
     FILE *maps = rank == 0 ? fopen("/proc/self/maps", "r") : 0;
@@ -111,7 +102,7 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     own = replace(mpi, layer=layer, env=mpi.env | known.env | ({"LD_LIBRARY_PATH": folder} if folder else {}))
     try:
         loaded = [path for path in list_loaded(own) if Path(path).name.startswith(known.library)]
-    except ProbeError as error:
+    except probe.ProbeError as error:
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
     wanted = os.path.realpath(Path(folder, known.library)) if folder else ""
     if not loaded or (wanted and wanted not in map(os.path.realpath, loaded)):
@@ -131,9 +122,9 @@ def list_loaded(mpi: Mpi) -> list[str]:
 
     :raises ProbeError: if no world of two comes up
     """
-    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
-    output = run_two(mpi.mpicc, mpi.mpiexec, LOADED, env)
-    find_world_library(mpi.mpiexec, output, mpi.mpicc)
+    env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    output = probe.run_two(mpi.mpicc, mpi.mpiexec, LOADED, env)
+    probe.find_world_library(mpi.mpiexec, output, mpi.mpicc)
     return [line.removeprefix(MARK) for line in output.splitlines() if line.startswith(f"{MARK}/")]
 
 
@@ -171,7 +162,7 @@ def explain_abi_unfit(mpi: Mpi, folder: Path) -> str:
     """Explain why a library of the standard ABI is not that of an MPI; empty if it is."""
     try:
         library = run_abi_for_library(mpi, folder)
-    except ProbeError as error:
+    except probe.ProbeError as error:
         return f"no program of the standard ABI runs on it: {error}"
     if library != mpi.library:
         return f"{folder / LIBRARY} is of another MPI: {library[:80]}"
@@ -185,17 +176,17 @@ def run_abi_for_library(mpi: Mpi, folder: Path) -> str:
     """
     header = find_header_folder(folder)
     if header is None:
-        raise ProbeError(f"there is no {HEADER} for {folder / LIBRARY}")
-    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+        raise probe.ProbeError(f"there is no {HEADER} for {folder / LIBRARY}")
+    env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
     search = f"{folder}:{before}" if before else str(folder)
-    with runnable_scratch("plumbline-abi-") as scratch:
+    with probe.runnable_scratch("plumbline-abi-") as scratch:
         source, program = scratch / "probe.c", scratch / "probe"
-        source.write_text(PROGRAM)
+        source.write_text(probe.PROGRAM)
         link = [str(folder / LIBRARY), "-Wl,--allow-shlib-undefined", "-o", str(program)]
-        run_step(["cc", "-DMPI_ABI", f"-I{header}", str(source), *link], env, "compiling")
+        probe.run_step(["cc", "-DMPI_ABI", f"-I{header}", str(source), *link], env, "compiling")
         start = [*mpi.launcher, "-n", "2", "env", f"LD_LIBRARY_PATH={search}", str(program)]
-        return find_world_library(mpi.mpiexec, run_step(start, env, "starting"), LIBRARY)
+        return probe.find_world_library(mpi.mpiexec, probe.run_step(start, env, "starting"), LIBRARY)
 
 
 def build_launch_variables(folder: str) -> dict[str, str]:

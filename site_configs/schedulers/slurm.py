@@ -10,18 +10,7 @@ from typing import Any
 
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
-from site_configs.schedulers import slurm_jobs
-from site_configs.schedulers.base import (
-    Ask,
-    NodeKind,
-    OwnJob,
-    Pairing,
-    Queue,
-    Scheduler,
-    UsableNodes,
-    describe_nodes,
-    program,
-)
+from site_configs.schedulers import base, slurm_jobs
 from site_configs.schedulers.slurm_jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
@@ -56,7 +45,7 @@ class Row:
     features: frozenset[str]
 
 
-def ask_slurm(ask: Ask) -> dict[str, Any]:
+def ask_slurm(ask: base.Ask) -> dict[str, Any]:
     """Ask Slurm: the fields of a :class:`Scheduler` that it answers.
 
     :raises ProbeError: if it does not answer.
@@ -77,7 +66,7 @@ def ask_slurm(ask: Ask) -> dict[str, Any]:
     )
 
 
-def read_config(ask: Ask, notes: list[str]) -> dict[str, str]:
+def read_config(ask: base.Ask, notes: list[str]) -> dict[str, str]:
     """Read Slurm's configuration; empty, with a note, if it does not tell it."""
     try:
         return parse_config(ask(CONFIG))
@@ -147,7 +136,7 @@ def seconds(text: str) -> int:
     return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
 
 
-def list_slurm_queues(rows: Sequence[Row]) -> list[Queue]:
+def list_slurm_queues(rows: Sequence[Row]) -> list[base.Queue]:
     """Return the partitions that are up, in Slurm's order."""
     found = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
@@ -155,19 +144,19 @@ def list_slurm_queues(rows: Sequence[Row]) -> list[Queue]:
         shapes = dict.fromkeys(row.shape for row in own)
         kinds = [kind_of(shape, own) for shape in shapes]
         first = next(row for row in rows if row.partition == name)
-        queue = Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
+        queue = base.Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
         found.append(queue)
     return found
 
 
-def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
+def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> base.NodeKind:
     """Return the nodes of one shape in a partition."""
     own = [row for row in rows if row.shape == shape]
     others = [row for row in rows if row.shape != shape]
     common = frozenset.intersection(*(row.features for row in own))
     telling = sorted(common - frozenset().union(*(row.features for row in others)))
     sockets, cores, threads = shape
-    return NodeKind(
+    return base.NodeKind(
         hosts=tuple(host for row in own for host in row.hosts),
         sockets=sockets,
         cores=sockets * cores,
@@ -179,7 +168,7 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
     )
 
 
-def subtract_reserved(queue: Queue, ask: Ask, notes: list[str]) -> Queue:
+def subtract_reserved(queue: base.Queue, ask: base.Ask, notes: list[str]) -> base.Queue:
     """Return the queue without the cores that its nodes keep for the operating system.
 
     A node of a cloud is not known before it runs: then there is a note of it, and no core is taken away.
@@ -206,7 +195,7 @@ def parse_config(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def read_switches(ask: Ask, notes: list[str]) -> tuple[frozenset[str], ...]:
+def read_switches(ask: base.Ask, notes: list[str]) -> tuple[frozenset[str], ...]:
     """Read the nodes under each leaf switch or block; none, with a note, if that cannot be read.
 
     Where no topology is configured, Slurm refuses to show one: that is no fault, and the site file says
@@ -235,7 +224,7 @@ def parse_topology(text: str) -> tuple[frozenset[str], ...]:
     return tuple(leaves)
 
 
-def read_mpi_types(ask: Ask, notes: list[str]) -> tuple[str, ...]:
+def read_mpi_types(ask: base.Ask, notes: list[str]) -> tuple[str, ...]:
     """Read the kinds of MPI that srun can start; empty, with a note, if it does not tell."""
     try:
         return parse_mpi_types(ask(MPI_TYPES))
@@ -313,7 +302,7 @@ def find_named_cluster(options: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Slurm(Scheduler):
+class Slurm(base.Scheduler):
     """Slurm, with or without accounting."""
 
     title: str = "Slurm"
@@ -343,7 +332,7 @@ class Slurm(Scheduler):
     mark: str = slurm_jobs.MARK
     list_jobs_command: str = "squeue --me"
 
-    def read(self, ask: Ask) -> Slurm:
+    def read(self, ask: base.Ask) -> Slurm:
         """Return this scheduler with the facts that this machine's commands tell."""
         told = ask_slurm(ask)
         return replace(self, **told | {"notes": (*self.notes, *told["notes"])})
@@ -382,19 +371,19 @@ class Slurm(Scheduler):
                 fix = f"unset {name}, and write its option in access if it is meant"
                 yield f"{name}={value} would override what the site file asks sbatch for; {fix}"
 
-    def choose_launcher(self, mpi: Mpi) -> Pairing:
+    def choose_launcher(self, mpi: Mpi) -> base.Pairing:
         """Choose the launcher with which an MPI's processes find each other inside a job."""
         if mpi.family == "openmpi":
             why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
-            return Pairing((program(mpi, "mpirun"),), why)
+            return base.Pairing((base.program(mpi, "mpirun"),), why)
         if mpi.family == "cray-mpich":
             why = "Slurm is what starts processes on a Cray with Slurm"
-            return Pairing(SRUN_CRAY if "cray_shasta" in self.mpi_types else SRUN, why)
+            return base.Pairing(SRUN_CRAY if "cray_shasta" in self.mpi_types else SRUN, why)
         if mpi.family in PMI2_FAMILIES and "pmi2" in self.mpi_types:
             why = "srun with Slurm's PMI-2; without it srun starts many worlds of one process"
-            return Pairing(SRUN_PMI2, why)
+            return base.Pairing(SRUN_PMI2, why)
         why = "its own Hydra, which asks Slurm for the job's nodes"
-        return Pairing((program(mpi, "mpiexec"),), why)
+        return base.Pairing((base.program(mpi, "mpiexec"),), why)
 
     def find_backend_fault(self, backend: str) -> str:
         """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
@@ -403,7 +392,7 @@ class Slurm(Scheduler):
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
 
-    def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
+    def count_usable_nodes(self, access: Sequence[str]) -> base.UsableNodes | None:
         """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         name = self.find_queue_name(access)
         try:
@@ -412,10 +401,10 @@ class Slurm(Scheduler):
             return None
         sick = {state.name: state.shown for state in nodes if state.unhealthy}
         count = len({state.name for state in nodes}) - len(sick)
-        told = describe_nodes(sorted(sick.values()))
-        return UsableNodes(count, told, len(sick)) if nodes else None
+        told = base.describe_nodes(sorted(sick.values()))
+        return base.UsableNodes(count, told, len(sick)) if nodes else None
 
-    def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
+    def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[base.OwnJob]:
         """Return every job of this user in the queue, and those that left it a short while ago.
 
         :param marks: what sessions wrote down of the clusters that they sent jobs to

@@ -31,15 +31,6 @@ from site_configs.mpi.probe import strip_allocation
 from site_configs.schedulers import slurm_jobs
 from site_configs.schedulers.base import WAITS, Ended, Ending, write_ended
 from site_configs.schedulers.slurm import SCHEDULER, SRUN, SRUN_CRAY, SRUN_PMI2, SRUN_PMIX, find_named_cluster
-from site_configs.schedulers.slurm_jobs import (
-    OVER,
-    WAITING,
-    ForgottenJob,
-    JobState,
-    NoAnswer,
-    SlurmError,
-    UnknownJob,
-)
 from site_configs.schema.variables import SESSION
 
 #: Seconds for which the controller may be away before a launch is given up.
@@ -148,24 +139,26 @@ class BlockSlurm(SlurmJobScheduler):
                     super().submit(job)
                 break
             except SpawnedProcessTimeout as error:
-                problem: slurm_jobs.SlurmError = NoAnswer(f"sbatch did not end within {error.timeout} s")
+                problem: slurm_jobs.SlurmError = slurm_jobs.NoAnswer(
+                    f"sbatch did not end within {error.timeout} s"
+                )
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
-            if not isinstance(problem, NoAnswer):
+            if not isinstance(problem, slurm_jobs.NoAnswer):
                 raise JobSchedulerError(record_never_started(job, str(problem)))
             if self.was_taken(job, problem):
                 break
         self.outage.end()
         job.watch = Watch(time.monotonic())
 
-    def wait_for_controller(self, job: Any, problem: SlurmError) -> None:
+    def wait_for_controller(self, job: Any, problem: slurm_jobs.SlurmError) -> None:
         """Wait a moment, or give up. The controller is given its time once, not once for each job."""
         away = self.outage.seconds(time.monotonic())
         if away >= read_outage_limit():
             raise JobSchedulerError(record_never_started(job, describe_no_answer(problem, away)))
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
-    def was_taken(self, job: Any, problem: SlurmError) -> bool:
+    def was_taken(self, job: Any, problem: slurm_jobs.SlurmError) -> bool:
         """Return whether a job was queued although sbatch got no answer.
 
         Until that is known it is not sent again: it must not run twice.
@@ -175,7 +168,7 @@ class BlockSlurm(SlurmJobScheduler):
             try:
                 jobs = slurm_jobs.list_own_jobs([find_cluster(job)])
                 break
-            except SlurmError as again:
+            except slurm_jobs.SlurmError as again:
                 problem = again
         here = os.path.realpath(os.getcwd())
         mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
@@ -197,13 +190,13 @@ class BlockSlurm(SlurmJobScheduler):
         """Ask Slurm for a job and do what follows."""
         try:
             state = look_up_known_job(name_job(job))
-        except ForgottenJob as problem:
+        except slurm_jobs.ForgottenJob as problem:
             self.end_forgotten(job, problem)
             return
-        except UnknownJob:
+        except slurm_jobs.UnknownJob:
             # Its files tell how it ended; where they do not, the launch counts as crashed.
-            state = JobState(job.jobid, "COMPLETED")
-        except SlurmError as problem:
+            state = slurm_jobs.JobState(job.jobid, "COMPLETED")
+        except slurm_jobs.SlurmError as problem:
             away = self.outage.seconds(time.monotonic())
             self.log(f"{problem} (for {away:.0f} s)")
             if away >= read_outage_limit():
@@ -211,14 +204,14 @@ class BlockSlurm(SlurmJobScheduler):
             return
         self.outage.end()
         job._state, job._nodespec = state.state, state.nodes
-        if state.state in WAITING:
+        if state.state in slurm_jobs.WAITING:
             self.judge_wait(job, state)
-        elif state.state in OVER:
+        elif state.state in slurm_jobs.OVER:
             self.judge_end(job, state)
         else:
             self.judge_run(job)
 
-    def end_forgotten(self, job: Any, problem: ForgottenJob) -> None:
+    def end_forgotten(self, job: Any, problem: slurm_jobs.ForgottenJob) -> None:
         """End a job that is over, whatever accounting says of it."""
         self.outage.end()
         job.watch.over = True
@@ -229,7 +222,7 @@ class BlockSlurm(SlurmJobScheduler):
         write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, why))
         self.fail(job, why)
 
-    def judge_wait(self, job: Any, state: JobState) -> None:
+    def judge_wait(self, job: Any, state: slurm_jobs.JobState) -> None:
         """End a wait that cannot end by itself, or that is longer than the site allows."""
         waited = time.monotonic() - job.watch.submitted
         allowed = WAIT_SECONDS if job.max_pending_time is None else job.max_pending_time
@@ -246,7 +239,7 @@ class BlockSlurm(SlurmJobScheduler):
         sick = slurm_jobs.describe_unhealthy_nodes(state)
         self.give_up(job, record_never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
 
-    def tell_wait(self, job: Any, state: JobState, waited: float) -> None:
+    def tell_wait(self, job: Any, state: slurm_jobs.JobState, waited: float) -> None:
         """Tell on standard output, now and then, why a job waits; whoever started ReFrame passes it on."""
         if waited < job.watch.next_word:
             return
@@ -265,7 +258,7 @@ class BlockSlurm(SlurmJobScheduler):
         if limit is not None and now - job.watch.started > limit + GRACE_SECONDS:
             self.give_up(job, record_timed_out(job))
 
-    def judge_end(self, job: Any, state: JobState) -> None:
+    def judge_end(self, job: Any, state: slurm_jobs.JobState) -> None:
         """Tell why a job ended, if it is not by itself."""
         job.watch.over = True
         job._exitcode = state.exit_code
@@ -295,7 +288,7 @@ class BlockSlurm(SlurmJobScheduler):
             job._is_cancelling = True
             try:
                 slurm_jobs.cancel([name_job(job)])
-            except SlurmError as problem:
+            except slurm_jobs.SlurmError as problem:
                 self.log(f"job {job.jobid} is not cancelled: {problem}")
 
     def finished(self, job: Any) -> bool:
@@ -303,7 +296,7 @@ class BlockSlurm(SlurmJobScheduler):
         return job.watch is not None and job.watch.over
 
 
-def look_up_known_job(number: str) -> JobState:
+def look_up_known_job(number: str) -> slurm_jobs.JobState:
     """Look up a job; accounting gets a while to learn of an end that the controller has forgotten.
 
     :raises ForgottenJob: if it does not.
@@ -311,7 +304,7 @@ def look_up_known_job(number: str) -> JobState:
     for _ in range(LATE_QUESTIONS):
         try:
             return slurm_jobs.look_up_job(number)
-        except ForgottenJob:
+        except slurm_jobs.ForgottenJob:
             time.sleep(LATE_PAUSE)
     return slurm_jobs.look_up_job(number)
 
@@ -378,7 +371,7 @@ def read_outage_limit() -> float:
     return seconds
 
 
-def describe_no_answer(problem: SlurmError, away: float) -> str:
+def describe_no_answer(problem: slurm_jobs.SlurmError, away: float) -> str:
     """Describe a controller that is away."""
     return f"Slurm has not answered for {away:.0f} s ({problem})"
 

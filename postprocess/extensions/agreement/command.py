@@ -15,16 +15,8 @@ from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.agreement import report
+from postprocess.extensions.agreement import compare, report
 from postprocess.extensions.agreement.bindings import ALL, measure_bindings
-from postprocess.extensions.agreement.compare import (
-    FEWEST_LAUNCHES,
-    AgreementResult,
-    Disagreement,
-    ProgramSample,
-    Topic,
-    compare_programs,
-)
 from postprocess.extensions.agreement.languages import KINDS
 from postprocess.extensions.agreement.report import PAGE, build_agreement_document
 from postprocess.judging import evaluate
@@ -51,15 +43,15 @@ from postprocess.session.lifecycle.finish import (
 )
 
 
-def topic_of(case: Case) -> Topic:
+def topic_of(case: Case) -> compare.Topic:
     """Return what a case is about, whichever program measures it."""
     place = f"{case.system}:{case.partition}"
-    return Topic(place, case.environment, case.layout, case.routine, case.bytes)
+    return compare.Topic(place, case.environment, case.layout, case.routine, case.bytes)
 
 
-def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
+def list_topics(planned: Sequence[PlannedLaunch]) -> dict[compare.Topic, dict[str, str]]:
     """List, for each topic, the programs that were to measure it, with the reason why one was skipped."""
-    found: dict[Topic, dict[str, str]] = {}
+    found: dict[compare.Topic, dict[str, str]] = {}
     for launch in planned:
         for case in select_compared_cases(launch):
             found.setdefault(topic_of(case), {})[launch.program] = ""
@@ -69,12 +61,12 @@ def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]
     return found
 
 
-def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSample]:
+def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.ProgramSample]:
     """Extract the values of the launches that ended well."""
     for run in finished:
         for case in select_compared_cases(run.launch):
             if measured := run.measurements.get(case.variable):
-                yield ProgramSample(
+                yield compare.ProgramSample(
                     topic_of(case),
                     run.launch.program,
                     run.launch.number,
@@ -136,8 +128,8 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
 
     :raises UsageError: for anything that is the user's to mend.
     """
-    if launches < FEWEST_LAUNCHES:
-        raise UsageError(f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}")
+    if launches < compare.FEWEST_LAUNCHES:
+        raise UsageError(f"--launches {launches}: there is no interval of fewer than {compare.FEWEST_LAUNCHES}")
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
         raise UsageError(f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}")
     with work.held():
@@ -156,7 +148,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         progress.move("running", "build", done.build_seconds)
         try:
             with progress.phase("analysis"):
-                agreement = compare_programs(extract_samples(done.finished), wanted)
+                agreement = compare.compare_programs(extract_samples(done.finished), wanted)
                 again = shlex.join(asked.command)
                 results = judge_agreement(done.finished, agreement.findings, again)
         except (UsageError, OSError):
@@ -181,7 +173,7 @@ def finish_agreement(
     context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
-    agreement: AgreementResult,
+    agreement: compare.AgreementResult,
     results: Sequence[CaseResult],
 ) -> int:
     """Write store, summary and report, then show what was found and write the page; the exit status."""
@@ -198,7 +190,7 @@ def finish_agreement(
     return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
-def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
+def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:
     """Format the tables, gaps, failures and findings, and the summary in one line."""
     tables = [render_text(table) for _, table, _ in report.build_ratio_tables(agreement.comparisons)]
     lines = [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
@@ -209,7 +201,7 @@ def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str
 
 
 def judge_agreement(
-    finished: Sequence[FinishedLaunch], findings: Sequence[Disagreement], again: str
+    finished: Sequence[FinishedLaunch], findings: Sequence[compare.Disagreement], again: str
 ) -> list[CaseResult]:
     """Judge each case: ``incorrect`` if it is in a finding, because one of the programs is wrong.
 
@@ -227,7 +219,7 @@ def judge_agreement(
     return evaluate.evaluate_flagged(finished, reason_of, Verdict.INCORRECT, again)
 
 
-def find_suspect_program(found: Disagreement) -> set[str]:
+def find_suspect_program(found: compare.Disagreement) -> set[str]:
     """Find the program that contradicts both others, or all that disagree where none stands alone."""
     if found.alone:
         return {found.alone}

@@ -15,17 +15,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, factor, first_of, plural, size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.extensions.agreement.compare import (
-    FEWEST_LAUNCHES,
-    PAIRS,
-    RULES,
-    AgreementResult,
-    Disagreement,
-    Gap,
-    ProgramComparison,
-    RatioStatus,
-    Topic,
-)
+from postprocess.extensions.agreement import compare
 from postprocess.model.session import Session
 from postprocess.report import drawing as small
 from postprocess.report import plots
@@ -34,10 +24,10 @@ from postprocess.report.drawing import INK, MUTED, FigureCanvasSVG, apply_style,
 from postprocess.report.plots import RING, choose_line_style
 
 MARKS = {
-    RatioStatus.AGREE: "",
-    RatioStatus.OPEN: " open",
-    RatioStatus.DISAGREE: " DISAGREE",
-    RatioStatus.UNJUDGED: " no interval",
+    compare.RatioStatus.AGREE: "",
+    compare.RatioStatus.OPEN: " open",
+    compare.RatioStatus.DISAGREE: " DISAGREE",
+    compare.RatioStatus.UNJUDGED: " no interval",
 }
 MOST_NAMED = 6  #: cases that a gap names in a terminal before it only counts them
 WHY = (
@@ -59,15 +49,18 @@ WHY = (
 )
 
 
-def summarise_agreement(agreement: AgreementResult) -> str:
+def summarise_agreement(agreement: compare.AgreementResult) -> str:
     """Summarise the comparison in one line."""
     words = [
         f"{agreement.count(status)} {name}"
         for status, name in (
-            (RatioStatus.AGREE, "agree"),
-            (RatioStatus.OPEN, "open (more --launches decide)"),
-            (RatioStatus.DISAGREE, "disagree"),
-            (RatioStatus.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
+            (compare.RatioStatus.AGREE, "agree"),
+            (compare.RatioStatus.OPEN, "open (more --launches decide)"),
+            (compare.RatioStatus.DISAGREE, "disagree"),
+            (
+                compare.RatioStatus.UNJUDGED,
+                f"without an interval (fewer than {compare.FEWEST_LAUNCHES} launches)",
+            ),
         )
         if agreement.count(status)
     ]
@@ -76,49 +69,49 @@ def summarise_agreement(agreement: AgreementResult) -> str:
     return f"{ratios}: {', '.join(words) or 'none to judge'}; {found}"
 
 
-def format_agreement_title(agreement: AgreementResult) -> str:
+def format_agreement_title(agreement: compare.AgreementResult) -> str:
     """Format the title of a page."""
     if agreement.findings:
         return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
     if not agreement.good:
         doubt = f"{agreement.doubtful} of {len(agreement.comparisons)} ratios lie outside their range"
         return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
-    shown = agreement.count(RatioStatus.AGREE)
+    shown = agreement.count(compare.RatioStatus.AGREE)
     if shown == len(agreement.comparisons):
         return f"The programs agree in all of {plural(shown, 'ratio')}"
     return f"The programs agree in {shown} of {plural(len(agreement.comparisons), 'ratio')}; none disagrees"
 
 
-def format_topic_place(topic: Topic) -> str:
+def format_topic_place(topic: compare.Topic) -> str:
     """Format where a topic was measured."""
     return f"{topic.place}, {topic.environment}, {topic.layout}"
 
 
-def format_topic(topic: Topic) -> str:
+def format_topic(topic: compare.Topic) -> str:
     """Format the operation and its size."""
     return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
 
 
-def format_disagreement(found: Disagreement) -> str:
+def format_disagreement(found: compare.Disagreement) -> str:
     """Format a finding in one line: its name, the case, and the ratios outside their range."""
     ratios = "; ".join(format_ratio_outside_range(comparison) for comparison in found.comparisons)
     return f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
 
 
-def format_ratio_outside_range(each: ProgramComparison) -> str:
+def format_ratio_outside_range(each: compare.ProgramComparison) -> str:
     """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
     return f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
 
 
-def format_ratio_interval(each: ProgramComparison) -> str:
+def format_ratio_interval(each: compare.ProgramComparison) -> str:
     """Format a ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
     return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
 
 
-def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
+def format_gaps(found: Sequence[compare.Gap], most: int | None = MOST_NAMED) -> list[str]:
     """Format a line for each program and reason in each place, with the cases; ``most`` of them by name."""
     lines = []
     by_reason = sorted(found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap))
@@ -132,8 +125,8 @@ def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str
 
 
 def build_ratio_tables(
-    comparisons: Iterable[ProgramComparison],
-) -> list[tuple[str, TextTable, list[ProgramComparison]]]:
+    comparisons: Iterable[compare.ProgramComparison],
+) -> list[tuple[str, TextTable, list[compare.ProgramComparison]]]:
     """Build, for each place, MPI and layout, its title, its table and its comparisons."""
     ordered = sorted(comparisons, key=lambda each: (format_topic_place(each.topic), each.topic))
     return [
@@ -143,7 +136,7 @@ def build_ratio_tables(
     ]
 
 
-def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> TextTable:
+def build_ratio_table(place: str, comparisons: Sequence[compare.ProgramComparison]) -> TextTable:
     """Build a line for each operation and size, a column for each pair of programs."""
     rows = []
     for topic, group in groupby(comparisons, key=lambda each: each.topic):
@@ -152,7 +145,7 @@ def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> T
             (
                 topic.routine,
                 size(topic.bytes) if topic.bytes else "",
-                *(format_ratio_cell(by_pair.get(pair)) for pair in PAIRS),
+                *(format_ratio_cell(by_pair.get(pair)) for pair in compare.PAIRS),
                 compute_definition_factor(list(by_pair.values())),
             )
         )
@@ -161,7 +154,7 @@ def build_ratio_table(place: str, comparisons: Sequence[ProgramComparison]) -> T
     return TextTable(
         place,
         ("routine", "size"),
-        (*(f"{over}/{under}" for over, under in PAIRS), "definition"),
+        (*(f"{over}/{under}" for over, under in compare.PAIRS), "definition"),
         tuple(rows),
         (
             f"ratio, and its 95 % interval over {counts}; above 1: the first is slower. mpicost by the "
@@ -175,15 +168,15 @@ def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
 
 
-def format_ratio_cell(each: ProgramComparison | None) -> str:
+def format_ratio_cell(each: compare.ProgramComparison | None) -> str:
     """Format a ratio with its interval and status; a dash where a program has no value."""
     if each is None:
         return NOT_PRINTED
     cell = format_ratio_interval(each) + MARKS[each.status]
-    return Toned(cell, Tone.BAD) if each.status is RatioStatus.DISAGREE else cell
+    return Toned(cell, Tone.BAD) if each.status is compare.RatioStatus.DISAGREE else cell
 
 
-def compute_definition_factor(found: Sequence[ProgramComparison]) -> str:
+def compute_definition_factor(found: Sequence[compare.ProgramComparison]) -> str:
     """Format the factor between mpicost's definition and another program's, from mpicost's own trials."""
     own = [comparison.definition for comparison in found if comparison.over == "mpicost"]
     return factor(own[0]) if own else NOT_PRINTED
@@ -199,7 +192,7 @@ def describe_expected_ranges() -> TextTable:
             f"{rule.expected.low:g} to {rule.expected.high:g}",
             rule.expected.reason,
         )
-        for rule in RULES
+        for rule in compare.RULES
     )
     return TextTable("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)
 
@@ -215,7 +208,7 @@ THICK = 5.0  #: of the shade of a range
 
 
 @apply_style
-def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str:
+def draw_ratio_plot(title: str, comparisons: Sequence[compare.ProgramComparison]) -> str:
     """Draw the ratios of one MPI and layout. The shade behind a sign is the range that is expected of it.
 
     A ratio that disagrees has a ring. One without an interval has no line through its sign.
@@ -241,11 +234,11 @@ def draw_ratio_plot(title: str, comparisons: Sequence[ProgramComparison]) -> str
             _ratio(axes, each, place, (low, high))
     label: dict[str, Any] = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
-    apart = sum(comparison.status is RatioStatus.DISAGREE for comparison in comparisons)
+    apart = sum(comparison.status is compare.RatioStatus.DISAGREE for comparison in comparisons)
     return render_inline_svg(figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree")
 
 
-def _scale_x(axes: Axes, comparisons: Sequence[ProgramComparison]) -> tuple[float, float]:
+def _scale_x(axes: Axes, comparisons: Sequence[compare.ProgramComparison]) -> tuple[float, float]:
     """Make a logarithmic axis for all ratios and intervals, or as far out as ``FAR``."""
     values = [
         value
@@ -269,9 +262,9 @@ def _scale_x(axes: Axes, comparisons: Sequence[ProgramComparison]) -> tuple[floa
     return low, high
 
 
-def _ratio(axes: Axes, each: ProgramComparison, place: int, ends: tuple[float, float]) -> None:
+def _ratio(axes: Axes, each: compare.ProgramComparison, place: int, ends: tuple[float, float]) -> None:
     """Draw the range as a shade, the interval as a line, the ratio as the sign of its pair."""
-    style = PAIRS.index((each.over, each.under))
+    style = compare.PAIRS.index((each.over, each.under))
     lane = place + LANES[style]
     sign = choose_line_style(style) | {"markersize": 5.5}
     shade = [each.expected.low, each.expected.high]
@@ -281,7 +274,7 @@ def _ratio(axes: Axes, each: ProgramComparison, place: int, ends: tuple[float, f
         axes.plot([_inside(end, ends) for end in each.interval], [lane, lane], **line)
     at = _inside(each.ratio, ends)
     axes.plot([at], [lane], clip_on=False, **sign | {"linestyle": "none"})
-    if each.status is RatioStatus.DISAGREE:
+    if each.status is compare.RatioStatus.DISAGREE:
         axes.plot([at], [lane], clip_on=False, **RING | {"markersize": 11})
 
 
@@ -297,10 +290,14 @@ HOW_TO_READ = (
 )
 
 
-def build_agreement_document(session: Session, agreement: AgreementResult, failures: list[str]) -> Document:
+def build_agreement_document(
+    session: Session, agreement: compare.AgreementResult, failures: list[str]
+) -> Document:
     """Build what the pages say: findings, the ratios of each place, and why ratios are not 1."""
     findings = [format_disagreement(finding) for finding in agreement.findings]
-    pairs = [(Markup(plots.draw_marker_key(n)), f"{over}/{under}") for n, (over, under) in enumerate(PAIRS)]
+    pairs = [
+        (Markup(plots.draw_marker_key(n)), f"{over}/{under}") for n, (over, under) in enumerate(compare.PAIRS)
+    ]
     signs = ("line: 95 % interval", "shade: expected", "ring: disagrees")
     keys = Legend([*pairs, *((Markup(), sign) for sign in signs)])
     chapters = [
@@ -328,7 +325,7 @@ def build_agreement_document(session: Session, agreement: AgreementResult, failu
     )
 
 
-def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any]:
+def agreement_as_data(agreement: compare.AgreementResult, session: str) -> dict[str, Any]:
     """Return ratios, findings and gaps as data."""
     return {
         "session": session,

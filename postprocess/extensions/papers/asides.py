@@ -21,15 +21,8 @@ import polars as pl
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable
 from postprocess.base.records import Positive, Text, read_record
+from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import CONDITIONS, LABELS, PaperCell, PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    Number,
-    write_bytes,
-    write_count,
-    write_plain,
-    write_ratio,
-    write_time,
-)
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import BARRIER, SWAPS, Routine, find_routine
@@ -65,10 +58,12 @@ def build_timer_table(measured: PaperMeasurements, timers: Timers, history: Hist
         known = [timers.get(session, {}) for session in measured.sessions[machine]]
         place = (*measured.systems[machine], environment)
         if told := [each[place] for each in known if place in each]:
-            largest = (write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True))
+            largest = (
+                presentation.write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True)
+            )
             rows.append((machine, environment, *largest))
     printed = [
-        (f"{figure.machine} (in print)", NOT_PRINTED, write_plain(figure.value, "us"), NOT_PRINTED)
+        (f"{figure.machine} (in print)", NOT_PRINTED, presentation.write_plain(figure.value, "us"), NOT_PRINTED)
         for figure in history.figures
         if figure.paper == "Luecke 2003" and figure.quantity == "timer_resolution"
     ]
@@ -157,8 +152,8 @@ def _build_skew_row(measured: PaperMeasurements, skews: Skews, cell: PaperCell) 
     skew = statistics.median(known)
     yield (
         *cell.place.cells,
-        *(operation.routine, Number(operation.size, operation.bytes), str(cell.processes)),
-        *(write_time(time), write_time(skew), write_ratio(skew / time)),
+        *(operation.routine, presentation.Number(operation.size, operation.bytes), str(cell.processes)),
+        *(presentation.write_time(time), presentation.write_time(skew), presentation.write_ratio(skew / time)),
     )
 
 
@@ -243,10 +238,17 @@ def build_language_table(language: str, title: str, said: str, rows: Sequence[La
 
 def _write_language(row: LanguageRow) -> tuple[str, ...]:
     return (
-        *(row.environment, row.title, row.routine, write_bytes(row.bytes)),
-        *(write_time(row.seconds), Number(f"{row.extra * 1e6:+.3f}", row.extra * 1e6, "us")),
-        *(write_ratio(row.ratio), write_ratio(row.low), write_ratio(row.high)),
-        *(row.difference, row.control, write_count(row.launches)),
+        *(row.environment, row.title, row.routine, presentation.write_bytes(row.bytes)),
+        *(
+            presentation.write_time(row.seconds),
+            presentation.Number(f"{row.extra * 1e6:+.3f}", row.extra * 1e6, "us"),
+        ),
+        *(
+            presentation.write_ratio(row.ratio),
+            presentation.write_ratio(row.low),
+            presentation.write_ratio(row.high),
+        ),
+        *(row.difference, row.control, presentation.write_count(row.launches)),
     )
 
 

@@ -15,37 +15,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, plural
+from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperCell, PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    MOST_LINES,
-    Curve,
-    Number,
-    PaperFigure,
-    build_figure,
-    build_panel,
-    choose_evenly,
-    group_operations,
-    number_styles,
-    write_count,
-    write_plain,
-    write_rate,
-    write_ratio,
-    write_share,
-    write_span,
-    write_time,
-)
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
-from postprocess.report.drawing import (
-    LINEAR,
-    MILLISECONDS,
-    MOST_PANELS,
-    Chapter,
-    Panel,
-    PanelLine,
-    PanelPicture,
-    Point,
-)
+from postprocess.report import drawing
 from postprocess.stats.curves import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn
@@ -128,11 +102,11 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
         tuple(
             (
                 *(*place.cells, model.between),
-                write_time(model.alpha),
-                write_plain(model.beta * 1e9, "ns/B"),
-                write_rate(1 / model.beta) if model.beta else NOT_PRINTED,
-                write_count(model.sizes),
-                write_share(model.error) if model.sizes > 2 else NOT_PRINTED,
+                presentation.write_time(model.alpha),
+                presentation.write_plain(model.beta * 1e9, "ns/B"),
+                presentation.write_rate(1 / model.beta) if model.beta else NOT_PRINTED,
+                presentation.write_count(model.sizes),
+                presentation.write_share(model.error) if model.sizes > 2 else NOT_PRINTED,
             )
             for place, model in models.items()
             if model
@@ -169,11 +143,15 @@ def _write_prediction(prediction: Prediction) -> tuple[str, ...]:
     factors = [time / prediction.predicted[p] for p, time in prediction.measured.items()]
     return (
         *operation.at(prediction.machine, prediction.environment).cells,
-        *(operation.routine, Number(operation.size, operation.bytes), write_span(counts)),
-        write_time(prediction.measured[counts[-1]], about=about),
-        write_time(prediction.predicted[counts[-1]], about=about),
-        write_ratio(statistics.geometric_mean(factors)),
-        write_share(prediction.error),
+        *(
+            operation.routine,
+            presentation.Number(operation.size, operation.bytes),
+            presentation.write_span(counts),
+        ),
+        presentation.write_time(prediction.measured[counts[-1]], about=about),
+        presentation.write_time(prediction.predicted[counts[-1]], about=about),
+        presentation.write_ratio(statistics.geometric_mean(factors)),
+        presentation.write_share(prediction.error),
     )
 
 
@@ -211,13 +189,13 @@ def format_divisor(routine: str) -> str:
     return "log2 p" if SCALING[routine] is Scaling.LOG2 else "(p-1)"
 
 
-def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
+def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[drawing.Chapter]:
     """Build a chapter for each machine: a picture of each routine, a panel for each size, a line for each MPI.
 
     A picture has fewer panels where all of them together would be more than a page can bear.
     """
-    found: list[Chapter] = []
-    for most in range(MOST_PANELS, 0, -1):
+    found: list[drawing.Chapter] = []
+    for most in range(drawing.MOST_PANELS, 0, -1):
         found = [_chapter(measured, machine, strict, most) for machine in measured.machines]
         found = [chapter for chapter in found if chapter.pictures]
         if sum(len(p.panels) for chapter in found for p in chapter.pictures) <= MOST_ON_PAGE:
@@ -251,9 +229,9 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable:
         if ends and operation.routine in SCALING:
             rows.append(
                 (
-                    *(operation.routine, Number(operation.size, operation.bytes)),
+                    *(operation.routine, presentation.Number(operation.size, operation.bytes)),
                     *measured.conditions(operation),
-                    *(format_divisor(operation.routine), write_span(ends)),
+                    *(format_divisor(operation.routine), presentation.write_span(ends)),
                     *(_factor(measured, machine, name, operation, ends) for name in environments),
                 )
             )
@@ -278,44 +256,46 @@ def _factor(
     ]
     if len(scaled) < len(ends):
         return MISSING
-    return write_ratio(scaled[1] / scaled[0], quantity="growth", about={"mpi": environment})
+    return presentation.write_ratio(scaled[1] / scaled[0], quantity="growth", about={"mpi": environment})
 
 
-def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> Chapter:
+def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> drawing.Chapter:
     pictures = []
-    for title, operations in group_operations(measured).items():
+    for title, operations in presentation.group_operations(measured).items():
         routine = title[0]
         drawable = [operation for operation in operations if _counts(measured, machine, operation)]
         if routine in SCALING and drawable:
             panels = [
-                Panel(each.size, "processes", _lines(measured, machine, each, strict), scale=LINEAR)
-                for each in choose_evenly(drawable, most)
+                drawing.Panel(
+                    each.size, "processes", _lines(measured, machine, each, strict), scale=drawing.LINEAR
+                )
+                for each in presentation.choose_evenly(drawable, most)
             ]
             left_out = len(drawable) - len(panels)
             remark = f"{plural(left_out, 'further size')} not drawn" if left_out else ""
             heading = f"{', '.join(title)}: time / {format_divisor(routine)}"
-            pictures.append(PanelPicture(heading, remark, tuple(panels)))
-    return Chapter(machine, 0, tuple(pictures))
+            pictures.append(drawing.PanelPicture(heading, remark, tuple(panels)))
+    return drawing.Chapter(machine, 0, tuple(pictures))
 
 
 def _lines(
     measured: PaperMeasurements, machine: str, operation: Operation, strict: bool
-) -> tuple[PanelLine, ...]:
+) -> tuple[drawing.PanelLine, ...]:
     lines = []
     for style, name in enumerate(measured.environments):
         counts = [count for count in measured.planned(machine, name, operation) if count > 1]
         cells = [PaperCell(machine, name, operation, count) for count in counts]
         points = [_point(measured.results[c][0], measured.times[c], strict) for c in cells]
         if points:
-            lines.append(PanelLine(name, style, tuple(points)))
+            lines.append(drawing.PanelLine(name, style, tuple(points)))
     return tuple(lines)
 
 
-def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
+def _point(result: CaseResult, time: float | None, strict: bool) -> drawing.Point:
     by = compute_divisor(result.case.routine, result.case.processes)
     limits = (result.band[0] / by, result.band[1] / by) if result.band else None
     failed = not result.counts_as_healthy(strict)
-    return Point(result.case.processes, None if time is None else time / by, limits, failed)
+    return drawing.Point(result.case.processes, None if time is None else time / by, limits, failed)
 
 
 HIDES = 4  #: times as long: a line so far above the next hides all below
@@ -324,25 +304,25 @@ TESTED = frozenset(routine.name for routine in ROUTINES if routine.test)  #: in 
 _Predicted = Mapping[tuple[str, str, Operation], Prediction]  #: by machine, MPI and operation
 
 
-def draw_machines(measured: PaperMeasurements) -> list[PaperFigure]:
+def draw_machines(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
     """Draw the figures of Luecke et al. (2001): all machines in each, with what ping-pong predicts."""
     predicted = {(e.machine, e.environment, e.operation): e for e in predict_times(measured)}
     return _draw_tests(measured, measured.machines, predicted)
 
 
-def draw_libraries(measured: PaperMeasurements) -> list[PaperFigure]:
+def draw_libraries(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
     """Draw the figures of Luecke, Kraeva and Ju (2003): all MPIs of a machine in each."""
     return [figure for machine in measured.machines for figure in _draw_tests(measured, [machine], {})]
 
 
 def _draw_tests(
     measured: PaperMeasurements, machines: Sequence[str], predicted: _Predicted
-) -> list[PaperFigure]:
+) -> list[presentation.PaperFigure]:
     """Draw ping-pong over the partners, then all other tests over processes."""
     mpis = _name_mpis(measured, machines)
     prefix = machines if len(machines) == 1 else ()
     peers, processes = [], []
-    for about, operations in group_operations(measured).items():
+    for about, operations in presentation.group_operations(measured).items():
         title = ", ".join((*prefix, *about))
         if about[0] == PINGPONG:
             peers.append(_over_peers(measured, mpis, title, operations))
@@ -366,15 +346,15 @@ def _over_processes(
     title: str,
     operations: Sequence[Operation],
     predicted: _Predicted,
-) -> PaperFigure:
+) -> presentation.PaperFigure:
     """Draw the times of a routine, a panel for each size; where it has a model, over its divisor too."""
-    names = list(mpis)[:MOST_LINES]
-    styles = number_styles(names)
+    names = list(mpis)[: presentation.MOST_LINES]
+    styles = presentation.number_styles(names)
     styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
     times = {each: {name: measured.curve(*mpis[name], each) for name in names} for each in operations}
     drawable = [each for each in operations if any(len(curve) > 1 for curve in times[each].values())]
-    chosen = choose_evenly(drawable, MOST_PANELS)
-    panels: list[Panel | None] = []
+    chosen = presentation.choose_evenly(drawable, drawing.MOST_PANELS)
+    panels: list[drawing.Panel | None] = []
     for operation in chosen:
         told = {name: predicted.get((*mpis[name], operation)) for name in names}
         good = {
@@ -382,7 +362,7 @@ def _over_processes(
             for name, each in told.items()
             if each is not None and each.error <= GOOD and len(each.predicted) > 1
         }
-        curves: dict[str, Curve] = {**times[operation], **good}
+        curves: dict[str, presentation.Curve] = {**times[operation], **good}
         size = operation.size or "no payload"
         panels += _draw(size, "processes", curves, styles, good)
         routine = operation.routine
@@ -396,7 +376,7 @@ def _over_processes(
     left_out = {"line": len(mpis) - len(names), "size": len(drawable) - len(chosen)}
     more = [plural(number, noun) for noun, number in left_out.items() if number]
     remark = f"{' and '.join(more)} not drawn" if more else ""
-    return build_figure(f"{title}: time over processes", panels, remark)
+    return presentation.build_figure(f"{title}: time over processes", panels, remark)
 
 
 def _over_peers(
@@ -404,18 +384,20 @@ def _over_peers(
     mpis: Mapping[str, tuple[str, str]],
     title: str,
     operations: Sequence[Operation],
-) -> PaperFigure:
+) -> presentation.PaperFigure:
     """Draw ping-pong of rank 0 with each other, at the most processes."""
-    names = list(mpis)[:MOST_LINES]
-    panels: list[Panel | None] = []
-    for operation in operations[-MOST_PANELS:]:
+    names = list(mpis)[: presentation.MOST_LINES]
+    panels: list[drawing.Panel | None] = []
+    for operation in operations[-drawing.MOST_PANELS :]:
         curves = {name: _peers(measured, *mpis[name], operation) for name in names}
         if any(len(curve) > 1 for curve in curves.values()):
-            panels += _draw(operation.size, "peer", curves, number_styles(names))
-    return build_figure(f"{title}: time over the partner", panels)
+            panels += _draw(operation.size, "peer", curves, presentation.number_styles(names))
+    return presentation.build_figure(f"{title}: time over the partner", panels)
 
 
-def _peers(measured: PaperMeasurements, machine: str, environment: str, operation: Operation) -> Curve:
+def _peers(
+    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
+) -> presentation.Curve:
     counts = measured.planned(machine, environment, operation)
     if not counts:
         return {}
@@ -424,14 +406,18 @@ def _peers(measured: PaperMeasurements, machine: str, environment: str, operatio
 
 
 def _draw(
-    title: str, x: str, curves: Mapping[str, Curve], styles: Mapping[str, int], models: Collection[str] = ()
-) -> list[Panel | None]:
+    title: str,
+    x: str,
+    curves: Mapping[str, presentation.Curve],
+    styles: Mapping[str, int],
+    models: Collection[str] = (),
+) -> list[drawing.Panel | None]:
     """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
 
     Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
     """
     shown = {name: {at: t * 1e3 for at, t in curve.items()} for name, curve in curves.items() if curve}
-    panels = [build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
+    panels = [presentation.build_panel(title, x, shown, styles, drawing.MILLISECONDS, models, drawing.LINEAR)]
     tops = sorted((max(curve.values()), name) for name, curve in shown.items() if name not in models)
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
@@ -439,5 +425,7 @@ def _draw(
         kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
         slow = ", ".join(name for _, name in tops[gaps[-1] :])
         far = f"{title}, without {slow}"
-        panels.append(build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
+        panels.append(
+            presentation.build_panel(far, x, kept, styles, drawing.MILLISECONDS, models, drawing.LINEAR)
+        )
     return panels

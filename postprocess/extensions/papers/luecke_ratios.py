@@ -13,13 +13,7 @@ from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
-from postprocess.extensions.papers.measurements import (
-    LABELS,
-    Operation,
-    PaperMeasurements,
-    Place,
-    operation_sort_key,
-)
+from postprocess.extensions.papers import measurements
 from postprocess.extensions.papers.presentation import Number, write_ratio
 from postprocess.extensions.papers.printed import History, PrintedRatio
 
@@ -50,7 +44,7 @@ class RatioBasis:
 class RatioRow:
     """One operation on one machine: a ratio for each MPI, None where one of the two times is missing."""
 
-    operation: Operation
+    operation: measurements.Operation
     machine: str
     ratios: Mapping[str, float | None]  #: by environment, of those that the machine has
     printed: PrintedRatio | None
@@ -79,7 +73,7 @@ class RatioTable:
     rows: tuple[RatioRow, ...]
 
 
-def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, list[str]]:
+def find_stand_ins(measured: measurements.PaperMeasurements, history: History) -> dict[str, list[str]]:
     """Find the machines of the papers for which each machine of the session stands, if any."""
     places = {place: machine for machine, place in measured.systems.items()}
     found: dict[str, list[str]] = {}
@@ -91,7 +85,7 @@ def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, l
 
 
 def choose_basis(
-    measured: PaperMeasurements, history: History, against: str | None, processes: int | None
+    measured: measurements.PaperMeasurements, history: History, against: str | None, processes: int | None
 ) -> RatioBasis | None:
     """Choose the machine and the count to compare at: as asked for, else those of the papers, else the largest.
 
@@ -123,7 +117,9 @@ def choose_basis(
     return RatioBasis(reference, count, environment)
 
 
-def find_against(measured: PaperMeasurements, against: str | None) -> tuple[str | None, str | None]:
+def find_against(
+    measured: measurements.PaperMeasurements, against: str | None
+) -> tuple[str | None, str | None]:
     """Find the machine and the MPI that ``[SESSION:][SYSTEM:]PARTITION[:ENVIRONMENT]`` names."""
     if against is None:
         return None, None
@@ -140,7 +136,7 @@ def find_against(measured: PaperMeasurements, against: str | None) -> tuple[str 
     return machine, environment
 
 
-def _find_machine(measured: PaperMeasurements, name: str) -> str | None:
+def _find_machine(measured: measurements.PaperMeasurements, name: str) -> str | None:
     """Find the one machine of this name, be it longer than what tells the machines apart."""
     found = []
     for machine, (system, partition) in measured.systems.items():
@@ -155,7 +151,9 @@ def _find_machine(measured: PaperMeasurements, name: str) -> str | None:
     return found[0] if found else None
 
 
-def build_paper_tables(measured: PaperMeasurements, history: History, basis: RatioBasis) -> list[RatioTable]:
+def build_paper_tables(
+    measured: measurements.PaperMeasurements, history: History, basis: RatioBasis
+) -> list[RatioTable]:
     """Build a table for each routine that was planned at the process count on some machine.
 
     Of the MPIs those that have a divisor on the reference machine, and it on another.
@@ -171,13 +169,13 @@ def build_paper_tables(measured: PaperMeasurements, history: History, basis: Rat
     ]
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
     found: dict[str, list[RatioRow]] = {}
-    for operation in sorted(planned, key=operation_sort_key):
+    for operation in sorted(planned, key=measurements.operation_sort_key):
         rows = [_row(measured, basis, operation, machine, environments, printed) for machine in others]
         found.setdefault(operation.routine, []).extend(rows)
     return [RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()]
 
 
-def _usual_machine(measured: PaperMeasurements, history: History) -> str:
+def _usual_machine(measured: measurements.PaperMeasurements, history: History) -> str:
     """Return the machine against which the most ratios are printed, else the first by name."""
     stands = find_stand_ins(measured, history)
     against = [printed.against for printed in history.ratios]
@@ -185,7 +183,10 @@ def _usual_machine(measured: PaperMeasurements, history: History) -> str:
 
 
 def _usual_count(
-    counts: Mapping[int, Sequence[str]], measured: PaperMeasurements, history: History, reference: str
+    counts: Mapping[int, Sequence[str]],
+    measured: measurements.PaperMeasurements,
+    history: History,
+    reference: str,
 ) -> int:
     """Return a process count of the papers' tables, else the largest one."""
     stands = find_stand_ins(measured, history).get(reference, [])
@@ -193,7 +194,9 @@ def _usual_count(
     return max(counts.keys() & papers or counts)
 
 
-def _comparable(measured: PaperMeasurements, reference: str, environment: str | None) -> dict[int, list[str]]:
+def _comparable(
+    measured: measurements.PaperMeasurements, reference: str, environment: str | None
+) -> dict[int, list[str]]:
     """List, by process count, the MPIs whose times have a divisor on the reference machine.
 
     With ``environment``, those of all machines, this one itself only if another machine has it too; without,
@@ -217,7 +220,7 @@ def _comparable(measured: PaperMeasurements, reference: str, environment: str | 
     return found
 
 
-def _ordered(measured: PaperMeasurements, history: History) -> list[str]:
+def _ordered(measured: measurements.PaperMeasurements, history: History) -> list[str]:
     """Sort machines in the order of the papers, then by name."""
     order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
     return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
@@ -226,7 +229,7 @@ def _ordered(measured: PaperMeasurements, history: History) -> list[str]:
 _Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
 
 
-def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -> _Printed:
+def _printed(measured: measurements.PaperMeasurements, history: History, basis: RatioBasis) -> _Printed:
     """Return the printed ratios to the basis at its count, by machine, routine and bytes.
 
     Each comes with whether the model of the machine was fitted to it.
@@ -245,9 +248,9 @@ def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -
 
 
 def _row(
-    measured: PaperMeasurements,
+    measured: measurements.PaperMeasurements,
     basis: RatioBasis,
-    operation: Operation,
+    operation: measurements.Operation,
     machine: str,
     environments: Sequence[str],
     printed: _Printed,
@@ -264,7 +267,7 @@ def _row(
     return RatioRow(operation, machine, ratios, known, fitted)
 
 
-def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTable:
+def format_ratio_table(measured: measurements.PaperMeasurements, table: RatioTable) -> TextTable:
     """Format the table as the paper has it, with a line for each size and machine."""
     basis = table.basis
     sources = sorted({row.printed.source for row in table.rows if row.printed})
@@ -326,7 +329,7 @@ NEEDED = (
 class Chain:
     """From machines of the sessions to one that is in print, by way of one that stands for another in print."""
 
-    measured: PaperMeasurements
+    measured: measurements.PaperMeasurements
     stands: Mapping[str, list[str]]  #: as :func:`find_stand_ins` returns it
     way: str  #: the machine of the sessions by way of which it goes
     against: str  #: the machine in print
@@ -339,11 +342,11 @@ class Chain:
         time = self.printed.get((routine, machine, count))
         return None if time is None else time / self.printed[routine, self.against, count]
 
-    def ratio(self, place: Place, routine: str, count: int) -> float | None:
+    def ratio(self, place: measurements.Place, routine: str, count: int) -> float | None:
         """Return the time at a place over that of ``against``; None where one of the times is missing."""
         own = self.measured.environments_on(self.way)
         divisor = place.environment if place.environment in own else own[0]
-        operation = Operation(routine, count, place.cache, place.sync)
+        operation = measurements.Operation(routine, count, place.cache, place.sync)
         time = self.measured.time(place.machine, place.environment, operation, self.processes)
         reference = self.measured.time(self.way, divisor, operation, self.processes)
         over = self.over(routine, self.stands[self.way][0], count)
@@ -356,7 +359,7 @@ class Chain:
 
 
 def build_chained_tables(
-    measured: PaperMeasurements, history: History, against: str
+    measured: measurements.PaperMeasurements, history: History, against: str
 ) -> tuple[list[TextTable], str]:
     """Build a table for each routine in print, and say what is missing where there can be none.
 
@@ -388,7 +391,7 @@ def _chained(chain: Chain, routine: str) -> TextTable:
             rows.append((*place.cells, *cells))
     return TextTable(
         f"{routine}: time over that of the {chain.against} in print, {chain.processes} processes",
-        LABELS,
+        measurements.LABELS,
         tuple(head for n in sizes for head in (size(n) if n else "ratio", "in print")),
         tuple(rows),
         (f"by way of {chain.way}, which stands for the {chain.stands[chain.way][0]}",),

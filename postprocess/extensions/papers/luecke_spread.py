@@ -9,13 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, factor
-from postprocess.extensions.papers.measurements import (
-    LABELS,
-    Operation,
-    PaperMeasurements,
-    Place,
-    operation_sort_key,
-)
+from postprocess.extensions.papers import measurements
 from postprocess.extensions.papers.presentation import Number, write_count, write_ratio, write_share, write_span
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.mpicost import EVICT, FLUSH
@@ -55,9 +49,9 @@ def compute_spread(launch: LaunchTrials) -> LaunchSpread | None:
     )
 
 
-def build_spread_table(measured: PaperMeasurements, trials: Trials, history: History) -> TextTable:
+def build_spread_table(measured: measurements.PaperMeasurements, trials: Trials, history: History) -> TextTable:
     """Build a row for each machine and MPI, and those in print; no row if no case has two trials that count."""
-    groups: dict[tuple[Place, bool], list[tuple[str, LaunchSpread]]] = {}
+    groups: dict[tuple[measurements.Place, bool], list[tuple[str, LaunchSpread]]] = {}
     for cell, results in sorted(measured.results.items()):
         known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
         operation = cell.operation
@@ -73,7 +67,7 @@ def build_spread_table(measured: PaperMeasurements, trials: Trials, history: His
     ]
     return TextTable(
         "Table I: standard deviation of the filtered trials, and what the filter removes",
-        (*LABELS, "tests"),
+        (*measurements.LABELS, "tests"),
         (*("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"), "maximum of"),
         (*rows, *_printed_spreads(history)) if rows else (),
         (
@@ -124,14 +118,15 @@ WARM = "warm"
 COLD = (FLUSH, EVICT)
 
 
-def build_cold_table(measured: PaperMeasurements, history: History) -> TextTable:
+def build_cold_table(measured: measurements.PaperMeasurements, history: History) -> TextTable:
     """Build a row for each operation that an MPI has a warm time and a cold one of.
 
     They may be of several sessions; of several times the median counts.
     """
     found: dict[tuple[str, ...], dict[str, list[float]]] = {}
     cells = sorted(
-        measured.results, key=lambda c: (c.machine, c.environment, operation_sort_key(c.operation), c.processes)
+        measured.results,
+        key=lambda c: (c.machine, c.environment, measurements.operation_sort_key(c.operation), c.processes),
     )
     for cell in cells:
         time, operation = measured.times[cell], cell.operation
@@ -165,7 +160,7 @@ def _over_warm(times: Mapping[str, Sequence[float]], cold: str) -> Number:
     return write_ratio(over, quantity="cold over warm", about={"cache": cold})
 
 
-def build_library_tables(measured: PaperMeasurements, basis: str | None = None) -> list[TextTable]:
+def build_library_tables(measured: measurements.PaperMeasurements, basis: str | None = None) -> list[TextTable]:
     """Build a table for each machine with several MPIs: the time with each over that with ``basis``.
 
     None takes the first. A factor is the geometric mean over the process counts; in brackets the least and the
@@ -174,7 +169,7 @@ def build_library_tables(measured: PaperMeasurements, basis: str | None = None) 
     return [_library_table(measured, machine, basis) for machine in measured.machines]
 
 
-def _library_table(measured: PaperMeasurements, machine: str, basis: str | None) -> TextTable:
+def _library_table(measured: measurements.PaperMeasurements, machine: str, basis: str | None) -> TextTable:
     environments = measured.environments_on(machine)
     chosen = basis if basis in environments else environments[0]
     others = [name for name in environments if name != chosen]
@@ -201,7 +196,11 @@ def _library_table(measured: PaperMeasurements, machine: str, basis: str | None)
 
 
 def _ratios(
-    measured: PaperMeasurements, machine: str, environment: str, basis: str, operation: Operation
+    measured: measurements.PaperMeasurements,
+    machine: str,
+    environment: str,
+    basis: str,
+    operation: measurements.Operation,
 ) -> dict[int, float]:
     """Return the time with an MPI over that with another, by the count of processes."""
     ratios = {}

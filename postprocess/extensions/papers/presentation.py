@@ -8,15 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from postprocess.base.formats import (
-    NOT_PRINTED,
-    SECONDS,
-    TextTable,
-    format_percent,
-    format_significant,
-    microseconds,
-    ratio,
-)
+from postprocess.base import formats
 from postprocess.extensions.papers.measurements import Operation, PaperMeasurements
 from postprocess.report.drawing import LOGARITHMIC, Panel, PanelLine, Point, thin_values
 
@@ -70,27 +62,27 @@ class Number(str):
 
 def write_time(seconds: float, **about: Any) -> Number:
     """Write a time in seconds as microseconds."""
-    return Number(microseconds(seconds), seconds * 1e6, "us", **about)
+    return Number(formats.microseconds(seconds), seconds * 1e6, "us", **about)
 
 
 def write_ratio(value: float, **about: Any) -> Number:
     """Write a ratio, as in ``2.31``."""
-    return Number(ratio(value, 1.0), value, **about)
+    return Number(formats.ratio(value, 1.0), value, **about)
 
 
 def write_share(fraction: float, text: str = "", **about: Any) -> Number:
     """Write a fraction as per cent."""
-    return Number(text or format_percent(fraction), fraction * 100, "%", **about)
+    return Number(text or formats.format_percent(fraction), fraction * 100, "%", **about)
 
 
 def write_rate(rate: float, **about: Any) -> Number:
     """Write bytes/s as MB/s."""
-    return Number(format_significant(rate / 1e6), rate / 1e6, "MB/s", **about)
+    return Number(formats.format_significant(rate / 1e6), rate / 1e6, "MB/s", **about)
 
 
 def write_plain(value: float, unit: str = "", digits: int = 4, **about: Any) -> Number:
     """Write a number in its unit."""
-    return Number(format_significant(value, digits), value, unit, **about)
+    return Number(formats.format_significant(value, digits), value, unit, **about)
 
 
 def write_count(number: int, **about: Any) -> Number:
@@ -112,7 +104,7 @@ def write_span(counts: Sequence[int]) -> str:
     return f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else "".join(map(str, counts))
 
 
-def format_csv(tables: Iterable[tuple[str, TextTable]]) -> str:
+def format_csv(tables: Iterable[tuple[str, formats.TextTable]]) -> str:
     """Format tables, each with its part of the page: a line for each number, and for each refusal."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
@@ -123,7 +115,7 @@ def format_csv(tables: Iterable[tuple[str, TextTable]]) -> str:
     return out.getvalue()
 
 
-def _lines(table: TextTable) -> Iterator[dict[str, Any]]:
+def _lines(table: formats.TextTable) -> Iterator[dict[str, Any]]:
     for row in table.rows:
         about, notes = _read_labels(table, row)
         for head, cell in zip(table.columns, row[len(table.labels) :], strict=True):
@@ -133,11 +125,11 @@ def _lines(table: TextTable) -> Iterator[dict[str, Any]]:
                     quantity = each.quantity or head.removesuffix(f" ({each.unit})")
                     found = {"quantity": quantity, "value": repr(float(each.value)), "unit": each.unit}
                     yield {**about, **each.about, **found, "note": told}
-            elif cell and cell != NOT_PRINTED:
+            elif cell and cell != formats.NOT_PRINTED:
                 yield {**about, "quantity": head, "note": "; ".join([*notes, cell])}
 
 
-def _read_labels(table: TextTable, row: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def _read_labels(table: formats.TextTable, row: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Return what a row is about by the columns of the CSV, and what has no column."""
     about: dict[str, Any] = dict(table.about)
     notes = []
@@ -147,7 +139,7 @@ def _read_labels(table: TextTable, row: Sequence[str]) -> tuple[dict[str, Any], 
             about["cache"], about["sync"] = cell.split(", ", 1)
         elif label in LABELS and cell:
             about[LABELS[label]] = value
-        elif cell and cell != NOT_PRINTED:
+        elif cell and cell != formats.NOT_PRINTED:
             notes.append(f"{label} {cell}")
     return about, notes
 
@@ -181,7 +173,7 @@ def build_panel(
     x: str,
     curves: Mapping[str, Curve],
     styles: Mapping[str, int],
-    unit: str = SECONDS,
+    unit: str = formats.SECONDS,
     modelled: Collection[str] = (),
     scale: str = LOGARITHMIC,
 ) -> Panel | None:

@@ -10,18 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postprocess.base.formats import MEGABYTES, MISSING, NOT_PRINTED, TextTable, format_significant
+from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import LABELS, SENDS, Operation, PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    Number,
-    PaperFigure,
-    build_panel,
-    choose_evenly,
-    group_operations,
-    number_styles,
-    write_bytes,
-    write_plain,
-    write_rate,
-)
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import BARRIER
@@ -53,7 +43,7 @@ def describe_missing_sizes(measured: PaperMeasurements) -> str:
         for cell in measured.results
         if cell.operation.routine in COSTS
     }
-    lacking = [str(write_bytes(size)) for size in PRINTED if size not in there]
+    lacking = [str(presentation.write_bytes(size)) for size in PRINTED if size not in there]
     return f"Not measured: buffers of {', '.join(lacking)}; {COMMAND}" if lacking else ""
 
 
@@ -68,9 +58,9 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
         if known is not None and time is not None:
             rows.append(
                 (
-                    *(*cell.place.cells, routine, write_bytes(buffer), str(cell.processes)),
-                    *(write_plain(time * 1e6, "us"), write_plain(known * 1e6, "us")),
-                    Number(format_significant(time / known, 3), time / known),
+                    *(*cell.place.cells, routine, presentation.write_bytes(buffer), str(cell.processes)),
+                    *(presentation.write_plain(time * 1e6, "us"), presentation.write_plain(known * 1e6, "us")),
+                    presentation.Number(format_significant(time / known, 3), time / known),
                 )
             )
     return TextTable(
@@ -108,7 +98,7 @@ def _cost_table(measured: PaperMeasurements, place: Place) -> TextTable:
         tuple(f"p = {n}" for n in counts),
         tuple(
             (
-                write_bytes(buffer) if whole else Number(f"{buffer} B each", buffer),
+                presentation.write_bytes(buffer) if whole else presentation.Number(f"{buffer} B each", buffer),
                 routine,
                 *(cells[whole, buffer, routine].get(count, NOT_PRINTED) for count in counts),
             )
@@ -135,9 +125,9 @@ def _cost(operation: Operation, processes: int, time: float | None) -> str:
     if operation.routine in MOVED_BY_ALL and operation.bytes > LATENCY:
         buffer = find_buffer(operation.routine, operation.bytes, processes)
         rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
-        more = [write_rate(rate, quantity="aggregated bandwidth", about=about)]
+        more = [presentation.write_rate(rate, quantity="aggregated bandwidth", about=about)]
         text += f" ({more[0]})"
-    return Number(text, time * 1e6, "us", "time of a call", about, more=more)
+    return presentation.Number(text, time * 1e6, "us", "time of a call", about, more=more)
 
 
 #: In the order of the report
@@ -154,11 +144,11 @@ FIGURES = {
 FOUR = 4  #: process counts, or sizes, of a figure
 
 
-def draw_costs(measured: PaperMeasurements) -> list[PaperFigure]:
+def draw_costs(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
     """Draw a figure of each routine and condition for each machine and MPI, in the order of the report."""
     names = [*FIGURES]
     groups = sorted(
-        group_operations(measured).items(),
+        presentation.group_operations(measured).items(),
         key=lambda item: (names.index(item[0][0]) if item[0][0] in names else len(names), item[0]),
     )
     return [
@@ -171,7 +161,7 @@ def draw_costs(measured: PaperMeasurements) -> list[PaperFigure]:
 
 def _draw_routine(
     measured: PaperMeasurements, mpi: tuple[str, str], operations: Sequence[Operation], title: str
-) -> PaperFigure:
+) -> presentation.PaperFigure:
     """Draw the report's bandwidth, where it gives one, else the time, over the buffer and over processes."""
     routine = operations[0].routine
     is_send, rated = routine in SENDS, routine in (*SENDS, *MOVED_BY_ALL)
@@ -192,18 +182,18 @@ def _draw_routine(
                 points[count] = _shown(routine, size, count, time)
     drawable = sorted(buffer for buffer, points in by_buffer.items() if len(points) > 1 and not is_send)
     lines = {
-        str(write_bytes(buffer)) if buffer else "no payload": by_buffer[buffer]
-        for buffer in choose_evenly(drawable, FOUR)
+        str(presentation.write_bytes(buffer)) if buffer else "no payload": by_buffer[buffer]
+        for buffer in presentation.choose_evenly(drawable, FOUR)
     }
     what, unit = ("bandwidth", MEGABYTES) if rated else ("time", MILLISECONDS)
     x, named = ("bytes", "bytes") if is_send else ("buffer", "the buffer")
-    styles = number_styles([*by_count, *lines])
+    styles = presentation.number_styles([*by_count, *lines])
     panels = [
-        build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
-        build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
+        presentation.build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
+        presentation.build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
     ]
     kept = [panel for panel in panels if panel and any(len(line.points) > 1 for line in panel.lines)]
-    return PaperFigure(title, tuple(kept))
+    return presentation.PaperFigure(title, tuple(kept))
 
 
 def _shown(routine: str, size: int, count: int, time: float) -> float:

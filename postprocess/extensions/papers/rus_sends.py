@@ -15,16 +15,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from postprocess.base.formats import NOT_PRINTED, TextTable
+from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    Number,
-    write_bytes,
-    write_count,
-    write_rate,
-    write_ratio,
-    write_share,
-    write_time,
-)
 from postprocess.extensions.papers.rus_costs import find_buffer
 from postprocess.model.routines.mpicost import REDUCE_LOCAL
 from postprocess.model.routines.rus import AS_SENDS
@@ -81,10 +73,21 @@ def _write_formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
     if error <= GOOD and len(segments) == 1:
         formulas = (_formula(below), "all", NOT_PRINTED, NOT_PRINTED)
     elif error <= GOOD:
-        formulas = (_formula(below), write_bytes(below.last), _formula(above), write_bytes(above.first))
+        formulas = (
+            _formula(below),
+            presentation.write_bytes(below.last),
+            _formula(above),
+            presentation.write_bytes(above.first),
+        )
     least = min(sends)
     rate = max(size / time for size, time in sends.items())
-    return (*formulas, write_share(error), write_time(sends[least]), write_bytes(least), write_rate(rate))
+    return (
+        *formulas,
+        presentation.write_share(error),
+        presentation.write_time(sends[least]),
+        presentation.write_bytes(least),
+        presentation.write_rate(rate),
+    )
 
 
 def _formula(segment: Segment) -> str:
@@ -149,9 +152,13 @@ def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
     ends = (shared[0], shared[-1])
     eager = [size for size in shared if synchronous[size] / standard[size] >= EAGER]
     return (
-        *map(write_bytes, ends),
-        *(write_ratio(mode[size] / standard[size]) for mode in (synchronous, buffered) for size in ends),
-        write_bytes(eager[-1]) if eager else "none",
+        *map(presentation.write_bytes, ends),
+        *(
+            presentation.write_ratio(mode[size] / standard[size])
+            for mode in (synchronous, buffered)
+            for size in ends
+        ),
+        presentation.write_bytes(eager[-1]) if eager else "none",
     )
 
 
@@ -177,7 +184,7 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable:
 
 
 def _find_size(cell: str) -> float:
-    return cell.value if isinstance(cell, Number) else 0.0
+    return cell.value if isinstance(cell, presentation.Number) else 0.0
 
 
 def _tree_rows(
@@ -193,9 +200,16 @@ def _tree_rows(
         loop = measured.time(machine, environment, composed, count)
         yield (
             *(*place.cells, operation.routine),
-            *(write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
-            *(write_time(time), write_count(number), write_time(number * send)),
-            *(write_ratio(time / (number * send)), write_ratio(time / loop) if loop else NOT_PRINTED),
+            *(presentation.write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
+            *(
+                presentation.write_time(time),
+                presentation.write_count(number),
+                presentation.write_time(number * send),
+            ),
+            *(
+                presentation.write_ratio(time / (number * send)),
+                presentation.write_ratio(time / loop) if loop else NOT_PRINTED,
+            ),
         )
 
 
@@ -229,10 +243,10 @@ def _reduction_rows(
         if send is not None and alone is not None:
             levels = count_sends(REDUCE, count)
             yield (
-                *(*place.cells, REDUCE, write_bytes(operation.bytes), str(count)),
-                *(write_time(time), write_count(levels)),
-                *(write_time(levels * send), write_time(levels * alone)),
-                write_ratio(time / (levels * (send + alone))),
+                *(*place.cells, REDUCE, presentation.write_bytes(operation.bytes), str(count)),
+                *(presentation.write_time(time), presentation.write_count(levels)),
+                *(presentation.write_time(levels * send), presentation.write_time(levels * alone)),
+                presentation.write_ratio(time / (levels * (send + alone))),
             )
 
 
@@ -286,7 +300,7 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable:
         (*LABELS, "processes", "size"),
         (*columns, "shortest"),
         tuple(
-            (*about, write_bytes(size), *_sweep_cells(columns, times[about][size]))
+            (*about, presentation.write_bytes(size), *_sweep_cells(columns, times[about][size]))
             for about in swept
             for size in sorted(times[about])
         ),
@@ -301,7 +315,9 @@ def _sweep_cells(settings: Sequence[str], times: Mapping[str, float]) -> list[st
     least = min(times.values())
     best = [setting for setting in settings if setting in times and times[setting] < CLEAR * least]
     shown = [
-        write_time(times[each], quantity="half a ping-pong", note=each) if each in times else NOT_PRINTED
+        presentation.write_time(times[each], quantity="half a ping-pong", note=each)
+        if each in times
+        else NOT_PRINTED
         for each in settings
     ]
     return [*shown, NOT_PRINTED if len(best) == len(times) else "; ".join(best)]

@@ -20,16 +20,9 @@ import numpy as np
 import scipy
 
 from postprocess.base.formats import MEGABYTES, SECONDS, plural
+from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.linear_model import FACTORS, TERMS, Growth, LinearModel
 from postprocess.extensions.papers.measurements import PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    MOST_LINES,
-    Curve,
-    PaperFigure,
-    build_figure,
-    build_panel,
-    number_styles,
-)
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.report.drawing import FROM_ZERO, Panel
@@ -313,12 +306,12 @@ class ChosenModel:
         return sorted({*sizes, *(size for size in doubled if size < sizes[-1])})
 
     @property
-    def rates(self) -> Curve:
+    def rates(self) -> presentation.Curve:
         """Measured MB/s by bytes."""
         return {size: size / self.times[size] / 1e6 for size in sorted(self.times) if size}
 
     @property
-    def modelled_rates(self) -> Curve:
+    def modelled_rates(self) -> presentation.Curve:
         """MB/s by the model, by bytes."""
         return {size: size / self.fit.time(size) / 1e6 for size in self.sizes}
 
@@ -326,7 +319,7 @@ class ChosenModel:
 _Chosen = Mapping[str, ChosenModel]  #: by MPI
 
 
-def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
+def draw_models(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
     """Draw figures 1 to 4 of each machine under each condition."""
     groups: dict[tuple[str, str], dict[str, list[MeasuredModel]]] = {}
     for model in fit_measured(measured):
@@ -346,7 +339,7 @@ def draw_models(measured: PaperMeasurements) -> list[PaperFigure]:
 
 def _choose(models: Sequence[MeasuredModel]) -> _Chosen:
     """Choose the most processes at which all MPIs have a model, as the paper does; else of each its own."""
-    kept = [model for model in models if model.fits][:MOST_LINES]
+    kept = [model for model in models if model.fits][: presentation.MOST_LINES]
     shared = set.intersection(*(set(model.fits) for model in kept)) if kept else set()
     found = {}
     for model in kept:
@@ -355,7 +348,7 @@ def _choose(models: Sequence[MeasuredModel]) -> _Chosen:
     return found
 
 
-def _compare(title: str, chosen: _Chosen) -> PaperFigure:
+def _compare(title: str, chosen: _Chosen) -> presentation.PaperFigure:
     """Draw a panel for each MPI: measured, the model, and Hockney's."""
     panels = []
     for name, each in chosen.items():
@@ -363,27 +356,27 @@ def _compare(title: str, chosen: _Chosen) -> PaperFigure:
         if each.fit.is_good:
             hockney = {size: size / each.fit.hockney.time(size) / 1e6 for size in each.sizes}
             curves |= {LINES[1]: each.modelled_rates, LINES[2]: hockney}
-        styles = number_styles(LINES)
-        panels.append(build_panel(name, "bytes", curves, styles, MEGABYTES, LINES[1:], FROM_ZERO))
-    return build_figure(title, panels, _name_poor(chosen))
+        styles = presentation.number_styles(LINES)
+        panels.append(presentation.build_panel(name, "bytes", curves, styles, MEGABYTES, LINES[1:], FROM_ZERO))
+    return presentation.build_figure(title, panels, _name_poor(chosen))
 
 
-def _draw_sends(title: str, chosen: _Chosen) -> PaperFigure:
+def _draw_sends(title: str, chosen: _Chosen) -> presentation.PaperFigure:
     """Draw latency, logarithmic, and bandwidth of all MPIs: measured, and by the models."""
-    latency: dict[str, Curve] = {}
+    latency: dict[str, presentation.Curve] = {}
     for name, each in chosen.items():
         latency[name] = {size: time for size, time in each.times.items() if size}
         if each.fit.is_good:
             latency[_modelled(name)] = {size: each.fit.time(size) for size in each.sizes}
     models = [*map(_modelled, chosen)]
     panels = [
-        build_panel("latency", "bytes", latency, _number(chosen), SECONDS, models),
+        presentation.build_panel("latency", "bytes", latency, _number(chosen), SECONDS, models),
         _rate_panel("bandwidth", chosen),
     ]
-    return build_figure(title, panels, _name_poor(chosen))
+    return presentation.build_figure(title, panels, _name_poor(chosen))
 
 
-def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> PaperFigure:
+def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> presentation.PaperFigure:
     panels, poor = [], []
     for routine, chosen in routines.items():
         if chosen:
@@ -391,17 +384,17 @@ def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> PaperFigure
             panels.append(_rate_panel(f"{routine}, {'/'.join(map(str, counts))} processes", chosen))
             poor += [f"{routine} of {name}" for name, each in chosen.items() if not each.fit.is_good]
     remark = f"{plural(len(poor), 'model')} off by more than a quarter, not drawn: {', '.join(poor)}"
-    return build_figure(title, panels, remark if poor else "")
+    return presentation.build_figure(title, panels, remark if poor else "")
 
 
 def _rate_panel(title: str, chosen: _Chosen) -> Panel | None:
-    curves: dict[str, Curve] = {}
+    curves: dict[str, presentation.Curve] = {}
     for name, each in chosen.items():
         curves[name] = each.rates
         if each.fit.is_good:
             curves[_modelled(name)] = each.modelled_rates
     models = [*map(_modelled, chosen)]
-    return build_panel(title, "bytes", curves, _number(chosen), MEGABYTES, models, FROM_ZERO)
+    return presentation.build_panel(title, "bytes", curves, _number(chosen), MEGABYTES, models, FROM_ZERO)
 
 
 def _modelled(name: str) -> str:
@@ -409,7 +402,7 @@ def _modelled(name: str) -> str:
 
 
 def _number(chosen: _Chosen) -> dict[str, int]:
-    styles = number_styles(chosen)
+    styles = presentation.number_styles(chosen)
     return styles | {_modelled(name): style for name, style in styles.items()}
 
 

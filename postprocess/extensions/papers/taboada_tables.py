@@ -10,44 +10,26 @@ from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable, format_significant, plural
+from postprocess.extensions.papers import presentation, taboada_models
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.linear_model import COMPOSITIONS, FACTORS, Growth, find_crossovers
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
-from postprocess.extensions.papers.presentation import (
-    Number,
-    write_bytes,
-    write_plain,
-    write_rate,
-    write_ratio,
-    write_share,
-)
 from postprocess.extensions.papers.printed import History, PrintedModel
-from postprocess.extensions.papers.taboada_models import (
-    ERRORS,
-    GOOD,
-    SEND,
-    FittedModel,
-    MeasuredModel,
-    compute_minimum,
-    find_model_size,
-    fit_measured,
-    name_growth,
-)
 from postprocess.model.routines.mpicost import PINGPONG
 from postprocess.model.routines.taboada import REPLACED_BY, ROUTINES
 
 NO_INTERCEPT = 0.01  #: ti over t0 at most of a model that is Hockney's: they differ by a quarter of this
 REFUSED = "no fit"
-BEYOND = f"off by more than {GOOD:.0%}"
+BEYOND = f"off by more than {taboada_models.GOOD:.0%}"
 COMPARED = (0, 1024, 65536, 1048576)  #: sizes at which a measured model is held against one in print
-NEEDED = (SEND, *(name for name in ROUTINES if name != PINGPONG), *REPLACED_BY.values())
+NEEDED = (taboada_models.SEND, *(name for name in ROUTINES if name != PINGPONG), *REPLACED_BY.values())
 COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 
 
 def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build the tables of models, of their accuracy and of substitutions; none without enough sizes."""
-    models = fit_measured(measured)
-    groups: dict[Place, list[MeasuredModel]] = {}
+    models = taboada_models.fit_measured(measured)
+    groups: dict[Place, list[taboada_models.MeasuredModel]] = {}
     for model in models:
         groups.setdefault(model.place, []).append(model)
     tables = [_models(place, group) for place, group in groups.items() if any(model.fits for model in group)]
@@ -56,7 +38,7 @@ def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
 
 def describe_missing(measured: PaperMeasurements) -> str:
     """Describe what the models need and no session has, and what measures it."""
-    models = fit_measured(measured)
+    models = taboada_models.fit_measured(measured)
     there = {model.routine for model in models}
     there |= {cell.operation.routine for cell in measured.results}
     fits = [fit for model in models for fit in model.fits.values()]
@@ -80,7 +62,7 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
     if against not in machines:
         raise UsageError(f"--against {against}: not in the paper; it has {', '.join(machines)}")
     rows = []
-    for model in fit_measured(measured):
+    for model in taboada_models.fit_measured(measured):
         known = printed.get((against, model.routine))
         if known:
             about = (model.place.machine, model.place.environment, model.routine)
@@ -97,13 +79,13 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
     )
 
 
-def _over(fit: FittedModel, known: PrintedModel, count: int, size: int) -> str:
+def _over(fit: taboada_models.FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    return write_plain(fit.time(size) / known.model.time(size, count), digits=3)
+    return presentation.write_plain(fit.time(size) / known.model.time(size, count), digits=3)
 
 
-def _models(place: Place, models: Sequence[MeasuredModel]) -> TextTable:
+def _models(place: Place, models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
     """Build a table like tables 1 to 4."""
     whose = f"{place.machine}, {place.environment}, cache {place.cache}, sync {place.sync}"
     return TextTable(
@@ -131,7 +113,7 @@ def _models(place: Place, models: Sequence[MeasuredModel]) -> TextTable:
     )
 
 
-def _model_row(model: MeasuredModel) -> tuple[str, ...]:
+def _model_row(model: taboada_models.MeasuredModel) -> tuple[str, ...]:
     counts = sorted(model.fits or model.times)
     about = (model.routine, ", ".join(map(str, counts)))
     startup, growth = model.startup, model.growth
@@ -151,30 +133,30 @@ def _model_row(model: MeasuredModel) -> tuple[str, ...]:
         ]
     holding = [fit for fit in model.fits.values() if fit.holds]
     if holding and all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in holding):
-        texts[1] = write_plain(0, "us")
+        texts[1] = presentation.write_plain(0, "us")
     t0, tb = (growth.t0, growth.tb) if growth else (None, None)
     grown = (_grown(model, "t0", t0), _grown(model, "tb", tb))
-    return (*about, *texts, *grown, *_peaks(model), write_share(model.error or 0))
+    return (*about, *texts, *grown, *_peaks(model), presentation.write_share(model.error or 0))
 
 
 def _several(counts: Sequence[int], values: Sequence[float | None], unit: str) -> str:
     """Write a number of each count, the first the cell and the others behind it."""
     told = [
-        Number(format_significant(value, 3), value, unit, about={"processes": count})
+        presentation.Number(format_significant(value, 3), value, unit, about={"processes": count})
         for count, value in zip(counts, values, strict=True)
         if value is not None
     ]
     text = ", ".join(REFUSED if value is None else format_significant(value, 3) for value in values)
     if not told:
         return REFUSED
-    return Number(text, told[0].value, unit, about=told[0].about, more=told[1:])
+    return presentation.Number(text, told[0].value, unit, about=told[0].about, more=told[1:])
 
 
-def _grown(model: MeasuredModel, name: str, growth: Growth | None) -> str:
+def _grown(model: taboada_models.MeasuredModel, name: str, growth: Growth | None) -> str:
     """Return f(p) of a parameter, with a word where log2 p steps would do."""
     if growth is None:
         return NOT_PRINTED
-    return name_growth(growth) + (" (log2 p would do)" if name in model.warnings else "")
+    return taboada_models.name_growth(growth) + (" (log2 p would do)" if name in model.warnings else "")
 
 
 def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
@@ -185,7 +167,7 @@ def _growth_text(terms: Sequence[tuple[float, str]]) -> str:
     return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
 
 
-def _peaks(model: MeasuredModel) -> tuple[str, str]:
+def _peaks(model: taboada_models.MeasuredModel) -> tuple[str, str]:
     """Return the peaks over the measured counts, by the models of these counts."""
     good = {count: fit for count, fit in model.fits.items() if fit.holds}
     if not good:
@@ -193,23 +175,27 @@ def _peaks(model: MeasuredModel) -> tuple[str, str]:
     factor = FACTORS[model.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
-    bandwidth = write_rate(max(bandwidths)) if bandwidths else NOT_PRINTED
-    return write_plain(startup / 1e3, "KB/s"), bandwidth
+    bandwidth = presentation.write_rate(max(bandwidths)) if bandwidths else NOT_PRINTED
+    return presentation.write_plain(startup / 1e3, "KB/s"), bandwidth
 
 
-def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
+def _accuracy(models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
     """Build the table of errors of the models beside Hockney's."""
     return TextTable(
         "Average absolute relative error of the models",
         (*LABELS, "routine", "processes"),
-        (*ERRORS, "judged by", "t0 / tb", "breaks of the curve"),
+        (*taboada_models.ERRORS, "judged by", "t0 / tb", "breaks of the curve"),
         tuple(
             (
                 *(*model.place.cells, model.routine, str(count)),
-                *(write_share(fit.errors[name]) for name in ERRORS),
+                *(presentation.write_share(fit.errors[name]) for name in taboada_models.ERRORS),
                 count_sizes(fit.held_out) if fit.held_out else "the fitted sizes",
-                write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
-                ", ".join(f"{write_bytes(low)} to {write_bytes(high)}" for low, high in fit.breaks) or "none",
+                presentation.write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
+                ", ".join(
+                    f"{presentation.write_bytes(low)} to {presentation.write_bytes(high)}"
+                    for low, high in fit.breaks
+                )
+                or "none",
             )
             for model in models
             for count, fit in sorted(model.fits.items())
@@ -226,7 +212,9 @@ def _accuracy(models: Sequence[MeasuredModel]) -> TextTable:
     )
 
 
-def _substitutions(measured: PaperMeasurements, groups: Mapping[Place, Sequence[MeasuredModel]]) -> TextTable:
+def _substitutions(
+    measured: PaperMeasurements, groups: Mapping[Place, Sequence[taboada_models.MeasuredModel]]
+) -> TextTable:
     """Build a table like table 5: where a composition is faster by the models, and what was measured."""
     rows = []
     for place, group in groups.items():
@@ -256,7 +244,9 @@ def _substitutions(measured: PaperMeasurements, groups: Mapping[Place, Sequence[
     )
 
 
-def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> tuple[str, str | None, float]:
+def _crossing(
+    fits: Mapping[str, taboada_models.FittedModel], routine: str, count: int
+) -> tuple[str, str | None, float]:
     """Return where by the models the composition is faster, on which side of which size that is."""
     if not all(fit.is_good for fit in fits.values()):
         return f"a model is {BEYOND}", None, 0.0
@@ -267,9 +257,11 @@ def _crossing(fits: Mapping[str, FittedModel], routine: str, count: int) -> tupl
     for size, side in found:
         jump = next(((low, high) for low, high in gaps if low < size < high), None)
         if jump:
-            texts.append(f"{side} a size of {write_bytes(jump[0])} to {write_bytes(jump[1])}")
+            texts.append(
+                f"{side} a size of {presentation.write_bytes(jump[0])} to {presentation.write_bytes(jump[1])}"
+            )
         else:
-            texts.append(Number(f"{side} {write_bytes(size)}", size, "B", note=side))
+            texts.append(presentation.Number(f"{side} {presentation.write_bytes(size)}", size, "B", note=side))
     if len(found) == 1:
         return texts[0], found[0][1], found[0][0]
     if found:
@@ -288,9 +280,9 @@ def _saving(
     times: dict[str, dict[int, float]] = {routine: {}, REPLACED_BY[routine]: {}}
     for cell, results in measured.results.items():
         if (cell.place, cell.processes) == (place, count) and cell.operation.routine in times:
-            time = compute_minimum(results)
+            time = taboada_models.compute_minimum(results)
             if time is not None:
-                size = find_model_size(routine, cell.operation.bytes, count)
+                size = taboada_models.find_model_size(routine, cell.operation.bytes, count)
                 times[cell.operation.routine][size] = time
     alone, put_together = times.values()
     saved = {s: 1 - put_together[s] / alone[s] for s in alone if s and s in put_together}
@@ -298,14 +290,14 @@ def _saving(
     if not inside:
         return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
     median = statistics.median(inside.values())
-    return write_share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
+    return presentation.write_share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
 
 
-def count_sizes(number: int, most: int | None = None) -> Number:
+def count_sizes(number: int, most: int | None = None) -> presentation.Number:
     """Write how many sizes a number is of, as in ``3 of 31 sizes`` or ``all 31 sizes``."""
     of = plural(number if most is None else most, "size")
     which = "" if most is None else "all " if number == most else f"{number} of "
-    return Number(f"{which}{of}", number, "sizes")
+    return presentation.Number(f"{which}{of}", number, "sizes")
 
 
 FORM = "[MACHINE=]US:MB/S"
@@ -354,8 +346,8 @@ def build_theory_table(
         there = ", ".join(measured.machines)
         raise UsageError(f"--theory {strangers[0]}: no such machine; there is {there}")
     rows = []
-    for model in fit_measured(measured):
-        if model.routine == SEND:
+    for model in taboada_models.fit_measured(measured):
+        if model.routine == taboada_models.SEND:
             (fit,) = model.fits.values()
             theory = theories.get(model.place.machine, theories.get(""))
             rows.append((*model.place.cells, *_theory_cells(fit.t0, 1 / fit.tb if fit.holds else None, theory)))
@@ -372,14 +364,21 @@ def build_theory_table(
 
 
 def _theory_cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
-    start, speed = write_plain(t0 * 1e6, "us"), write_rate(rate) if rate else NOT_PRINTED
+    start, speed = (
+        presentation.write_plain(t0 * 1e6, "us"),
+        presentation.write_rate(rate) if rate else NOT_PRINTED,
+    )
     if theory is None:
         return start, NOT_PRINTED, NOT_PRINTED, speed, NOT_PRINTED, NOT_PRINTED
     share = rate / theory.bandwidth if rate else None
     return (
-        *(start, write_plain(theory.startup * 1e6, "us"), write_ratio(t0 / theory.startup)),
-        *(speed, write_rate(theory.bandwidth)),
-        NOT_PRINTED if share is None else write_share(share, f"{share:.0%}"),
+        *(
+            start,
+            presentation.write_plain(theory.startup * 1e6, "us"),
+            presentation.write_ratio(t0 / theory.startup),
+        ),
+        *(speed, presentation.write_rate(theory.bandwidth)),
+        NOT_PRINTED if share is None else presentation.write_share(share, f"{share:.0%}"),
     )
 
 
@@ -390,7 +389,7 @@ def _printed_networks(history: History) -> list[tuple[str, ...]]:
     for each in history.models:
         network = each.machine.removesuffix(TESTBED)
         startup, bandwidth = (told.get((network, name)) for name in (STARTUP, BANDWIDTH))
-        if each.routine == SEND and each.library in NATIVE and startup and bandwidth:
+        if each.routine == taboada_models.SEND and each.library in NATIVE and startup and bandwidth:
             theory = NetworkTheory(startup * 1e-6, bandwidth * 1e6)
             t0, tb = each.model.t0.at(2), each.model.tb.at(2)
             about = (f"{each.machine} (in print)", each.library, NOT_PRINTED)

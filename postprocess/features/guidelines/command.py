@@ -24,26 +24,7 @@ from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import LAUNCHING, PLACES, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.features.guidelines.judge import (
-    FEWEST_LAUNCHES,
-    JudgedGuideline,
-    JudgedOverride,
-    LaunchTimes,
-    OverrideSeries,
-    Place,
-    extract_times,
-    judge_guidelines,
-    judge_overrides,
-    list_losers,
-    select_violated,
-)
-from postprocess.features.guidelines.text import (
-    PAGE,
-    GuidelineResult,
-    build_guideline_document,
-    build_guideline_json,
-    format_guidelines,
-)
+from postprocess.features.guidelines import judge, text
 from postprocess.judging.evaluate import evaluate_flagged
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, PARTITION, PER_NODE, PROCESSES, PROGRAM, ROUNDS, ROUTINE, VARIANTS
@@ -52,6 +33,7 @@ from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
 from postprocess.runner.reframe_pass import make_plan
+from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_new_session,
@@ -59,13 +41,6 @@ from postprocess.session.lifecycle.context import (
     open_session_context,
     refused_session,
     report_plan,
-)
-from postprocess.session.lifecycle.finish import (
-    build_session_summary,
-    end_session,
-    finish_unanalysed,
-    store_trials,
-    write_files,
 )
 from site_configs.mpi.family import SIMULATED_LIBRARY, identify_library
 
@@ -204,22 +179,22 @@ class OverrideBench:
     launches: int  #: in which a setting that looked good is measured anew
 
     def try_all(
-        self, judged: Sequence[JudgedGuideline], launches: Sequence[LaunchTimes]
-    ) -> list[JudgedOverride]:
+        self, judged: Sequence[judge.JudgedGuideline], launches: Sequence[judge.LaunchTimes]
+    ) -> list[judge.JudgedOverride]:
         """Try the settings for every operation that lost, place by place; their effect, judged together."""
         libraries = {times.place: times.library for times in launches}
         exact = any(times.exact for times in launches)
-        series: list[OverrideSeries] = []
-        for place, operations in list_losers(select_violated(judged)).items():
+        series: list[judge.OverrideSeries] = []
+        for place, operations in judge.list_losers(judge.select_violated(judged)).items():
             candidates = {
                 operation: list_overrides(libraries[place], operation.routine) for operation in operations
             }
             series += self.try_place(place, candidates)
-        return judge_overrides(series, exact)
+        return judge.judge_overrides(series, exact)
 
     def try_place(
-        self, place: Place, candidates: Mapping[Measured, Sequence[Override]]
-    ) -> list[OverrideSeries]:
+        self, place: judge.Place, candidates: Mapping[Measured, Sequence[Override]]
+    ) -> list[judge.OverrideSeries]:
         """Try the settings of one place. Operations without one that looked good have no values."""
         progress = self.context.progress
         most = max(map(len, candidates.values()), default=0)
@@ -233,7 +208,7 @@ class OverrideBench:
                 chosen[each.routine].append(override)
         measured = self.measure(place, [each for each in best if best[each]], chosen, self.launches)
         return [
-            OverrideSeries(
+            judge.OverrideSeries(
                 place,
                 each,
                 override.name if override else "",
@@ -246,11 +221,11 @@ class OverrideBench:
 
     def measure(
         self,
-        place: Place,
+        place: judge.Place,
         operations: Sequence[Measured],
         overrides: Mapping[str, Sequence[Override]],
         rounds: int,
-    ) -> list[tuple[int, Sequence[Override], LaunchTimes]]:
+    ) -> list[tuple[int, Sequence[Override], judge.LaunchTimes]]:
         """Measure operations in rounds: as they are, and with the overrides of all routines in turn.
 
         Returns round, overrides in force and times of each launch. The n-th overrides of all routines are in
@@ -278,7 +253,7 @@ class OverrideBench:
         session, _, done = measure_in_new_session(self.context, MODE, "overrides", selection)
         again = shlex.join(self.context.request.command)
         results = evaluate_flagged(done.finished, lambda _: None, Verdict.INCORRECT, again)
-        store_trials(self.context.work, session, done.finished, results)
+        finish.store_trials(self.context.work, session, done.finished, results)
         failed = [run for run in done.finished if run.outcome.verdict in FAILED_LAUNCH]
         if failed:
             names = sorted({run.launch.start for run in failed})
@@ -288,13 +263,13 @@ class OverrideBench:
             self.context.progress.note(f"{place}: {count} failed with {what}")
         return [
             ((times.number - 1) // (1 + len(named)), named.get(times.setting, ()), times)
-            for times in extract_times(done.finished)
+            for times in judge.extract_times(done.finished)
         ]
 
 
 def choose_best(
     operation: Measured,
-    looked: Sequence[tuple[int, Sequence[Override], LaunchTimes]],
+    looked: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
     candidates: Iterable[Override],
 ) -> Override | None:
     """Choose the override that looked best for an operation; None if none looked good."""
@@ -307,7 +282,9 @@ def choose_best(
 
 
 def list_gains(
-    operation: Measured, override: Override, measured: Sequence[tuple[int, Sequence[Override], LaunchTimes]]
+    operation: Measured,
+    override: Override,
+    measured: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
 ) -> list[float]:
     """List ln(without / with) an override, of each round that has both."""
     usual = {number: each.times.get(operation) for number, force, each in measured if not force}
@@ -336,8 +313,10 @@ def run_guidelines(work: WorkDirectory, asked: Request, demand: GuidelineDemand,
 
     :raises UsageError: for anything that is the user's to mend.
     """
-    if demand.launches < FEWEST_LAUNCHES:
-        raise UsageError(f"--launches {demand.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}")
+    if demand.launches < judge.FEWEST_LAUNCHES:
+        raise UsageError(
+            f"--launches {demand.launches}: there is no interval of fewer than {judge.FEWEST_LAUNCHES}"
+        )
     with work.held():
         context = open_session_context(work, asked, progress)
         asked = context.request
@@ -350,17 +329,17 @@ def run_guidelines(work: WorkDirectory, asked: Request, demand: GuidelineDemand,
         progress.say(f"{plural(sum(bool(launch.cases) for launch in planned), 'launch', 'es')} in all")
         _, done = measure_in_session(context, reframe, "running", selection, planned)
         try:
-            launches = list(extract_times(done.finished))
+            launches = list(judge.extract_times(done.finished))
             with progress.phase("analysis"):
-                judged = judge_guidelines(launches)
-            overrides: list[JudgedOverride] = []
-            if demand.overrides and select_violated(judged):
+                judged = judge.judge_guidelines(launches)
+            overrides: list[judge.JudgedOverride] = []
+            if demand.overrides and judge.select_violated(judged):
                 bench = OverrideBench(context, selection, demand.launches)
                 overrides = bench.try_all(judged, launches)
         except (UsageError, OSError):
             raise
         except Exception as error:
-            return finish_unanalysed(context, session, done.finished, error)
+            return finish.finish_unanalysed(context, session, done.finished, error)
         return finish_guidelines(context, session, done.finished, judged, overrides, demand)
 
 
@@ -368,27 +347,27 @@ def finish_guidelines(
     context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
-    judged: Sequence[JudgedGuideline],
-    overrides: Sequence[JudgedOverride],
+    judged: Sequence[judge.JudgedGuideline],
+    overrides: Sequence[judge.JudgedOverride],
     demand: GuidelineDemand,
 ) -> int:
     """Write store, summary, report and page, and show what was found; the exit status."""
     again = shlex.join(context.request.command)
     results = evaluate_flagged(finished, lambda _: None, Verdict.INCORRECT, again)
     notes = tuple(context.progress.notes)
-    found = GuidelineResult(tuple(judged), tuple(overrides), tuple(list_failures(results)), notes)
+    found = text.GuidelineResult(tuple(judged), tuple(overrides), tuple(list_failures(results)), notes)
     bad = found.failures or not found.judged or (demand.strict and found.violated)
     status = 1 if bad else compute_exit_status(results, strict=False)
-    summary = build_session_summary(context, session, finished, results, status)
+    summary = finish.build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
-        summary, _ = write_files(context, session, finished, summary)
-    print(format_guidelines(found), end="", flush=True)
+        summary, _ = finish.write_files(context, session, finished, summary)
+    print(text.format_guidelines(found), end="", flush=True)
     with context.progress.phase("analysis"):
-        page = write_document(build_guideline_document(session, found), session.directory / PAGE)
+        page = write_document(text.build_guideline_document(session, found), session.directory / text.PAGE)
     if file := context.request.json_file:
-        write_output(file, json.dumps(build_guideline_json(found, session.name), indent=1) + "\n")
+        write_output(file, json.dumps(text.build_guideline_json(found, session.name), indent=1) + "\n")
     quiet = replace(context, request=replace(context.request, json_file=None))
-    return end_session(quiet, session, summary, f"every guideline: {page}")
+    return finish.end_session(quiet, session, summary, f"every guideline: {page}")
 
 
 def list_failures(results: Sequence[CaseResult]) -> list[str]:

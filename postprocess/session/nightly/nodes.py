@@ -16,16 +16,7 @@ from statistics import median
 from postprocess.base.formats import duration, first_of, format_percent
 from postprocess.base.records import recall, remember
 from postprocess.base.sanitize import sanitize_line
-from postprocess.judging.lateness import (
-    KINDS,
-    LOST,
-    SLOW,
-    WAITED,
-    LatePlace,
-    Watch,
-    find_late_places,
-    watch_launch,
-)
+from postprocess.judging import lateness
 from postprocess.model.lateness import Interruption
 from postprocess.model.launch import FinishedLaunch
 from postprocess.stats.launches import find_period, find_timer
@@ -137,7 +128,7 @@ class KnownLaunches:
     """Who was hit in earlier launches."""
 
     schema: int = 1
-    launches: dict[str, list[Watch]] = field(default_factory=dict)  #: by ``system:partition``
+    launches: dict[str, list[lateness.Watch]] = field(default_factory=dict)  #: by ``system:partition``
 
 
 def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[str]:
@@ -153,9 +144,9 @@ def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[
     lines: list[str] = []
     remembered = dict(known.launches)
     for partition, runs in sorted(partitions.items()):
-        tonight = [watch for run in runs for watch in watch_launch(run)]
+        tonight = [watch for run in runs for watch in lateness.watch_launch(run)]
         earlier = known.launches.get(partition, [])
-        late = find_late_places(tonight, earlier)
+        late = lateness.find_late_places(tonight, earlier)
         told = [describe_late_place(each, runs, [*earlier, *tonight]) for each in late]
         more = [f"and {len(told) - MOST_LATE} more places are late"] if len(told) > MOST_LATE else []
         lines += [*told[:MOST_LATE], *more]
@@ -165,13 +156,17 @@ def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[
     return lines
 
 
-def cut_memory(watches: Sequence[Watch]) -> list[Watch]:
+def cut_memory(watches: Sequence[lateness.Watch]) -> list[lateness.Watch]:
     """Cut what is remembered to the last launches, and to the names of few places."""
-    kept = [each for kind in KINDS for each in [w for w in watches if w.kind == kind][-MOST_REMEMBERED:]]
+    kept = [
+        each for kind in lateness.KINDS for each in [w for w in watches if w.kind == kind][-MOST_REMEMBERED:]
+    ]
     return [replace(each, names=each.names if each.count <= MOST_NAMES else ()) for each in kept]
 
 
-def describe_late_place(late: LatePlace, runs: Sequence[FinishedLaunch], watches: Sequence[Watch]) -> str:
+def describe_late_place(
+    late: lateness.LatePlace, runs: Sequence[FinishedLaunch], watches: Sequence[lateness.Watch]
+) -> str:
     """Describe one place in one line: what, how often, how much, its period, and the part of chance."""
     where = f"{late.place} (rank {late.rank}, CPU {late.cpus})" if late.cpus else late.place
     when = " of this night and earlier ones" if late.earlier else ""
@@ -182,18 +177,18 @@ def describe_late_place(late: LatePlace, runs: Sequence[FinishedLaunch], watches
     )
 
 
-def _describe_kind(late: LatePlace) -> str:
+def _describe_kind(late: lateness.LatePlace) -> str:
     value, usual = format_percent(late.value), format_percent(late.usual)
-    if late.kind == WAITED:
+    if late.kind == lateness.WAITED:
         return f"its rank waited for the processor for {value} of the time, the others for {usual}"
-    if late.kind == LOST:
+    if late.kind == lateness.LOST:
         return f"something took {value} of the time from its rank, {usual} from the others"
-    if late.kind == SLOW:
+    if late.kind == lateness.SLOW:
         return f"it computes {late.value / late.usual:.2f} times as long as most other nodes"
     return f"its messages take {late.value:.2f} times as long as those of most other nodes"
 
 
-def _describe_chance(late: LatePlace) -> str:
+def _describe_chance(late: lateness.LatePlace) -> str:
     if late.chance <= 0:
         return ""
     against = "itself in earlier nights" if late.itself else "chance among the places"
@@ -201,8 +196,10 @@ def _describe_chance(late: LatePlace) -> str:
     return f" (against {against}: {shown})"
 
 
-def _describe_period(late: LatePlace, runs: Sequence[FinishedLaunch], watches: Sequence[Watch]) -> str:
-    if late.kind not in (WAITED, LOST):
+def _describe_period(
+    late: lateness.LatePlace, runs: Sequence[FinishedLaunch], watches: Sequence[lateness.Watch]
+) -> str:
+    if late.kind not in (lateness.WAITED, lateness.LOST):
         return ""
     detours, holds = collect_trains(late, runs)
     period = find_period(detours, *SHORT)
@@ -231,13 +228,17 @@ def _find_length(trains: Sequence[Sequence[Interruption]]) -> float:
 
 
 def collect_trains(
-    late: LatePlace, runs: Sequence[FinishedLaunch]
+    late: lateness.LatePlace, runs: Sequence[FinishedLaunch]
 ) -> tuple[list[tuple[Interruption, ...]], list[tuple[Interruption, ...]]]:
     """Collect what interrupted the late rank: in the probes, and between the cases; a train for each launch."""
     detours, holds = [], []
     for run in runs:
         hit = next(
-            (w.hits[late.place] for w in watch_launch(run) if w.kind == late.kind and late.place in w.hits),
+            (
+                w.hits[late.place]
+                for w in lateness.watch_launch(run)
+                if w.kind == late.kind and late.place in w.hits
+            ),
             None,
         )
         if hit is None or run.lateness is None:

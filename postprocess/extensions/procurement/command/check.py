@@ -20,6 +20,7 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
+from postprocess.extensions.procurement import sealed
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.violations import (
     Code,
@@ -40,13 +41,6 @@ from postprocess.extensions.procurement.rules.layouts import (
     count_needed_launches,
 )
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
-from postprocess.extensions.procurement.sealed import (
-    UNKNOWN,
-    SealedFolder,
-    check_folder,
-    check_opened,
-    unpacked,
-)
 from postprocess.model.plan import PlannedLaunch
 from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
@@ -159,15 +153,15 @@ def print_check(
 ) -> int:
     """Check an offer, and print its violations. Returns the exit status."""
     official = OfficialSource(work.source)
-    with nullcontext(path) if path.is_dir() else unpacked(path) as folder:
+    with nullcontext(path) if path.is_dir() else sealed.unpacked(path) as folder:
         is_sealed = folder is not path or signers is not None
         if is_acceptance(folder):
             accepted = check_acceptance(folder, official, issued, signers, is_sealed)
             return print_acceptance(path, accepted, report)
         if is_sealed:
-            found = check_opened(folder, official, issued, signers)
+            found = sealed.check_opened(folder, official, issued, signers)
         else:
-            found = check_folder(folder, official, issued)
+            found = sealed.check_folder(folder, official, issued)
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
         unmeasured = found.offer.unmeasured
     violations = list(found.violations)
@@ -193,7 +187,7 @@ def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None
 
 
 def print_violations(
-    path: Path, found: list[Violation], seal: SealedFolder | None, report: Path | None
+    path: Path, found: list[Violation], seal: sealed.SealedFolder | None, report: Path | None
 ) -> None:
     """Print violations and who signed, and write them for programs."""
     for line in format_violations(found):
@@ -205,11 +199,11 @@ def print_violations(
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
 
 
-def describe_signer(seal: SealedFolder) -> str:
+def describe_signer(seal: sealed.SealedFolder) -> str:
     """Describe who signed, as far as it was asked."""
     if seal.signer or any(violation.code is Code.SIGNER_UNKNOWN for violation in seal.violations):
         return f"signed by {seal.by}"
-    return f"signed by {seal.by}: {UNKNOWN}"
+    return f"signed by {seal.by}: {sealed.UNKNOWN}"
 
 
 def describe_rules(rules: Rules) -> str:
