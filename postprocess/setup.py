@@ -252,7 +252,8 @@ def provide_modules(work: WorkDirectory, site: str, progress: Progress) -> None:
     wanted = read_system(work, path).get("modules_system", "nomod")
     if module_systems.adopt_login_modules(wanted):
         progress.note(
-            f"this shell has no modules, and those of a login shell are used, none of them loaded; {module_systems.FIX}"
+            f"this shell has no modules, and those of a login shell are used, none of them loaded; "
+            f"{module_systems.FIX}"
         )
     elif module_systems.is_lacking(wanted, os.environ):
         raise UsageError(f"{path}: modules_system: {module_systems.describe_lacking(wanted)}")

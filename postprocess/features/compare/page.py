@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
+from postprocess.base import files, formats
 from postprocess.base.files import write_output
 from postprocess.base.formats import SECONDS, TextTable, compute_slowdown, factor, size
 from postprocess.base.records import is_same, is_same_page
@@ -401,7 +401,7 @@ def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
     ratio = find_ratio(each)
     margin = 1 + each.margin
     return ForestRow(
-        name=size(each.case.bytes) if each.case.bytes else text.DASH,
+        name=size(each.case.bytes) if each.case.bytes else formats.DASH,
         verdict=str(each.verdict),
         tone=each.verdict.tone,
         told=tell_row(each),

@@ -202,8 +202,8 @@ def tabulate_fingerprint(judged: JudgedComparison) -> formats.TextTable:
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
     launches = min((each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0)
     note = (
-        f"Ping-pong with warm buffers: median of {formats.plural(launches, 'separate launch', 'es')}. A switch is "
-        "a step in time over size, as a protocol change makes.",
+        f"Ping-pong with warm buffers: median of {formats.plural(launches, 'separate launch', 'es')}. A switch "
+        "is a step in time over size, as a protocol change makes.",
     )
     return formats.TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
 

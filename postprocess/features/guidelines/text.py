@@ -24,8 +24,8 @@ HOW_TO_READ = (
     f"Times are medians of the trials of a launch, {NOT_STEADY}. "
     "Ratio: operation over its alternative, which should not be "
     "faster, within one launch (Hodges-Lehmann over launches), with its 90% interval. "
-    f"Violated: proven, by {judge.MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {judge.MARGIN:.0%}. "
-    "Open: neither.",
+    f"Violated: proven, by {judge.MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than "
+    f"{judge.MARGIN:.0%}. Open: neither.",
     f"Of the guidelines called violated, {ERROR:.0%} at most are false on average (Benjamini and Hochberg).",
     "A setting is advised only if launches with it and without it in turn, after it was chosen, prove it "
     "faster. It is for the operation at this size: other sizes may lose by it.",

@@ -33,9 +33,9 @@ STEPS = (
 )
 HOW_TO_READ = (
     "A colour is the time of a pair over what the faster of its two nodes needs with its median partner.",
-    f"What is compared are medians and means of the trials of a launch, {document.NOT_STEADY}. Nodes and links are "
-    "compared with each other, not with yesterday: what slows all of them alike is not seen here, nor a cable "
-    "over which most nodes reach some partner.",
+    f"What is compared are medians and means of the trials of a launch, {document.NOT_STEADY}. Nodes and links "
+    "are compared with each other, not with yesterday: what slows all of them alike is not seen here, nor a "
+    "cable over which most nodes reach some partner.",
     "A node is slow if it is so with nearly all of its partners; a link if the pair is slower than the worst "
     "pair of ordinary nodes; both in every launch. A node that is alone on a far switch looks slow too, unless "
     "--nodes-per-switch is given.",
